@@ -6,20 +6,20 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rind::grant::{HostPattern, Scheme, Trust};
+use rind::grant::{HostPattern, Trust, UrlScheme};
 use rind::json;
 use rind::message::{EffectClass, ToolCall};
-use rind::plugin::discover::Source;
+use rind::plugin::discover::PluginSearchPath;
 use rind::plugin::manifest::Manifest;
 use rind::point::catalog::PreTool;
-use rind::point::dispatch::HookVerdict;
+use rind::point::dispatch::CombinedHookVerdict;
 use rind::point::payload::ProposedCall;
 use rind::provider::Wire;
 use rind::provider::replay::replay;
-use rind::secret::{SecretScanner, check_outgoing_request};
+use rind::secret::{SecretScanner, check_request_for_secrets};
 use rind::session::{Error as SessionError, SessionSpec, SessionStore};
 use rind::skill::{self, SkillFile, SkillInvocationRule, SkillWriteError};
-use rind::text::is_deceptive;
+use rind::text::is_deceptive_character;
 use rind::tool::schema;
 
 use crate::guests::Host;
@@ -71,7 +71,7 @@ pub fn session(data: &[u8]) {
     std::fs::write(folder.join("session.jsonl"), data).unwrap();
     let store = SessionStore::new(root.path());
     let _ = store.list();
-    let _ = store.read("s");
+    let _ = store.read_entries("s");
     let spec = SessionSpec {
         workspace: "w".into(),
         provider: "p".to_owned(),
@@ -96,7 +96,7 @@ pub fn session(data: &[u8]) {
         .unwrap()
         .unwrap();
     assert_eq!(again.messages(), messages);
-    store.read("s").unwrap();
+    store.read_entries("s").unwrap();
 }
 
 /// Checks that a host pattern is refused, or equals itself after printing and parsing and ignores
@@ -113,7 +113,7 @@ pub fn host_pattern(data: &[u8]) {
         Ok(&pattern),
         "{written}"
     );
-    for scheme in [Scheme::Https, Scheme::Http] {
+    for scheme in [UrlScheme::Https, UrlScheme::Http] {
         for port in [80, 443, 8443] {
             let matches = pattern.matches(scheme, host, port);
             assert_eq!(
@@ -132,14 +132,16 @@ pub fn json(data: &[u8]) {
     let Ok(value) = json::parse_json(&text, 4096) else {
         return;
     };
-    assert!(text.len() <= 4096 && json::measure_nesting_depth(&value) <= json::MAX_DEPTH);
+    assert!(
+        text.len() <= 4096 && json::measure_nesting_depth(&value) <= json::MAX_JSON_NESTING_DEPTH
+    );
     assert_eq!(
         json::parse_json(&value.to_string(), usize::MAX)
             .unwrap()
             .to_string(),
         value.to_string()
     );
-    if let Ok(check) = schema::compile(&value) {
+    if let Ok(check) = schema::compile_json_schema_check(&value) {
         let _ = check(&value);
     }
 }
@@ -147,13 +149,13 @@ pub fn json(data: &[u8]) {
 /// Checks that the scanner finds no secret in the masked text.
 pub fn secret(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let _ = check_outgoing_request(&[("URL", data)]);
+    let _ = check_request_for_secrets(&[("URL", data)]);
     let scanner = SecretScanner::shared();
-    let Some(masked) = scanner.mask(&text) else {
-        assert_eq!(scanner.scan(&text), Vec::new());
+    let Some(masked) = scanner.mask_secrets(&text) else {
+        assert_eq!(scanner.find_secrets(&text), Vec::new());
         return;
     };
-    assert_eq!(scanner.scan(&masked.text), Vec::new(), "{text:?}");
+    assert_eq!(scanner.find_secrets(&masked.text), Vec::new(), "{text:?}");
 }
 
 /// Checks that a skill is parsed or refused with findings that have a position, that a faulty skill
@@ -218,7 +220,7 @@ static LIFTING: LazyLock<Mutex<Lifting>> = LazyLock::new(|| {
     let manifest = "name = \"lifting\"\nversion = \"0.1.0\"\ndescription = \"x\"\ncomponent = \"lifting.wasm\"\nside_effects = [\"session\"]\n";
     std::fs::write(folder.join("plugin.toml"), manifest).unwrap();
     let trust = Trust::Managed;
-    host.options.sources.push(Source { trust, path });
+    host.options.sources.push(PluginSearchPath { trust, path });
     let plugins = runtime.block_on(host.load());
     assert!(plugins.left_out.is_empty(), "{:?}", plugins.left_out);
     Mutex::new(Lifting {
@@ -244,7 +246,7 @@ pub fn outcome(data: &[u8]) {
     // All zeros are the outcome `pass` with no note and no effects.
     let mut pass = OUTCOME_BASE.to_le_bytes().to_vec();
     pass.extend([0; 40]);
-    assert_eq!(lifting.call(&pass), HookVerdict::Pass);
+    assert_eq!(lifting.call(&pass), CombinedHookVerdict::Pass);
 }
 
 /// Calls a hook that returns these memories, one after another, while the lock keeps other tests
@@ -253,7 +255,7 @@ pub fn outcome(data: &[u8]) {
 pub fn lift(memories: &[&[u8]]) -> Vec<String> {
     let lifting = lifting();
     let said = |memory: &&[u8]| match lifting.call(memory) {
-        HookVerdict::Block(said) => said.text,
+        CombinedHookVerdict::Block(said) => said.text,
         _ => String::new(),
     };
     memories.iter().map(said).collect()
@@ -267,7 +269,7 @@ impl Lifting {
     /// Calls the hook and returns its verdict. All calls use one session, because a new session
     /// would hide an instance that should have been dropped. Each call is a turn of its own,
     /// because the dispatcher skips a hook that trapped for the rest of the turn.
-    fn call(&self, data: &[u8]) -> HookVerdict {
+    fn call(&self, data: &[u8]) -> CombinedHookVerdict {
         let hex: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
         let call = ProposedCall {
             call: ToolCall::new("c", hex, serde_json::json!({})),
@@ -276,7 +278,7 @@ impl Lifting {
             check: Arc::new(|_| Ok(())),
         };
         let dispatcher = &self.session.dispatcher;
-        dispatcher.begin_turn();
+        dispatcher.reset_quarantine_at_turn_start();
         let dispatch = dispatcher.dispatch::<PreTool>(&self.session.caller, call);
         let done = self.runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), dispatch)
@@ -286,9 +288,13 @@ impl Lifting {
         let mut memory = self.session.memory.traces.lock().unwrap();
         memory.clear();
         self.session.memory.effects.lock().unwrap().clear();
-        if let HookVerdict::Block(said) = &done.verdict {
+        if let CombinedHookVerdict::Block(said) = &done.verdict {
             assert!(said.text.len() <= 4096, "{}", said.text.len());
-            assert!(!said.text.chars().any(is_deceptive), "{}", said.text);
+            assert!(
+                !said.text.chars().any(is_deceptive_character),
+                "{}",
+                said.text
+            );
         }
         done.verdict
     }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rind::author::build::{BuildOptions, Progress};
+use rind::author::build::{BuildOptions, ProgressCallback};
 use rind::config::{Config, PluginSettings};
 use rind::egress::EgressOptions;
 use rind::grant::Trust;
 use rind::grant::ask::GrantOptions;
 use rind::plugin::compile::Compiler;
-use rind::plugin::discover::Source;
-use rind::plugin::load::{LoadOptions, PluginSet};
+use rind::plugin::discover::PluginSearchPath;
+use rind::plugin::load::{FoundPluginSet, PluginLoadOptions};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +61,7 @@ fn build(folders: &[PathBuf]) -> BTreeMap<String, PathBuf> {
             .enable_all()
             .build()
             .unwrap();
-        let progress: Progress = Arc::new(|_| {});
+        let progress: ProgressCallback = Arc::new(|_| {});
         runtime.block_on(rind::author::build::build_plugins(
             &options,
             &progress,
@@ -106,13 +106,13 @@ pub fn put(guest: &str, root: &Path, manifest: impl FnOnce(String) -> String) ->
 pub struct Host {
     folder: TempDir,
     /// Options for loading plugins.
-    pub options: LoadOptions,
+    pub options: PluginLoadOptions,
 }
 
 impl Default for Host {
     fn default() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let options = LoadOptions {
+        let options = PluginLoadOptions {
             held: None,
             installed: Vec::new(),
             sources: Vec::new(),
@@ -164,7 +164,7 @@ impl Host {
     ) -> PathBuf {
         let root = self.folder.path().join(trust.to_string());
         let to = put(guest, &root, manifest);
-        let source = Source { trust, path: root };
+        let source = PluginSearchPath { trust, path: root };
         if !self.options.sources.contains(&source) {
             self.options.sources.push(source);
         }
@@ -184,8 +184,8 @@ impl Host {
     }
 
     /// Loads everything.
-    pub async fn load(&self) -> PluginSet {
-        PluginSet::load(&self.options).await.unwrap()
+    pub async fn load(&self) -> FoundPluginSet {
+        FoundPluginSet::load(&self.options).await.unwrap()
     }
 
     /// A folder that lives as long as the host.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rind::egress::Resolve;
+use rind::egress::HostNameResolver;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -265,7 +265,7 @@ impl Names {
     }
 }
 
-impl Resolve for Names {
+impl HostNameResolver for Names {
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         let mut answers = self.answers.lock().unwrap();
         self.asked.lock().unwrap().push(host.to_owned());

@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::future::BoxFuture;
 use rind::message::{Message, Parts};
-use rind::plugin::load::PluginSet;
-use rind::plugin::open::OpenedPlugins;
-use rind::plugin::startable::StartableSet;
-use rind::point::caller::{CallContext, Caller};
+use rind::plugin::load::FoundPluginSet;
+use rind::plugin::open::SessionPlugins;
+use rind::plugin::startable::StartablePluginSet;
+use rind::point::caller::{Caller, PluginCallContext};
 use rind::point::defined::PluginDefinedPoints;
-use rind::point::dispatch::Dispatcher;
+use rind::point::dispatch::HookDispatcher;
 use rind::point::handle::{
-    AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer, StateWrite,
+    AgentHandle, HandleError, PluginDefinedPointAnswer, PluginModelQuestion, PluginModelReply,
+    PluginStateWriteTime, SubagentTask,
 };
 use rind::point::outcome::{Effect, Level};
-use rind::point::trace::{AccessRecord, DispatchSink, TraceRecord};
+use rind::point::trace::{AccessRecord, DispatchReportSink, TraceRecord};
 use rind::tool::{SharedTool, ToolCtx, ToolOutput};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +41,7 @@ pub struct Memory {
     /// Appended entries: plugin, name, value.
     pub appended: Mutex<Vec<(String, String, Value)>>,
     /// The reference is weak, because the dispatcher owns the hooks, which own this handle.
-    points: OnceLock<(Weak<Dispatcher>, PluginDefinedPoints)>,
+    points: OnceLock<(Weak<HookDispatcher>, PluginDefinedPoints)>,
 }
 
 impl AgentHandle for Memory {
@@ -75,7 +76,7 @@ impl AgentHandle for Memory {
         plugin: &str,
         key: &str,
         value: Option<&str>,
-        _: StateWrite,
+        _: PluginStateWriteTime,
     ) -> Result<(), HandleError> {
         let mut state = self.state.lock().unwrap();
         let key = (plugin.to_owned(), key.to_owned());
@@ -125,7 +126,7 @@ impl AgentHandle for Memory {
         name: &'a str,
         payload: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginDefinedPointAnswer, HandleError>> {
         Box::pin(async move {
             let (dispatcher, points) = self.points.get().unwrap();
             let dispatcher = dispatcher.upgrade().unwrap();
@@ -138,16 +139,16 @@ impl AgentHandle for Memory {
     fn ask_model<'a>(
         &'a self,
         _: &'a Arc<str>,
-        _: ModelQuestion,
+        _: PluginModelQuestion,
         _: Caller,
-    ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginModelReply, HandleError>> {
         no_agent()
     }
 
     fn run_agent<'a>(
         &'a self,
         _: &'a Arc<str>,
-        _: AgentTask,
+        _: SubagentTask,
         _: Caller,
     ) -> BoxFuture<'a, Result<String, HandleError>> {
         no_agent()
@@ -168,7 +169,7 @@ fn no_agent<T: Send + 'static>() -> BoxFuture<'static, Result<T, HandleError>> {
     Box::pin(async { Err(HandleError::Failed("there is no agent here".to_owned())) })
 }
 
-impl DispatchSink for Memory {
+impl DispatchReportSink for Memory {
     fn trace(&self, record: TraceRecord) {
         self.traces.lock().unwrap().push(record);
     }
@@ -183,7 +184,7 @@ pub struct Session {
     /// Actions of the plugins.
     pub memory: Arc<Memory>,
     /// Dispatcher of the plugins' hooks.
-    pub dispatcher: Arc<Dispatcher>,
+    pub dispatcher: Arc<HookDispatcher>,
     /// Tools of the plugins.
     pub tools: Vec<SharedTool>,
     /// Caller for hooks: session `s`, turn 1, step 2, agent `main`.
@@ -193,28 +194,31 @@ pub struct Session {
 impl Session {
     /// Opens a session with all loaded plugins.
     #[must_use]
-    pub fn open(plugins: &PluginSet) -> Self {
+    pub fn open(plugins: &FoundPluginSet) -> Self {
         let memory = Arc::new(Memory::default());
         let handle: Arc<dyn AgentHandle> = memory.clone();
-        let OpenedPlugins {
+        let SessionPlugins {
             registry,
             tools,
             points,
             ..
-        } = StartableSet::check(plugins).unwrap().open(&handle).unwrap();
-        let dispatcher = Arc::new(Dispatcher::new(Arc::new(registry), memory.clone()));
+        } = StartablePluginSet::try_from_plugin_set(plugins)
+            .unwrap()
+            .open_plugins(&handle)
+            .unwrap();
+        let dispatcher = Arc::new(HookDispatcher::new(Arc::new(registry), memory.clone()));
         assert!(
             memory
                 .points
                 .set((Arc::downgrade(&dispatcher), points))
                 .is_ok()
         );
-        let context = CallContext {
+        let context = PluginCallContext {
             session: "s".into(),
             turn: 1,
             step: 2,
             agent: "main".into(),
-            ..CallContext::default()
+            ..PluginCallContext::default()
         };
         Self {
             memory,

@@ -28,13 +28,13 @@ pub(crate) fn ensure_target(rustc: &OsStr) -> Result<(), String> {
     }
     let sysroot = String::from_utf8_lossy(&asked.stdout);
     let sysroot = Path::new(sysroot.trim());
-    let folder = target::target_library_folder(sysroot);
+    let folder = target::wasm_target_library_folder(sysroot);
     let _lock = target::lock_toolchain(sysroot);
     if folder.is_dir() {
         return Ok(());
     }
-    let Some(arguments) = target::rustup_arguments(sysroot) else {
-        return Err(target::target_missing_message(sysroot));
+    let Some(arguments) = target::rustup_target_add_arguments(sysroot) else {
+        return Err(target::wasm_target_missing_message(sysroot));
     };
     let command = format!("rustup {}", arguments.join(" "));
     let added = Command::new("rustup")
@@ -42,14 +42,16 @@ pub(crate) fn ensure_target(rustc: &OsStr) -> Result<(), String> {
         .env_remove("RUST_BACKTRACE")
         .stdin(Stdio::null())
         .output()
-        .map_err(|_| target::target_missing_message(sysroot))?;
+        .map_err(|_| target::wasm_target_missing_message(sysroot))?;
     if !added.status.success() || !folder.is_dir() {
         let said = String::from_utf8_lossy(&added.stderr);
-        return Err(target::target_not_added_message(sysroot, &command, &said));
+        return Err(target::rustup_target_add_failed_message(
+            sysroot, &command, &said,
+        ));
     }
     print_once(&format!(
         "added the target {} to the Rust toolchain in `{}` with `{command}`",
-        target::TARGET,
+        target::WASM_TARGET_TRIPLE,
         sysroot.display()
     ));
     Ok(())

@@ -26,24 +26,27 @@ mod ensure;
 #[path = "../crates/author/src/target.rs"]
 mod target;
 
-use compilation::{BuildMachine, KEPT_VARIABLE_PREFIXES, KEPT_VARIABLES, PROFILE};
-use engine_config::AddressSpace;
+use compilation::{
+    CARGO_ENV_ALLOWLIST, CARGO_ENV_PREFIX_ALLOWLIST, CargoBuildEnvironment, PLUGIN_CARGO_PROFILE,
+};
+use engine_config::GuestMemoryReservation;
 use sha2::{Digest, Sha256};
-use target::TARGET;
+use target::WASM_TARGET_TRIPLE;
 use wasmtime::Engine;
 
 /// Plugins that are part of the program.
-const CORE: [&str; 10] = include!("../../plugins/core.json");
+const EMBEDDED_CORE_PLUGINS: [&str; 10] = include!("../../plugins/core.json");
 
 /// Plugins that are part of the program but that only demos load.
-const EXAMPLES: [&str; 1] = ["hello"];
+const EMBEDDED_DEMO_PLUGINS: [&str; 1] = ["hello"];
 
 /// Files and folders of a plugin's folder that belong to the plugin, in addition to its component.
-const PARTS: [&str; 4] = ["plugin.toml", "README.md", "prompts", "skills"];
+const EMBEDDED_PLUGIN_FILES_AND_FOLDERS: [&str; 4] =
+    ["plugin.toml", "README.md", "prompts", "skills"];
 
 /// Sources from which the components are compiled, in addition to the plugins' own folders. Cargo
 /// watches them for changes.
-const SOURCES: [&str; 8] = [
+const SHARED_COMPONENT_SOURCES: [&str; 8] = [
     "Cargo.lock",
     "Cargo.toml",
     "plugins/core.json",
@@ -54,10 +57,10 @@ const SOURCES: [&str; 8] = [
     "wit",
 ];
 
-/// Environment variables that are passed to cargo in addition to [`KEPT_VARIABLES`] and
-/// [`KEPT_VARIABLE_PREFIXES`]: for the paths of programs, the home folder and temporary files, and
-/// for the number of parallel jobs.
-const PASSED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "CARGO_MAKEFLAGS"];
+/// Environment variables that are passed to cargo in addition to [`CARGO_ENV_ALLOWLIST`] and
+/// [`CARGO_ENV_PREFIX_ALLOWLIST`]: for the paths of programs, the home folder and temporary files,
+/// and for the number of parallel jobs.
+const EXTRA_CARGO_ENVIRONMENT_VARIABLES: [&str; 4] = ["PATH", "HOME", "TMPDIR", "CARGO_MAKEFLAGS"];
 
 /// Links the bins of an unoptimized build without `-pie`. Such a program has half a million
 /// addresses, which the dynamic linker would adjust at every start, and tests start the program
@@ -97,7 +100,7 @@ fn pack_plugins() -> Result<(), Box<dyn Error>> {
     let workspace = PathBuf::from(required_variable("CARGO_MANIFEST_DIR")?).join("../..");
     let workspace = workspace.canonicalize()?;
     let out = PathBuf::from(required_variable("OUT_DIR")?);
-    for source in SOURCES {
+    for source in SHARED_COMPONENT_SOURCES {
         println!(
             "cargo::rerun-if-changed={}",
             workspace.join(source).display()
@@ -106,17 +109,23 @@ fn pack_plugins() -> Result<(), Box<dyn Error>> {
     let target_dir = compile_plugins(&workspace, &out)?;
     // Use the best compression only for a release, because it takes seconds.
     let level = if required_variable("PROFILE")? == "release" {
-        rind_embed::SMALLEST
+        rind_embed::RELEASE_COMPRESSION_LEVEL
     } else {
-        rind_embed::FAST
+        rind_embed::FAST_COMPRESSION_LEVEL
     };
     let mut components = Vec::new();
     let mut files = Vec::new();
-    for (names, kind) in [(&CORE[..], "plugins"), (&EXAMPLES[..], "examples")] {
+    for (names, kind) in [
+        (&EMBEDDED_CORE_PLUGINS[..], "plugins"),
+        (&EMBEDDED_DEMO_PLUGINS[..], "examples"),
+    ] {
         for name in names {
             let from = workspace.join("plugins").join(name);
             let file = format!("{}.wasm", name.replace('-', "_"));
-            let component = target_dir.join(TARGET).join(PROFILE).join(&file);
+            let component = target_dir
+                .join(WASM_TARGET_TRIPLE)
+                .join(PLUGIN_CARGO_PROFILE)
+                .join(&file);
             let component = fs::read(&component)
                 .map_err(|error| format!("{}: {error}", component.display()))?;
             let to = format!("{kind}/{name}");
@@ -151,7 +160,7 @@ fn precompile_components(
                 let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
                 let code = engine.precompile_component(component)?;
                 let file = out.join(&name);
-                fs::write(&file, rind_embed::pack_with_base(&base, &code, level)?)?;
+                fs::write(&file, rind_embed::compress_with_base(&base, &code, level)?)?;
                 writeln!(list, "(\"sha256:{name}\", include_bytes!({file:?})),")?;
                 if base.is_empty() {
                     base = code;
@@ -173,7 +182,7 @@ fn precompile_components(
 /// Creates the engine for the platform that the program is built for.
 fn create_engine() -> Result<Engine, Box<dyn Error>> {
     let is_x86_64 = required_variable("CARGO_CFG_TARGET_ARCH")? == "x86_64";
-    let mut config = engine_config::config(AddressSpace::for_processor(is_x86_64));
+    let mut config = engine_config::config(GuestMemoryReservation::for_processor(is_x86_64));
     config.target(required_variable("TARGET")?.to_str().unwrap_or_default())?;
     if is_x86_64 {
         // Allow the instructions of the x86-64-v3 level, which Intel and AMD processors have had
@@ -202,7 +211,7 @@ fn compile_plugins(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Erro
     let sysroot = Path::new(sysroot.trim());
     let version = read_command_output(&rustc, &["-vV"])?;
     let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cargo"));
-    let machine = BuildMachine {
+    let machine = CargoBuildEnvironment {
         workspace,
         version: &version,
         sysroot,
@@ -225,16 +234,16 @@ fn compile_plugins(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Erro
         .stdout(Stdio::null());
     for (name, value) in env::vars_os() {
         let text = name.to_string_lossy();
-        let is_passed = PASSED.contains(&&*text)
-            || KEPT_VARIABLES.contains(&&*text)
-            || KEPT_VARIABLE_PREFIXES
+        let is_passed = EXTRA_CARGO_ENVIRONMENT_VARIABLES.contains(&&*text)
+            || CARGO_ENV_ALLOWLIST.contains(&&*text)
+            || CARGO_ENV_PREFIX_ALLOWLIST
                 .iter()
                 .any(|prefix| text.starts_with(prefix));
         if is_passed {
             cargo.env(name, value);
         }
     }
-    for name in CORE.iter().chain(&EXAMPLES) {
+    for name in EMBEDDED_CORE_PLUGINS.iter().chain(&EMBEDDED_DEMO_PLUGINS) {
         cargo.args(["-p", name]);
     }
     let output = cargo.output()?;
@@ -247,7 +256,7 @@ fn compile_plugins(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Erro
 
 /// Returns the target folder that contains the output folder of a build script. Cargo marks a
 /// target folder that it creates with a tag file; a folder that existed before, such as a mounted
-/// volume, is found by its position above `PROFILE/build/PACKAGE/out`.
+/// volume, is found by its position above `PLUGIN_CARGO_PROFILE/build/PACKAGE/out`.
 fn find_target_dir(out: &Path) -> Option<&Path> {
     let marked = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
     out.ancestors().find(marked).or_else(|| {
@@ -263,15 +272,18 @@ fn find_target_dir(out: &Path) -> Option<&Path> {
 }
 
 /// Returns the files of a plugin, with paths below `to`, and makes cargo watch them.
-fn collect_plugin_files(from: &Path, to: &str) -> io::Result<Vec<rind_embed::PackedFile>> {
+fn collect_plugin_files(
+    from: &Path,
+    to: &str,
+) -> io::Result<Vec<rind_embed::PackedFilePathAndContent>> {
     for source in ["src", "Cargo.toml"] {
         println!("cargo::rerun-if-changed={}", from.join(source).display());
     }
     let mut files = Vec::new();
-    for part in PARTS {
+    for part in EMBEDDED_PLUGIN_FILES_AND_FOLDERS {
         let path = from.join(part);
         if path.is_dir() {
-            let below = rind_embed::read_folder(&path)?.into_iter();
+            let below = rind_embed::read_folder_files(&path)?.into_iter();
             files.extend(below.map(|(name, content)| (format!("{to}/{part}/{name}"), content)));
         } else if path.exists() {
             files.push((format!("{to}/{part}"), fs::read(&path)?));

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    rind::cli::run_hook_program()
+    rind::cli::run_guard_hook_program()
 }

@@ -2,19 +2,19 @@
 
 use std::process::ExitCode;
 
-use rind::cli::{EmbeddedPluginFiles, PackedFolder};
+use rind::cli::{EmbeddedPackedFolder, EmbeddedPluginFiles};
 
 /// Allocator of the program. mimalloc is fast for the many small texts that a step of an agent
 /// allocates and drops.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static GLOBAL_ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Plugins that `build.rs` compiled and packed.
-static CARRIED: EmbeddedPluginFiles = EmbeddedPluginFiles {
-    files: PackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/carried.tar.zst"))),
+static EMBEDDED_PLUGIN_FILES: EmbeddedPluginFiles = EmbeddedPluginFiles {
+    files: EmbeddedPackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/carried.tar.zst"))),
     native: include!(concat!(env!("OUT_DIR"), "/native.rs")),
 };
 
 fn main() -> ExitCode {
-    rind::cli::main(&CARRIED)
+    rind::cli::main(&EMBEDDED_PLUGIN_FILES)
 }

@@ -17,9 +17,11 @@ mod stream;
 mod tree;
 
 pub use result::{CommandResult, LoopResult, SubagentState};
-pub use stream::{Events, NumberedEvent, Observer, Stamped, VERSION, schema};
+pub use stream::{
+    EVENT_STREAM_VERSION, EventObserver, EventSender, NumberedEvent, Stamped, event_line_schema,
+};
 #[doc(hidden)]
-pub use tree::TurnPart;
+pub use tree::TurnPartId;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -541,7 +543,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::point::payload::StopReason;
 
-    pub(crate) fn turn_start(turn: u32) -> Event {
+    pub(crate) fn turn_start_event(turn: u32) -> Event {
         Event::TurnStart {
             turn,
             input: "go".to_owned(),
@@ -551,7 +553,7 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn turn_end(turn: u32) -> Event {
+    pub(crate) fn turn_end_event(turn: u32) -> Event {
         Event::TurnEnd {
             turn,
             summary: TurnSummary {

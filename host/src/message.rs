@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use blob::{Attachment, Blob};
+pub use blob::{Blob, PromptImageAttachment};
 pub use part::{Part, Parts};
 
 /// Role of a message's sender, as the model sees it.
@@ -234,7 +234,7 @@ impl Message {
     #[must_use]
     pub fn new(role: Role, content: Vec<Content>) -> Self {
         Self {
-            id: crate::clock::new_id(),
+            id: crate::clock::new_uuid_v7(),
             role,
             content,
             plugin: None,
@@ -256,7 +256,7 @@ impl Message {
 
     /// Removes the opaque data that only the writer's server understands, so that the message can
     /// be displayed.
-    pub(crate) fn remove_opaque_data(&mut self) {
+    pub(crate) fn remove_provider_opaque_data(&mut self) {
         self.extra = None;
         for part in &mut self.content {
             match part {
@@ -290,7 +290,7 @@ impl Message {
 
     /// Whether the message is input: text of the user, or the task from a parent agent.
     #[must_use]
-    pub(crate) fn is_input(&self) -> bool {
+    pub(crate) fn is_user_or_parent_input(&self) -> bool {
         self.is_written_by_user() || self.origin == Some(Origin::Agent)
     }
 

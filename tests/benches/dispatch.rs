@@ -18,17 +18,17 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use futures_util::future::BoxFuture;
 use rind::grant::Trust;
 use rind::message::{Blob, Content, Message, Role};
-use rind::plugin::engine::engine;
-use rind::plugin::startable::StartableSet;
-use rind::point::caller::{CallContext, Caller};
+use rind::plugin::engine::create_engine;
+use rind::plugin::startable::StartablePluginSet;
+use rind::point::caller::{Caller, PluginCallContext};
 use rind::point::catalog::{AfterSystemPrompt, BeforeCompact, Context};
-use rind::point::dispatch::Dispatcher;
+use rind::point::dispatch::HookDispatcher;
 use rind::point::failure::{Failure, OnFailure};
-use rind::point::handle::{AgentHandle, HandleWithoutSession};
+use rind::point::handle::{AgentHandle, SessionlessAgentHandle};
 use rind::point::outcome::TextOutcome;
 use rind::point::payload::Slice as PayloadSlice;
 use rind::point::registry::{HookRegistry, HookSpec};
-use rind::point::trace::NullDispatchSink;
+use rind::point::trace::NullDispatchReportSink;
 use rind::point::{Hook, Point};
 use rind::secret::SecretScanner;
 use rind_tests::guests::Host;
@@ -63,12 +63,12 @@ fn runtime() -> Runtime {
 }
 
 fn caller() -> Caller {
-    let context = CallContext {
+    let context = PluginCallContext {
         session: "0190b5b7a3c07d1e8a4f3c2b1a098765".into(),
         turn: 1,
         step: 2,
         agent: "main".into(),
-        ..CallContext::default()
+        ..PluginCallContext::default()
     };
     Caller::new(context)
 }
@@ -82,7 +82,7 @@ fn conversation() -> Arc<Vec<Message>> {
 
 /// Returns a dispatcher over `n` echoing plugins. Its sink discards traces, because a list that
 /// grows for the complete run would be part of the measurement.
-fn dispatcher(runtime: &Runtime, n: usize) -> Dispatcher {
+fn dispatcher(runtime: &Runtime, n: usize) -> HookDispatcher {
     let mut host = Host::default();
     for at in 0..n {
         host.plugin(Trust::Managed, "echo", |manifest| {
@@ -91,17 +91,22 @@ fn dispatcher(runtime: &Runtime, n: usize) -> Dispatcher {
     }
     let plugins = runtime.block_on(host.load());
     assert_eq!(plugins.plugins.len(), n, "{:?}", plugins.left_out);
-    let handle: Arc<dyn AgentHandle> = Arc::new(HandleWithoutSession);
-    let open = StartableSet::check(&plugins)
+    let handle: Arc<dyn AgentHandle> = Arc::new(SessionlessAgentHandle);
+    let open = StartablePluginSet::try_from_plugin_set(&plugins)
         .unwrap()
-        .open(&handle)
+        .open_plugins(&handle)
         .unwrap();
-    Dispatcher::new(Arc::new(open.registry), Arc::new(NullDispatchSink))
+    HookDispatcher::new(Arc::new(open.registry), Arc::new(NullDispatchReportSink))
 }
 
 /// Returns the time of `iters` dispatches of a text of `size` bytes. The payload is created before
 /// the clock starts, because a turn has it in any case.
-fn time_dispatch(runtime: &Runtime, dispatcher: &Dispatcher, size: usize, iters: u64) -> Duration {
+fn time_dispatch(
+    runtime: &Runtime,
+    dispatcher: &HookDispatcher,
+    size: usize,
+    iters: u64,
+) -> Duration {
     let caller = caller();
     runtime.block_on(async {
         let mut total = Duration::ZERO;
@@ -133,7 +138,7 @@ impl Hook<AfterSystemPrompt> for Native {
     }
 }
 
-fn native() -> Dispatcher {
+fn native() -> HookDispatcher {
     let mut registry = HookRegistry::default();
     let spec = HookSpec {
         plugin: "native".into(),
@@ -149,7 +154,7 @@ fn native() -> Dispatcher {
         only_over: None,
     };
     registry.add::<AfterSystemPrompt>(spec, Arc::new(Native));
-    Dispatcher::new(Arc::new(registry), Arc::new(NullDispatchSink))
+    HookDispatcher::new(Arc::new(registry), Arc::new(NullDispatchReportSink))
 }
 
 struct Bare {
@@ -179,7 +184,7 @@ impl bare::rind::plugin::outcomes::Host for State {}
 
 fn bare_instance(runtime: &Runtime) -> Bare {
     use wasmtime::component::{Component, HasSelf, Linker};
-    let engine = engine().unwrap();
+    let engine = create_engine().unwrap();
     let component = Component::from_file(
         &engine,
         rind_tests::guests::guest("echo").join("guest_echo.wasm"),
@@ -319,12 +324,12 @@ fn handle(c: &mut Criterion) {
     let mut host = Host::default();
     host.guest("reader");
     let plugins = runtime.block_on(host.load());
-    let handle: Arc<dyn AgentHandle> = Arc::new(HandleWithoutSession);
-    let open = StartableSet::check(&plugins)
+    let handle: Arc<dyn AgentHandle> = Arc::new(SessionlessAgentHandle);
+    let open = StartablePluginSet::try_from_plugin_set(&plugins)
         .unwrap()
-        .open(&handle)
+        .open_plugins(&handle)
         .unwrap();
-    let dispatcher = Dispatcher::new(Arc::new(open.registry), Arc::new(NullDispatchSink));
+    let dispatcher = HookDispatcher::new(Arc::new(open.registry), Arc::new(NullDispatchReportSink));
     let (caller, messages) = (caller(), conversation());
     let slice = Arc::new(PayloadSlice {
         reason: "asked".to_owned(),
@@ -403,8 +408,8 @@ fn scan(c: &mut Criterion) {
         ];
         let mut group = c.benchmark_group(format!("scan for secrets, {name}"));
         for (what, text) in &texts {
-            assert_eq!(scanner.mask(text), None);
-            group.bench_function(*what, |b| b.iter(|| scanner.mask(black_box(text))));
+            assert_eq!(scanner.mask_secrets(text), None);
+            group.bench_function(*what, |b| b.iter(|| scanner.mask_secrets(black_box(text))));
         }
         group.finish();
     }

@@ -15,9 +15,9 @@ use futures_util::future::BoxFuture;
 use rind::Host;
 use rind::event::Event;
 use rind::message::{Finish, Message, Role, Usage};
-use rind::plugin::load::PluginSet;
+use rind::plugin::load::FoundPluginSet;
 use rind::point::payload::StopReason;
-use rind::provider::{Error, Provider, Request, RequestImages, Response, StreamEvent};
+use rind::provider::{Error, Provider, Request, RequestImagesByBlobId, Response, StreamEvent};
 use rind_tests::guests::{self, CORE};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -46,7 +46,7 @@ impl Provider for Slow {
         "slow"
     }
 
-    fn body(&self, _: &Request, _: &RequestImages) -> Value {
+    fn body(&self, _: &Request, _: &RequestImagesByBlobId) -> Value {
         json!({})
     }
 
@@ -78,7 +78,7 @@ impl Provider for Slow {
 
 /// Returns the milliseconds from the model's first piece to the event that shows it, in the second
 /// turn of a session, when all plugin instances exist.
-fn first_text(runtime: &Runtime, plugins: &Arc<PluginSet>) -> f64 {
+fn first_text(runtime: &Runtime, plugins: &Arc<FoundPluginSet>) -> f64 {
     let provider = Arc::new(Slow::default());
     let host = Host::builder()
         .provider(provider.clone(), "bench")
@@ -125,7 +125,7 @@ fn print(what: &str, values: impl Iterator<Item = f64>) {
 
 fn main() {
     let runtime = Runtime::new().unwrap();
-    let none = Arc::new(PluginSet::default());
+    let none = Arc::new(FoundPluginSet::default());
     let mut host = guests::Host::default();
     CORE.into_iter().for_each(|name| drop(host.guest(name)));
     let ten = Arc::new(runtime.block_on(host.load()));

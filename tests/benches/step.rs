@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rind::event::{Event, Stamped};
-use rind::plugin::load::PluginSet;
+use rind::plugin::load::FoundPluginSet;
 use rind::point::payload::StopReason;
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::tool::builtin::CommandConfinementMode;
-use rind::tool::policy::{PolicyMode, ToolPolicy};
+use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 use rind::{Host, Session};
 use rind_tests::guests::{self, CORE};
 use serde_json::json;
@@ -45,7 +45,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(runtime: &Runtime, plugins: &Arc<PluginSet>, turns: usize) -> Self {
+    fn new(runtime: &Runtime, plugins: &Arc<FoundPluginSet>, turns: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("w");
         std::fs::create_dir(&place).unwrap();
@@ -67,9 +67,9 @@ impl Bench {
                 .collect(),
         );
         let policy = ToolPolicy {
-            mode: PolicyMode {
+            mode: ToolPolicyRunMode {
                 yes: true,
-                ..PolicyMode::default()
+                ..ToolPolicyRunMode::default()
             },
             ..ToolPolicy::default()
         };
@@ -114,7 +114,7 @@ impl Bench {
 }
 
 /// Returns a bench that has run one turn, so that all plugin instances exist.
-fn warm(runtime: &Runtime, plugins: &Arc<PluginSet>) -> Bench {
+fn warm(runtime: &Runtime, plugins: &Arc<FoundPluginSet>) -> Bench {
     let mut bench = Bench::new(runtime, plugins, 2);
     bench.turn(runtime);
     bench.hooks.clear();
@@ -154,14 +154,14 @@ fn print(what: &str, [low, middle, high]: [f64; 3]) {
 /// some time would slow down only one side of the comparison.
 fn main() {
     let runtime = Runtime::new().unwrap();
-    let none = Arc::new(PluginSet::default());
+    let none = Arc::new(FoundPluginSet::default());
     let mut host = guests::Host::default();
     CORE.into_iter().for_each(|name| drop(host.guest(name)));
     let ten = Arc::new(runtime.block_on(host.load()));
     assert_eq!(ten.plugins.len(), CORE.len(), "{:?}", ten.left_out);
 
     let mut hooks: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    let mut run = |plugins: &Arc<PluginSet>| {
+    let mut run = |plugins: &Arc<FoundPluginSet>| {
         let mut bench = warm(&runtime, plugins);
         let took = bench.turn(&runtime);
         for (plugin, micros) in bench.hooks {

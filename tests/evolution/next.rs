@@ -6,11 +6,11 @@ use wasmtime::component::{HasSelf, Instance, InstancePre, LinkerInstance};
 
 use self::rind::plugin::{outcomes, payloads, types};
 use super::super::bindings::rind::plugin::{outcomes as wo, payloads as wp, state};
-use super::super::convert::{PassPayload, PayloadArgument};
+use super::super::convert::{GuestCallPayloadArgument, PassPayload};
 use super::super::hooks::{CurrentVersion, TypedPoint, VersionedPointTypes};
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
-use super::ContractVersion;
+use super::ContractVersionDifferences;
 use crate::point::{catalog, outcome as o, payload as p};
 
 wasmtime::component::bindgen!({
@@ -23,7 +23,7 @@ wasmtime::component::bindgen!({
 });
 
 /// Row in the table of versions.
-pub(super) const VERSION: ContractVersion = ContractVersion {
+pub(super) const VERSION: ContractVersionDifferences = ContractVersionDifferences {
     number: "0.2.0",
     imports: &[("state", link_state)],
     points: &[

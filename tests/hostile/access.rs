@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use futures_util::FutureExt;
 use rind::grant::Trust;
-use rind::plugin::discover::Source;
+use rind::plugin::discover::PluginSearchPath;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
 
@@ -45,7 +45,7 @@ fn host(guest: &'static str, manifest: &str) -> Host {
     let path = host.folder().join("managed");
     put(&path.join("attacker"), &Program::Guest(guest), manifest);
     let trust = Trust::Managed;
-    host.options.sources.push(Source { trust, path });
+    host.options.sources.push(PluginSearchPath { trust, path });
     host
 }
 

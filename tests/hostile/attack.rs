@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rind::grant::Trust;
 use rind::message::{EffectClass, ToolCall};
-use rind::plugin::load::{LeftOutReason, PluginSet};
+use rind::plugin::load::{FoundPluginSet, PluginSkipReason};
 use rind::point::catalog::PreTool;
-use rind::point::dispatch::HookVerdict;
+use rind::point::dispatch::CombinedHookVerdict;
 use rind::point::payload::ProposedCall;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
@@ -82,7 +82,7 @@ impl Attack {
         let plugins = load(&self.program, &self.manifest, self.trust).await;
         if let Some(left) = plugins.left_out.first() {
             return match &left.why {
-                LeftOutReason::Failed(error) => error.to_string(),
+                PluginSkipReason::Failed(error) => error.to_string(),
                 other => format!("{other:?}"),
             };
         }
@@ -99,14 +99,16 @@ impl Attack {
 }
 
 /// Loads a program as a plugin called `attacker`.
-pub(crate) async fn load(program: &Program, manifest: &str, trust: Trust) -> PluginSet {
+pub(crate) async fn load(program: &Program, manifest: &str, trust: Trust) -> FoundPluginSet {
     let mut host = Host::default();
     let folder = host.folder().join(trust.to_string());
     put(&folder.join("attacker"), program, manifest);
-    host.options.sources.push(rind::plugin::discover::Source {
-        trust,
-        path: folder,
-    });
+    host.options
+        .sources
+        .push(rind::plugin::discover::PluginSearchPath {
+            trust,
+            path: folder,
+        });
     host.load().await
 }
 
@@ -116,14 +118,16 @@ pub(crate) async fn raw_tools(how: &str) -> String {
     let mut host = Host::default();
     let folder = host.folder().join("managed");
     put(&folder.join("attacker"), &Program::Guest("raw_tools"), "");
-    host.options.sources.push(rind::plugin::discover::Source {
-        trust: Trust::Managed,
-        path: folder,
-    });
+    host.options
+        .sources
+        .push(rind::plugin::discover::PluginSearchPath {
+            trust: Trust::Managed,
+            path: folder,
+        });
     host.set("attacker", "how", how);
     let plugins = host.load().await;
     match plugins.left_out.first().map(|left| &left.why) {
-        Some(LeftOutReason::Failed(error)) => error.to_string(),
+        Some(PluginSkipReason::Failed(error)) => error.to_string(),
         Some(other) => format!("{other:?}"),
         None => offered(&plugins),
     }
@@ -131,12 +135,12 @@ pub(crate) async fn raw_tools(how: &str) -> String {
 
 /// Registers the tools of plugins next to the built-in ones. Returns the reason of the first
 /// refusal.
-pub(crate) fn offered(plugins: &PluginSet) -> String {
+pub(crate) fn offered(plugins: &FoundPluginSet) -> String {
     let session = Session::open(plugins);
     let folder = tempfile::tempdir().unwrap();
     let workspace = Arc::new(rind::tool::workspace::Workspace::open(folder.path()).unwrap());
     let mut registry = rind::tool::registry::ToolRegistry::default();
-    let builtin = rind::tool::builtin::all_builtin_tools(&workspace);
+    let builtin = rind::tool::builtin::unconfined_built_in_tools(&workspace);
     let refused = builtin
         .into_iter()
         .chain(session.tools)
@@ -176,7 +180,7 @@ pub(crate) async fn gate(session: &Session) -> String {
         .dispatch::<PreTool>(&session.caller, call)
         .await;
     match done.verdict {
-        HookVerdict::Block(said) => format!("refused by {}: {}", said.plugin, said.text),
+        CombinedHookVerdict::Block(said) => format!("refused by {}: {}", said.plugin, said.text),
         other => format!("{other:?} {}", done.value.call.arguments),
     }
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use futures_util::FutureExt;
 use rind::grant::Trust;
-use rind::grant::answers::GrantAnswers;
-use rind::grant::ask::{ApprovalLifetime, GrantApproval};
-use rind::plugin::discover::Source;
-use rind::plugin::load::{LeftOutReason, PluginSet};
+use rind::grant::answers::GrantAnswerStore;
+use rind::grant::ask::{GrantApproval, GrantApprovalLifetime};
+use rind::plugin::discover::PluginSearchPath;
+use rind::plugin::load::{FoundPluginSet, PluginSkipReason};
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
 
@@ -60,7 +60,7 @@ fn local(program: &Program, manifest: &str) -> Host {
     let path = host.folder().join("attacker");
     put(&path, program, manifest);
     let trust = Trust::Local;
-    host.options.sources.push(Source { trust, path });
+    host.options.sources.push(PluginSearchPath { trust, path });
     host
 }
 
@@ -68,16 +68,17 @@ fn local(program: &Program, manifest: &str) -> Host {
 /// again. Returns a text with `PWNED` if it was not held at first.
 async fn granted(host: &mut Host) -> String {
     let plugins = host.load().await;
-    let Some(LeftOutReason::Held(plugin)) = plugins.left_out.first().map(|left| &left.why) else {
+    let Some(PluginSkipReason::Held(plugin)) = plugins.left_out.first().map(|left| &left.why)
+    else {
         return format!("PWNED: it was not held at first: {plugins:?}");
     };
     let given = GrantApproval {
         is_guard: false,
         request: plugin.request.clone(),
         capabilities: plugin.request.capabilities.clone(),
-        yes: ApprovalLifetime::Always,
+        yes: GrantApprovalLifetime::Always,
     };
-    let mut answers = GrantAnswers::read(&host.folder().join("grants.json")).unwrap();
+    let mut answers = GrantAnswerStore::read(&host.folder().join("grants.json")).unwrap();
     let answer = given.to_stored_answer("s", "2026-01-01T00:00:00Z".to_owned());
     answers.add(answer.into_iter().collect()).unwrap();
     host.options.grants.answers = Some(answers);
@@ -86,10 +87,10 @@ async fn granted(host: &mut Host) -> String {
     String::new()
 }
 
-fn outcome(plugins: &PluginSet) -> String {
+fn outcome(plugins: &FoundPluginSet) -> String {
     match plugins.left_out.first().map(|left| &left.why) {
         None => "PWNED: it runs".to_owned(),
-        Some(LeftOutReason::Held(plugin)) => {
+        Some(PluginSkipReason::Held(plugin)) => {
             let waiting = plugin
                 .decision
                 .capabilities_with_status(rind::grant::decide::GrantStatus::Waiting);
@@ -188,6 +189,6 @@ async fn inherits() -> String {
     let path = host.folder().join("elsewhere");
     put(&path, &Program::Guest("remembers"), manifest);
     let trust = Trust::Local;
-    host.options.sources = vec![Source { trust, path }];
+    host.options.sources = vec![PluginSearchPath { trust, path }];
     tool(&Session::open(&host.load().await), "attack").await
 }

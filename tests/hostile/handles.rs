@@ -4,7 +4,7 @@
 use futures_util::future::BoxFuture;
 use rind::grant::Trust;
 use rind::message::{Message, Role};
-use rind::plugin::load::PluginSet;
+use rind::plugin::load::FoundPluginSet;
 use rind::point::catalog::Context;
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
@@ -50,14 +50,16 @@ pub(crate) fn attacks() -> Vec<Attack> {
     ]
 }
 
-async fn misuser(how: &str) -> PluginSet {
+async fn misuser(how: &str) -> FoundPluginSet {
     let mut host = Host::default();
     let folder = host.folder().join("managed");
     put(&folder.join("attacker"), &PROGRAM, MANIFEST);
-    host.options.sources.push(rind::plugin::discover::Source {
-        trust: Trust::Managed,
-        path: folder,
-    });
+    host.options
+        .sources
+        .push(rind::plugin::discover::PluginSearchPath {
+            trust: Trust::Managed,
+            path: folder,
+        });
     host.set("attacker", "how", how);
     host.load().await
 }

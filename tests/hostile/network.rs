@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use rind::egress::EgressOptions;
 use rind::grant::Trust;
-use rind::plugin::discover::Source;
+use rind::plugin::discover::PluginSearchPath;
 use rind_tests::guests::Host;
 use rind_tests::server::{Names, Reply, Server, gzip};
 use rind_tests::session::Session;
@@ -92,7 +92,7 @@ async fn fetch(guest: &'static str, network: &str, urls: &str, names: Arc<Names>
     let manifest = format!("side_effects = [\"network\"]\n[network]\n{network}\n");
     put(&path.join("attacker"), &Program::Guest(guest), &manifest);
     let trust = Trust::Managed;
-    host.options.sources.push(Source { trust, path });
+    host.options.sources.push(PluginSearchPath { trust, path });
     host.set("attacker", "how", urls);
     let plugins = host.load().await;
     assert!(plugins.left_out.is_empty(), "{:?}", plugins.left_out);
@@ -131,7 +131,7 @@ async fn metadata() -> String {
         &manifest,
     );
     let trust = Trust::Managed;
-    host.options.sources.push(Source { trust, path });
+    host.options.sources.push(PluginSearchPath { trust, path });
     let plugins = host.load().await;
     let left = plugins.left_out.first();
     left.map_or("PWNED".to_owned(), |left| format!("{:?}", left.why))

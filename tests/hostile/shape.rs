@@ -3,8 +3,8 @@
 
 use futures_util::FutureExt;
 use rind::grant::Trust;
-use rind::plugin::discover::Source;
-use rind::plugin::load::LeftOutReason;
+use rind::plugin::discover::PluginSearchPath;
+use rind::plugin::load::PluginSkipReason;
 use rind_tests::bytes::{compile_bomb, leb, section};
 use rind_tests::cli::program;
 use rind_tests::guests::Host;
@@ -179,13 +179,13 @@ async fn compile() -> String {
     let path = host.folder().join("managed");
     put(&path.join("attacker"), &Program::Bytes(compile_bomb()), "");
     let trust = Trust::Managed;
-    host.options.sources.push(Source { trust, path });
+    host.options.sources.push(PluginSearchPath { trust, path });
     host.options.cache = host.folder().join("cache");
     host.options.compiler.helper = Some(program().to_owned());
     host.options.compiler.time_limit = std::time::Duration::from_secs(1);
     let plugins = host.load().await;
     match plugins.left_out.first().map(|left| &left.why) {
-        Some(LeftOutReason::Failed(error)) => error.to_string(),
+        Some(PluginSkipReason::Failed(error)) => error.to_string(),
         other => format!("PWNED: it was compiled: {other:?}"),
     }
 }

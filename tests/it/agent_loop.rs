@@ -16,7 +16,7 @@ use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::StopReason;
 use rind::provider::scripted::{Reply, Script, Scripted};
-use rind::tool::policy::{PolicyMode, ToolPolicy};
+use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 use rind::{Host, PluginFolders, Session};
 use rind_tests::cli::Rind;
 use rind_tests::guests;
@@ -74,9 +74,9 @@ fn always(mut reply: Reply) -> Reply {
 /// Returns a policy that approves every call about which it would ask.
 fn yes() -> Arc<ToolPolicy> {
     Arc::new(ToolPolicy {
-        mode: PolicyMode {
+        mode: ToolPolicyRunMode {
             yes: true,
-            ..PolicyMode::default()
+            ..ToolPolicyRunMode::default()
         },
         ..ToolPolicy::default()
     })

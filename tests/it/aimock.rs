@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec};
 use rind::provider::{
-    Error, Finish, HttpConfig, Provider, Request, RequestImages, Response, StreamEvent, Wire,
+    Error, Finish, HttpConfig, Provider, Request, RequestImagesByBlobId, Response, StreamEvent,
+    Wire,
 };
 use rind_tests::cli::Rind;
 use rind_tests::guests::workspace;
@@ -130,7 +131,10 @@ async fn send(
     provider: &dyn Provider,
     messages: &[Message],
 ) -> (Result<Response, Error>, Vec<StreamEvent>) {
-    let body = provider.body(&request(messages.to_vec()), &RequestImages::default());
+    let body = provider.body(
+        &request(messages.to_vec()),
+        &RequestImagesByBlobId::default(),
+    );
     let mut events = Vec::new();
     let on = &mut |event| events.push(event);
     let result = provider.send(body, on, &CancellationToken::new()).await;

@@ -104,7 +104,7 @@ fn store(running: &Running) -> SessionStore {
 /// agent below it.
 fn entries(running: &Running, below: &str) -> Vec<Body> {
     let id = format!("{}{below}", running.session.id());
-    let (entries, notices) = store(running).read(&id).unwrap();
+    let (entries, notices) = store(running).read_entries(&id).unwrap();
     assert_eq!(notices, Vec::<String>::new());
     entries.into_iter().map(|entry| entry.body).collect()
 }

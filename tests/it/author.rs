@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rind::author::build::{BuildOptions, BuildReport, Progress, build_plugins};
+use rind::author::build::{BuildOptions, BuildReport, ProgressCallback, build_plugins};
 use rind::plugin::contract::stamp;
 
 pub(crate) fn put(path: &Path, content: &str) {
@@ -30,7 +30,8 @@ pub(crate) fn put_crate(dir: &Path, name: &str, component: &str, code: &str) {
 async fn run(dirs: &[&Path], out: Option<&Path>) -> (BuildReport, String) {
     let lines = Arc::new(Mutex::new(String::new()));
     let told = lines.clone();
-    let progress: Progress = Arc::new(move |line| *told.lock().unwrap() += &format!("{line}\n"));
+    let progress: ProgressCallback =
+        Arc::new(move |line| *told.lock().unwrap() += &format!("{line}\n"));
     let options = BuildOptions {
         dirs: dirs.iter().map(|dir| dir.to_path_buf()).collect(),
         out: out.map(Path::to_path_buf),
@@ -475,7 +476,8 @@ async fn with_toolchain(folder: &Path) {
     std::fs::write(plugin.join("made.wasm"), EMPTY_COMPONENT).unwrap();
     let lines = Arc::new(Mutex::new(String::new()));
     let told = lines.clone();
-    let progress: Progress = Arc::new(move |line| *told.lock().unwrap() += &format!("{line}\n"));
+    let progress: ProgressCallback =
+        Arc::new(move |line| *told.lock().unwrap() += &format!("{line}\n"));
     let options = BuildOptions {
         dirs: vec![plugin.clone()],
         out: None,

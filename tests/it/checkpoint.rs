@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use rind::checkpoint::{
-    CallOrigin, CheckpointConfig, CheckpointReader, CheckpointSpec, Checkpoints, RewindResult,
+    CheckpointConfig, CheckpointReader, FileChangeOrigin, FileRewindResult, SessionCheckpointSpec,
+    SessionCheckpoints,
 };
 
 /// A session's folder and a workspace, both below `folder`, and the checkpoints of the workspace.
 struct Place {
     folder: tempfile::TempDir,
-    checkpoints: Arc<Checkpoints>,
+    checkpoints: Arc<SessionCheckpoints>,
 }
 
 impl Place {
@@ -44,9 +45,9 @@ impl Place {
     }
 
     fn command(&self, turn: u32, work: impl FnOnce(&Self)) {
-        let started = self.checkpoints.begin_call(&origin(turn, "bash"));
+        let started = self.checkpoints.begin_tool_call(&origin(turn, "bash"));
         work(self);
-        self.checkpoints.end_call(started);
+        self.checkpoints.end_tool_call(started);
     }
 
     fn write(&self, turn: u32, path: &str, text: &str) {
@@ -63,7 +64,7 @@ impl Place {
         }
     }
 
-    fn rewind(&self, turn: u32, overwrites: bool) -> RewindResult {
+    fn rewind(&self, turn: u32, overwrites: bool) -> FileRewindResult {
         let plan = self.checkpoints.plan_rewind(turn).unwrap();
         let applied = self.checkpoints.apply_rewind(&plan, overwrites, turn);
         applied.unwrap()
@@ -76,8 +77,8 @@ impl Place {
     }
 }
 
-fn open(folder: &Path, config: CheckpointConfig) -> Arc<Checkpoints> {
-    Arc::new(Checkpoints::new(CheckpointSpec {
+fn open(folder: &Path, config: CheckpointConfig) -> Arc<SessionCheckpoints> {
+    Arc::new(SessionCheckpoints::new(SessionCheckpointSpec {
         config,
         session: folder.join("session"),
         workspace: folder.join("workspace"),
@@ -85,8 +86,8 @@ fn open(folder: &Path, config: CheckpointConfig) -> Arc<Checkpoints> {
     }))
 }
 
-fn origin(turn: u32, tool: &str) -> CallOrigin {
-    CallOrigin {
+fn origin(turn: u32, tool: &str) -> FileChangeOrigin {
+    FileChangeOrigin {
         turn,
         call: "call".to_owned(),
         tool: tool.to_owned(),
@@ -203,7 +204,7 @@ fn everything_that_a_command_changes_comes_back() {
         assert_ne!(place.tree(), before, "{name}");
         let plan = place.checkpoints.plan_rewind(1).unwrap();
         assert_eq!(
-            (plan.n_changes_on_request_only(), plan.lost.len()),
+            (plan.n_changes_needing_explicit_request(), plan.lost.len()),
             (0, 0),
             "{name}: {plan:?}"
         );
@@ -399,7 +400,7 @@ fn a_folder_that_cannot_be_written_is_told_of_once_and_stops_no_call() {
 fn a_command_that_was_killed_with_the_program_is_compared_by_the_next_one() {
     let mut place = Place::new(CheckpointConfig::default());
     fs::write(place.at("a"), "1").unwrap();
-    let started = place.checkpoints.begin_call(&origin(1, "bash"));
+    let started = place.checkpoints.begin_tool_call(&origin(1, "bash"));
     fs::write(place.at("a"), "2").unwrap();
     std::mem::forget(started);
     place.begin_again();
@@ -416,19 +417,19 @@ fn commands_side_by_side_and_one_that_is_dropped_lose_nothing() {
     fs::write(place.at("a"), "1").unwrap();
     fs::write(place.at("b"), "1").unwrap();
     let before = place.tree();
-    let one = place.checkpoints.begin_call(&origin(1, "bash"));
-    let two = place.checkpoints.begin_call(&origin(1, "bash"));
+    let one = place.checkpoints.begin_tool_call(&origin(1, "bash"));
+    let two = place.checkpoints.begin_tool_call(&origin(1, "bash"));
     fs::write(place.at("a"), "2").unwrap();
     place.write(1, "b", "2");
-    place.checkpoints.end_call(one);
+    place.checkpoints.end_tool_call(one);
     fs::write(place.at("a"), "3").unwrap();
     assert!(place.checkpoints.plan_rewind(1).is_err(), "a call runs");
-    place.checkpoints.end_call(two);
+    place.checkpoints.end_tool_call(two);
     let result = place.rewind(1, false);
     assert!(result.kept.is_empty(), "{result:?}");
     assert_eq!(place.tree(), before);
 
-    drop(place.checkpoints.begin_call(&origin(2, "bash")));
+    drop(place.checkpoints.begin_tool_call(&origin(2, "bash")));
     fs::write(place.at("a"), "4").unwrap();
     place.command(2, |p| fs::write(p.at("b"), "4").unwrap());
     let result = place.rewind(2, false);
@@ -446,7 +447,7 @@ fn a_closed_session_keeps_what_its_records_need_and_nothing_else() {
     place.command(1, |p| fs::write(p.at("7"), "changed").unwrap());
     let contents = place.session().join("checkpoints/contents");
     let large = fs::metadata(&contents).unwrap().len();
-    place.checkpoints.close().unwrap();
+    place.checkpoints.remove_unreferenced_contents().unwrap();
     let small = fs::metadata(&contents).unwrap().len();
     assert!(small < 2_000 && large > 50_000, "{small} {large}");
     assert!(!place.session().join("checkpoints/snapshot.json").exists());
@@ -455,10 +456,10 @@ fn a_closed_session_keeps_what_its_records_need_and_nothing_else() {
     place.rewind(1, false);
     assert_eq!(place.tree(), before);
     let reader = CheckpointReader::open(&place.session()).unwrap();
-    assert_eq!(reader.turns(), [1, 2]);
+    assert_eq!(reader.changed_turn_numbers(), [1, 2]);
     let changes = reader.turn_changes(1);
     assert_eq!(changes.len(), 1);
-    let kept = [&changes[0].before, &changes[0].after].map(|state| reader.content(state));
+    let kept = [&changes[0].before, &changes[0].after].map(|state| reader.file_content(state));
     assert_eq!(kept[1].as_deref(), Some(&b"changed"[..]));
     assert!(kept[0].is_some());
 }

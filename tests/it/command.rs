@@ -9,14 +9,14 @@ use rind::agent::AgentConfig;
 use rind::event::Event;
 use rind::grant::Trust;
 use rind::grant::ask::GrantOptions;
-use rind::grant::policy::Policy;
-use rind::host::{CommandError, HostBuilder};
-use rind::plugin::commands::CommandReply;
+use rind::grant::policy::CapabilityPolicy;
+use rind::host::{HostBuilder, PluginCommandError};
+use rind::plugin::commands::SlashCommandReply;
 use rind::point::Hook;
 use rind::point::caller::Caller;
 use rind::point::catalog::SessionStart;
 use rind::point::failure::{Failure, OnFailure};
-use rind::point::handle::{PersonAnswer, PersonQuestion};
+use rind::point::handle::{PluginUserAnswer, PluginUserQuestion};
 use rind::point::outcome::Observed;
 use rind::point::payload::SessionInfo;
 use rind::point::registry::HookSpec;
@@ -30,8 +30,8 @@ use tokio_util::sync::CancellationToken;
 /// A person who gives the same answer to every question, after a delay.
 struct Somebody {
     after: Duration,
-    answer: PersonAnswer,
-    asked: Arc<Mutex<Vec<PersonQuestion>>>,
+    answer: PluginUserAnswer,
+    asked: Arc<Mutex<Vec<PluginUserQuestion>>>,
 }
 
 impl Approver for Somebody {
@@ -42,7 +42,10 @@ impl Approver for Somebody {
         })
     }
 
-    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+    fn answer<'a>(
+        &'a self,
+        question: &'a PluginUserQuestion,
+    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
         Box::pin(async move {
             self.asked.lock().unwrap().push(question.clone());
             tokio::time::sleep(self.after).await;
@@ -53,12 +56,12 @@ impl Approver for Somebody {
 
 struct Open {
     session: Session,
-    asked: Arc<Mutex<Vec<PersonQuestion>>>,
+    asked: Arc<Mutex<Vec<PluginUserQuestion>>>,
     _folder: TempDir,
 }
 
 /// Opens a session with the guest `asker`. `None` for `somebody` means that nobody can answer.
-async fn open(replies: Vec<Reply>, somebody: Option<(Duration, PersonAnswer)>) -> Open {
+async fn open(replies: Vec<Reply>, somebody: Option<(Duration, PluginUserAnswer)>) -> Open {
     open_with("asker", replies, somebody, |manifest| manifest, |host| host).await
 }
 
@@ -66,13 +69,13 @@ async fn open(replies: Vec<Reply>, somebody: Option<(Duration, PersonAnswer)>) -
 async fn open_with(
     guest: &str,
     replies: Vec<Reply>,
-    somebody: Option<(Duration, PersonAnswer)>,
+    somebody: Option<(Duration, PluginUserAnswer)>,
     manifest: impl FnOnce(String) -> String,
     more: impl FnOnce(HostBuilder) -> HostBuilder,
 ) -> Open {
     let folder = tempfile::tempdir().unwrap();
     guests::put(guest, folder.path(), manifest);
-    let asked = Arc::<Mutex<Vec<PersonQuestion>>>::default();
+    let asked = Arc::<Mutex<Vec<PluginUserQuestion>>>::default();
     let model = Scripted::new(Script::new(replies));
     let mut host = Host::builder()
         .provider(Arc::new(model), "test-model")
@@ -94,7 +97,11 @@ async fn open_with(
 }
 
 impl Open {
-    async fn run(&mut self, command: &str, arguments: &str) -> Result<CommandReply, CommandError> {
+    async fn run(
+        &mut self,
+        command: &str,
+        arguments: &str,
+    ) -> Result<SlashCommandReply, PluginCommandError> {
         let never = CancellationToken::new();
         let ran = self
             .session
@@ -104,7 +111,7 @@ impl Open {
 
     async fn text(&mut self, command: &str, arguments: &str) -> String {
         match self.run(command, arguments).await {
-            Ok(CommandReply::Text(text)) => text,
+            Ok(SlashCommandReply::Text(text)) => text,
             other => format!("{other:?}"),
         }
     }
@@ -118,7 +125,7 @@ async fn commands_are_listed_with_their_schemas() {
         .iter()
         .find(|own| own.spec().name == "start")
         .unwrap();
-    assert_eq!(start.plugin(), "asker");
+    assert_eq!(start.plugin_name(), "asker");
     assert_eq!(start.spec().description, "Starts a turn.");
     let schema = start.spec().arguments.clone().unwrap();
     assert_eq!(schema["required"], serde_json::json!(["topic"]));
@@ -138,7 +145,7 @@ async fn a_command_answers_text_or_a_prompt_and_leaves_an_event_and_an_entry() {
         .await;
     assert_eq!(
         reply.unwrap(),
-        CommandReply::Prompt("Tell me about TIDES.".to_owned())
+        SlashCommandReply::Prompt("Tell me about TIDES.".to_owned())
     );
     let mut seen = Vec::new();
     while let Ok(stamped) = events.try_recv() {
@@ -149,7 +156,7 @@ async fn a_command_answers_text_or_a_prompt_and_leaves_an_event_and_an_entry() {
     let id = open.session.id().clone();
     let host = open.session.host().clone();
     open.session.close().await.unwrap();
-    let (entries, _) = host.store().read(&id).unwrap();
+    let (entries, _) = host.store().read_entries(&id).unwrap();
     let kinds: Vec<String> = entries
         .iter()
         .map(|entry| serde_json::to_value(entry).unwrap()["type"].to_string())
@@ -169,10 +176,10 @@ async fn a_command_that_spins_is_stopped_and_others_go_on() {
     assert!(error.contains("it is closed\\u{1b}[2K"), "{error}");
     assert_eq!(
         open.run("line", "on main").await.unwrap(),
-        CommandReply::Nothing
+        SlashCommandReply::Nothing
     );
     let error = open.run("nothing", "").await.unwrap_err();
-    assert!(matches!(error, CommandError::Unknown { .. }));
+    assert!(matches!(error, PluginCommandError::Unknown { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,7 +205,7 @@ async fn an_interrupted_command_ends() {
 async fn the_deadline_stands_still_while_the_person_thinks() {
     // The delay is longer than the one second that the manifest allows for a call.
     let after = Duration::from_millis(2_500);
-    let mut open = open(Vec::new(), Some((after, PersonAnswer::Yes(true)))).await;
+    let mut open = open(Vec::new(), Some((after, PluginUserAnswer::Yes(true)))).await;
     assert_eq!(open.text("confirm", "Go\u{1b}[2K on?").await, "true");
     let asked = open.asked.lock().unwrap().clone();
     assert_eq!(asked[0].plugin, "asker");
@@ -216,7 +223,7 @@ async fn the_deadline_of_a_tool_stands_still_as_well() {
         tool_timeout_seconds: 1,
         ..AgentConfig::default()
     };
-    let somebody = Some((after, PersonAnswer::Yes(true)));
+    let somebody = Some((after, PluginUserAnswer::Yes(true)));
     let with = |host: HostBuilder| host.config(one_second);
     let mut open = open_with("asker", replies, somebody, |manifest| manifest, with).await;
     open.session.turn("go").await.unwrap();
@@ -228,7 +235,7 @@ async fn the_deadline_of_a_plugin_stands_still_while_the_person_approves_its_cal
     let after = Duration::from_millis(2_500);
     let write = serde_json::json!({"what": "call", "text": "write_file", "arguments": {"path": "c.txt", "content": "new"}});
     let replies = vec![Reply::call("act", write), Reply::text("done")];
-    let somebody = Some((after, PersonAnswer::Yes(true)));
+    let somebody = Some((after, PluginUserAnswer::Yes(true)));
     let one_second = |manifest: String| manifest + "\n[limits]\ntimeout = \"1s\"\n";
     let mut open = open_with(
         "external",
@@ -251,7 +258,7 @@ fn last_result(session: &Session) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_of_session_start_ask_the_person_in_the_first_command() {
-    let somebody = Some((Duration::ZERO, PersonAnswer::Yes(true)));
+    let somebody = Some((Duration::ZERO, PluginUserAnswer::Yes(true)));
     let same = |manifest| manifest;
     let mut open = open_with("starter", Vec::new(), somebody, same, |host| host).await;
     let never = CancellationToken::new();
@@ -260,13 +267,13 @@ async fn hooks_of_session_start_ask_the_person_in_the_first_command() {
         .run_command("starter", "answer", String::new(), &never);
     assert_eq!(
         ran.await.unwrap(),
-        CommandReply::Text("Ok(true)".to_owned())
+        SlashCommandReply::Text("Ok(true)".to_owned())
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_of_session_start_are_interrupted_with_the_first_command() {
-    let somebody = Some((Duration::from_secs(600), PersonAnswer::Yes(true)));
+    let somebody = Some((Duration::from_secs(600), PluginUserAnswer::Yes(true)));
     let same = |manifest| manifest;
     let mut open = open_with("starter", Vec::new(), somebody, same, |host| host).await;
     let cancel = CancellationToken::new();
@@ -304,14 +311,14 @@ impl Hook<SessionStart> for Blind {
 /// Opens a session with the guest and a guard that blocks when it fails. The guard fails after this
 /// delay.
 async fn guarded(
-    somebody: Option<(Duration, PersonAnswer)>,
+    somebody: Option<(Duration, PluginUserAnswer)>,
     after: Duration,
     is_async: bool,
 ) -> Open {
     let guard = HookSpec {
         on_failure: OnFailure::Block,
         is_async,
-        ..HookSpec::of::<SessionStart>("guard")
+        ..HookSpec::for_native_hook::<SessionStart>("guard")
     };
     let with = |host: HostBuilder| host.hook::<SessionStart>(guard, Arc::new(Blind(after)));
     open_with("asker", Vec::new(), somebody, |manifest| manifest, with).await
@@ -319,7 +326,7 @@ async fn guarded(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_does_not_run_when_a_guard_has_failed_before_it() {
-    let somebody = Some((Duration::ZERO, PersonAnswer::Text("Ada".to_owned())));
+    let somebody = Some((Duration::ZERO, PluginUserAnswer::Text("Ada".to_owned())));
     let mut open = guarded(somebody, Duration::ZERO, false).await;
     let why = open.run("name", "{}").await.unwrap_err().to_string();
     assert!(why.contains("stopped") && why.contains("guard"), "{why}");
@@ -330,7 +337,7 @@ async fn a_command_does_not_run_when_a_guard_has_failed_before_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_ends_when_a_guard_fails_while_it_runs() {
-    let somebody = Some((Duration::from_secs(600), PersonAnswer::Yes(true)));
+    let somebody = Some((Duration::from_secs(600), PluginUserAnswer::Yes(true)));
     let mut open = guarded(somebody, Duration::from_millis(300), true).await;
     let ran = tokio::time::timeout(Duration::from_secs(60), open.run("confirm", "Go on?")).await;
     let why = ran.expect("it goes on").unwrap_err().to_string();
@@ -343,11 +350,11 @@ async fn a_plugin_that_the_policy_mutes_asks_nobody_and_the_event_says_so() {
     guests::put("asker", folder.path(), |manifest| manifest);
     let text = "[plugins.asker]\nmute = true\n";
     let grants = GrantOptions {
-        policy: Policy::parse(&[(text, Path::new("policy.toml"))]).unwrap(),
+        policy: CapabilityPolicy::parse(&[(text, Path::new("policy.toml"))]).unwrap(),
         ..GrantOptions::default()
     };
     let muted = PluginFolders::new(Trust::Managed, folder.path()).grants(grants);
-    let somebody = Some((Duration::ZERO, PersonAnswer::Yes(true)));
+    let somebody = Some((Duration::ZERO, PluginUserAnswer::Yes(true)));
     let with = |host: HostBuilder| host.plugins(muted);
     let mut open = open_with("asker", Vec::new(), somebody, |manifest| manifest, with).await;
     let mut events = open.session.events();
@@ -405,7 +412,7 @@ async fn questions_are_bounded_in_number_and_size() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_asked_once_the_turn_or_the_command_is_over() {
     for is_command in [false, true] {
-        let answer = (Duration::ZERO, PersonAnswer::Yes(true));
+        let answer = (Duration::ZERO, PluginUserAnswer::Yes(true));
         let mut open = open(vec![Reply::text("done")], Some(answer)).await;
         if is_command {
             assert_eq!(open.text("confirm", "Go on?").await, "true");
@@ -421,7 +428,7 @@ async fn nobody_is_asked_once_the_turn_or_the_command_is_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_looks_like_a_secret_is_not_handed_over() {
     let key = format!("AKIA{}", "Z7QX3M5R2T6P4WKV");
-    let answer = PersonAnswer::Text(key.clone());
+    let answer = PluginUserAnswer::Text(key.clone());
     let mut open = open(Vec::new(), Some((Duration::ZERO, answer))).await;
     let mut events = open.session.events();
     let text = open.text("name", "{}").await;
@@ -438,7 +445,7 @@ async fn interrupting_the_turn_ends_a_question_of_a_tool() {
         Reply::call("ask_person", serde_json::json!({})),
         Reply::text("done"),
     ];
-    let never = (Duration::from_secs(600), PersonAnswer::Yes(true));
+    let never = (Duration::from_secs(600), PluginUserAnswer::Yes(true));
     let mut open = open(replies, Some(never)).await;
     let cancel = CancellationToken::new();
     let asked = open.asked.clone();
@@ -480,7 +487,7 @@ async fn a_line_of_status_is_one_short_line_and_an_event_when_it_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skill_that_lasts_holds_for_the_turn_that_a_command_makes() {
-    use rind::skill::{Interaction, Skills};
+    use rind::skill::{Interaction, SessionSkills};
     use serde_json::json;
 
     let mut tutor = crate::skill_session::only("tutor", &["read_file"]);
@@ -491,11 +498,14 @@ async fn a_skill_that_lasts_holds_for_the_turn_that_a_command_makes() {
         Reply::call("write_file", json!({"path": "a", "content": ""})),
         Reply::text("no"),
     ];
-    let with_skill = |host: HostBuilder| host.file_tools().skills(Skills::new([tutor], Vec::new()));
+    let with_skill = |host: HostBuilder| {
+        host.file_tools()
+            .skills(SessionSkills::new([tutor], Vec::new()))
+    };
     let mut open = open_with("asker", replies, None, |manifest| manifest, with_skill).await;
     open.session.turn("teach me").await.unwrap();
     let asked = open.run("start", "{\"topic\": \"rust\"}").await.unwrap();
-    let CommandReply::Prompt(prompt) = asked else {
+    let SlashCommandReply::Prompt(prompt) = asked else {
         panic!("{asked:?}")
     };
     assert_eq!(open.session.active_skills(), ["tutor"]);

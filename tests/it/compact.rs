@@ -106,7 +106,7 @@ fn store(running: &Running) -> SessionStore {
 }
 
 fn entries(running: &Running) -> Vec<Body> {
-    let (entries, notices) = store(running).read(running.session.id()).unwrap();
+    let (entries, notices) = store(running).read_entries(running.session.id()).unwrap();
     assert_eq!(notices, Vec::<String>::new());
     entries.into_iter().map(|entry| entry.body).collect()
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use rind::grant::Trust;
-use rind::plugin::load::{LeftOutReason, PluginSet};
+use rind::plugin::load::{FoundPluginSet, PluginSkipReason};
 use rind_tests::bytes::compile_bomb;
 use rind_tests::cli::program;
 use rind_tests::guests::Host;
@@ -30,12 +30,12 @@ fn component(host: &mut Host, bytes: &[u8]) {
 }
 
 /// Returns the error of the only plugin that was not loaded.
-fn failure(plugins: &PluginSet) -> String {
+fn failure(plugins: &FoundPluginSet) -> String {
     let [left] = &plugins.left_out[..] else {
         panic!("{:?}", plugins.left_out)
     };
     match &left.why {
-        LeftOutReason::Failed(error) => error.to_string(),
+        PluginSkipReason::Failed(error) => error.to_string(),
         why => panic!("{why:?}"),
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 use rind::message::{Content, EffectClass, Message, Role, ToolCall};
-use rind::point::caller::{CallContext, Caller, MAX_NESTING};
+use rind::point::caller::{Caller, MAX_PLUGIN_CALL_DEPTH, PluginCallContext};
 use rind::point::catalog::{
     BeforeProviderRequest, PostOutput, PostReason, PostTool, PreOutput, PreTool, SystemPrompt,
 };
-use rind::point::dispatch::{DispatchResult, Dispatcher, HookVerdict};
+use rind::point::dispatch::{CombinedHookVerdict, HookDispatchResult, HookDispatcher};
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::outcome::{
     CallOutcome, CallVerdict, Effect, Level, LogLine, Metric, Observed, OutputOutcome,
@@ -22,7 +22,7 @@ use rind::point::payload::{
     Decision, FinishedCall, PromptContext, PromptPart, ProposedCall, Tier, WireRequest,
 };
 use rind::point::registry::{HookRegistry, HookSpec};
-use rind::point::trace::{DispatchSink, TraceOutcome, TraceRecord};
+use rind::point::trace::{DispatchReportSink, TraceOutcome, TraceRecord};
 use rind::point::{Hook, Point};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ struct Recorder {
     effects: Mutex<Vec<(Arc<str>, Effect)>>,
 }
 
-impl DispatchSink for Recorder {
+impl DispatchReportSink for Recorder {
     fn trace(&self, record: TraceRecord) {
         self.traces.lock().unwrap().push(record);
     }
@@ -111,21 +111,21 @@ impl Recorder {
     }
 }
 
-fn dispatcher(registry: HookRegistry) -> (Dispatcher, Arc<Recorder>) {
+fn dispatcher(registry: HookRegistry) -> (HookDispatcher, Arc<Recorder>) {
     let recorder = Arc::new(Recorder::default());
     (
-        Dispatcher::new(Arc::new(registry), recorder.clone()),
+        HookDispatcher::new(Arc::new(registry), recorder.clone()),
         recorder,
     )
 }
 
 fn caller() -> Caller {
-    Caller::new(CallContext {
+    Caller::new(PluginCallContext {
         session: "s".into(),
         turn: 1,
         step: 2,
         agent: "main".into(),
-        ..CallContext::default()
+        ..PluginCallContext::default()
     })
 }
 
@@ -159,9 +159,9 @@ fn says(text: &str) -> OutputOutcome {
     }
 }
 
-fn blocked<T>(done: &DispatchResult<T>) -> String {
+fn blocked<T>(done: &HookDispatchResult<T>) -> String {
     match &done.verdict {
-        HookVerdict::Block(said) => format!("{}: {}", said.plugin, said.text),
+        CombinedHookVerdict::Block(said) => format!("{}: {}", said.plugin, said.text),
         other => panic!("{other:?}"),
     }
 }
@@ -230,7 +230,7 @@ async fn every_hook_that_asks_is_heard() {
         .0
         .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
         .await;
-    let HookVerdict::Ask(said) = done.verdict else {
+    let CombinedHookVerdict::Ask(said) = done.verdict else {
         panic!("{:?}", done.verdict)
     };
     assert_eq!(
@@ -263,7 +263,7 @@ async fn changed_arguments_are_checked_against_the_schema_and_a_bad_change_is_th
         .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
         .await;
     assert_eq!(done.value.call.arguments, json!({"path": "b"}));
-    assert_eq!(done.verdict, HookVerdict::Pass);
+    assert_eq!(done.verdict, CombinedHookVerdict::Pass);
     assert_eq!(
         recorder.take(),
         ["bad Failed", "good Changed arguments", "bad Failed"],
@@ -400,7 +400,10 @@ async fn hooks_are_called_only_about_the_tools_results_and_answers_of_their_cond
         let done = dispatcher
             .dispatch::<PreTool>(&caller(), call.clone())
             .await;
-        assert_eq!(matches!(done.verdict, HookVerdict::Block(_)), is_refused);
+        assert_eq!(
+            matches!(done.verdict, CombinedHookVerdict::Block(_)),
+            is_refused
+        );
         let n_traces = recorder.take().len();
         assert_eq!(n_traces == 1, is_refused, "{tool}");
         for (result, is_long) in [("7 bytes", false), ("8 bytes.", true)] {
@@ -477,7 +480,7 @@ async fn a_guard_that_hangs_is_stopped_and_goes_on_refusing_until_the_turn_ends(
         recorder.take(),
         ["guard FailedBlocking", "guard DroppedBlocking"]
     );
-    dispatcher.begin_turn();
+    dispatcher.reset_quarantine_at_turn_start();
     dispatcher
         .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
         .await;
@@ -512,7 +515,7 @@ async fn a_failing_mutate_hook_is_skipped_a_trap_drops_it_and_an_error_does_not(
                 .await;
             assert_eq!(
                 (done.value.as_str(), done.verdict),
-                ("said!", HookVerdict::Pass)
+                ("said!", CombinedHookVerdict::Pass)
             );
         }
         assert_eq!(calls.load(Ordering::SeqCst), expected_calls);
@@ -704,7 +707,7 @@ async fn hooks_of_a_plugin_do_not_fire_on_what_it_causes_and_nesting_is_capped()
         .dispatch::<PreTool>(&within, call(json!({"path": "a"})))
         .await;
     assert_eq!(recorder.take(), ["a Pass"]);
-    let deep = (0..=MAX_NESTING).fold(caller(), |caller, n| {
+    let deep = (0..=MAX_PLUGIN_CALL_DEPTH).fold(caller(), |caller, n| {
         caller.with_calling_plugin(&Arc::from(format!("p{n}")))
     });
     let done = dispatcher
@@ -759,12 +762,12 @@ proptest! {
         }
         let done = runtime.block_on(async { dispatcher(registry).0.dispatch::<PreTool>(&caller(), call(json!({"path": "a"}))).await });
         let strongest = match done.verdict {
-            HookVerdict::Pass => 0,
-            HookVerdict::Ask(said) => {
+            CombinedHookVerdict::Pass => 0,
+            CombinedHookVerdict::Ask(said) => {
                 prop_assert_eq!(said.len(), answers_given.iter().filter(|a| **a == 1).count());
                 1
             }
-            HookVerdict::Block(_) => 2,
+            CombinedHookVerdict::Block(_) => 2,
         };
         // A gate that fails counts as a block.
         let expected = answers_given.iter().map(|a| (*a).min(2)).max().unwrap_or(0);
@@ -803,7 +806,7 @@ async fn a_panic_of_the_host_is_the_failure_of_the_hook_that_was_called() {
         let done = dispatcher
             .dispatch::<PreTool>(&caller(), call(json!({"path": "a"})))
             .await;
-        let HookVerdict::Block(said) = done.verdict else {
+        let CombinedHookVerdict::Block(said) = done.verdict else {
             panic!("{:?}", done.verdict)
         };
         assert_eq!(&*said.plugin, "later");
@@ -860,7 +863,7 @@ async fn a_panic_while_an_outcome_is_merged_is_that_hooks_failure() {
         .await;
     assert_eq!(
         (done.value.as_str(), done.verdict),
-        ("as it was", HookVerdict::Pass)
+        ("as it was", CombinedHookVerdict::Pass)
     );
     assert_eq!(recorder.take(), ["odd Failed"]);
 }

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use rind::event::Event;
 use rind::grant::Trust;
-use rind::plugin::discover::Source;
+use rind::plugin::discover::PluginSearchPath;
 use rind::provider::scripted::Reply;
 use rind_tests::guests::{Host, workspace};
 use serde_json::json;
@@ -77,7 +77,7 @@ fn put_released_in(host: &mut Host, language: &str, version: &str) {
         .read_to_end(&mut component)
         .unwrap();
     std::fs::write(folder.join("contract.wasm"), component).unwrap();
-    host.options.sources.push(Source {
+    host.options.sources.push(PluginSearchPath {
         trust: Trust::Managed,
         path: folder.parent().unwrap().to_owned(),
     });

@@ -125,7 +125,7 @@ fn runner() -> CaseRunner {
 async fn outcomes(name: &str, folder: &Path) -> Vec<(String, ObservedTurn)> {
     let runner = runner();
     let mut all = Vec::new();
-    for file in CaseFile::read_all(folder).unwrap() {
+    for file in CaseFile::read_all_in_folder(folder).unwrap() {
         for case in &file.cases {
             let ran = cases::run_case(&runner, folder, name, case).await;
             let ran = ran.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -11,8 +11,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use rind::folder::{FolderBase, FolderQuota, GrantedFolders, OpenOptions, PluginFolderLocations};
-use rind::grant::{Access, Capability, Granted, Trust};
+use rind::folder::{
+    FolderOpenOptions, FolderQuota, GrantedFolders, PathBaseFolder, PluginFolderLocations,
+};
+use rind::grant::{Capability, FolderAccess, GrantedCapabilities, Trust};
 use rind::point::trace::{AccessOutcome, AccessRecord, Reached};
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
@@ -970,10 +972,10 @@ proptest! {
                 Err(_) => return Ok(()),
             }
         } else {
-            world.folders.resolve_place(&FolderBase::Granted(0), &path, follow)
+            world.folders.resolve_path_from_base(&PathBaseFolder::Granted(0), &path, follow)
         };
-        let how = OpenOptions { read: true, ..OpenOptions::default() };
-        if let Ok(opened) = opened.and_then(|place| place.open_node(how)) {
+        let how = FolderOpenOptions { read: true, ..FolderOpenOptions::default() };
+        if let Ok(opened) = opened.and_then(|place| place.open_file_or_folder(how)) {
             let metadata = opened.file.metadata().unwrap();
             prop_assert!(
                 world.inside.contains(&(metadata.dev(), metadata.ino())),
@@ -1036,8 +1038,8 @@ fn world() -> &'static World {
             let metadata = fs::metadata(workspace.join(name)).unwrap();
             (metadata.dev(), metadata.ino())
         }));
-        let granted = Granted::new(vec![Capability::Files(
-            Access::Read,
+        let granted = GrantedCapabilities::new(vec![Capability::Files(
+            FolderAccess::Read,
             "workspace".parse().unwrap(),
         )]);
         let places = PluginFolderLocations {
@@ -1045,7 +1047,7 @@ fn world() -> &'static World {
             data: folder.path().join("data/files"),
             empty: folder.path().join("empty"),
             protected: Vec::new(),
-            quota: FolderQuota::quota_from_limits(None, None),
+            quota: FolderQuota::from_manifest_limits(None, None),
         };
         World {
             folders: GrantedFolders::new(&granted, places),

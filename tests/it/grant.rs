@@ -2,17 +2,25 @@
 //! trust is.
 
 use proptest::prelude::*;
-use rind::grant::answers::{AnswerLifetime, GrantAnswer, GrantAnswers};
-use rind::grant::decide::{Decision, DecisionInputs, GrantFlag, GrantStatus, decide};
-use rind::grant::policy::{Policy, RequestingPlugin};
+use rind::grant::answers::{AnswerLifetime, GrantAnswer, GrantAnswerStore};
+use rind::grant::decide::{
+    GrantDecision, GrantDecisionInputs, GrantFlag, GrantStatus, decide_grant,
+};
+use rind::grant::policy::{CapabilityPolicy, RequestingPlugin};
 use rind::grant::table::CapabilityRuling;
-use rind::grant::{Access, Capability, ExternalCall, OfferedTool, Request, SideEffect, Trust};
+use rind::grant::{
+    Capability, ExternalCall, FolderAccess, GrantRequest, OfferedTool, SideEffect, Trust,
+};
 
 fn capability() -> impl Strategy<Value = Capability> {
     let folder = prop::sample::select(vec!["workspace", "workspace/a", "workspace/a/b", "data"]);
     let host = prop::sample::select(vec!["a.b", "*.b", "*", "http://10.0.0.1:81"]);
     let files = (any::<bool>(), folder).prop_map(|(writes, folder)| {
-        let access = if writes { Access::Write } else { Access::Read };
+        let access = if writes {
+            FolderAccess::Write
+        } else {
+            FolderAccess::Read
+        };
         Capability::Files(access, folder.parse().unwrap())
     });
     let network = (any::<bool>(), host).prop_map(|(is_private, host)| {
@@ -33,13 +41,13 @@ fn capability() -> impl Strategy<Value = Capability> {
     ]
 }
 
-fn request() -> impl Strategy<Value = Request> {
+fn request() -> impl Strategy<Value = GrantRequest> {
     (
         prop::collection::btree_set(capability(), 0..6),
         prop::sample::select(Trust::ALL.to_vec()),
         "[12]",
     )
-        .prop_map(|(capabilities, trust, digest)| Request {
+        .prop_map(|(capabilities, trust, digest)| GrantRequest {
             plugin: "p".into(),
             version: "0.1.0".into(),
             description: String::new(),
@@ -55,7 +63,7 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 /// A policy with random lists of patterns.
-fn policy() -> impl Strategy<Value = Policy> {
+fn policy() -> impl Strategy<Value = CapabilityPolicy> {
     let pattern = prop::sample::select(vec![
         "session",
         "model",
@@ -73,22 +81,22 @@ fn policy() -> impl Strategy<Value = Policy> {
     let place = prop::sample::select(vec!["plugins.p", "trust.local", "trust.user"]);
     (place, list(), list(), list()).prop_map(|(place, allow, ask, deny)| {
         let text = format!("[{place}]\nallow = {allow:?}\nask = {ask:?}\ndeny = {deny:?}\n");
-        Policy::parse(&[(&text, std::path::Path::new("policy.toml"))]).unwrap()
+        CapabilityPolicy::parse(&[(&text, std::path::Path::new("policy.toml"))]).unwrap()
     })
 }
 
 /// Answers that grant these requests, made without reading a file.
-fn answers(of: &[&Request]) -> GrantAnswers {
+fn answers(of: &[&GrantRequest]) -> GrantAnswerStore {
     let folder = tempfile::tempdir().unwrap();
-    let mut answers = GrantAnswers::read(&folder.path().join("grants.json")).unwrap();
+    let mut answers = GrantAnswerStore::read(&folder.path().join("grants.json")).unwrap();
     let given = of.iter().map(|request| GrantAnswer {
         plugin: request.plugin.clone(),
         version: request.version.clone(),
         trust: request.trust,
         source: request.source.clone(),
         digest: request.digest.clone(),
-        content: request.content(),
-        pin: request.pin().as_str().to_owned(),
+        content: request.compute_content_digest(),
+        pin: request.compute_pin_hash().as_str().to_owned(),
         capabilities: request
             .capabilities
             .iter()
@@ -102,10 +110,14 @@ fn answers(of: &[&Request]) -> GrantAnswers {
     answers
 }
 
-fn decide_with(request: &Request, policy: &Policy, answers: &GrantAnswers) -> Decision {
-    decide(
+fn decide_with(
+    request: &GrantRequest,
+    policy: &CapabilityPolicy,
+    answers: &GrantAnswerStore,
+) -> GrantDecision {
+    decide_grant(
         request,
-        DecisionInputs {
+        GrantDecisionInputs {
             policy,
             answers: Some(answers),
             session: None,
@@ -119,8 +131,8 @@ proptest! {
 
     #[test]
     fn a_grant_never_exceeds_the_request(request in request(), policy in policy(), is_answered: bool) {
-        let answered: &[&Request] = if is_answered { &[&request] } else { &[] };
-        let granted = decide_with(&request, &policy, &answers(answered)).granted();
+        let answered: &[&GrantRequest] = if is_answered { &[&request] } else { &[] };
+        let granted = decide_with(&request, &policy, &answers(answered)).granted_capabilities();
         for capability in granted.capabilities() {
             prop_assert!(request.capabilities.contains(capability));
         }
@@ -129,10 +141,10 @@ proptest! {
     #[test]
     fn what_policy_denies_no_answer_and_no_flag_gives(request in request(), policy in policy()) {
         let flags = ["p".parse().unwrap()];
-        let known = DecisionInputs { policy: &policy, answers: Some(&answers(&[&request])), session: None, flags: &flags };
-        let content = request.content();
+        let known = GrantDecisionInputs { policy: &policy, answers: Some(&answers(&[&request])), session: None, flags: &flags };
+        let content = request.compute_content_digest();
         let asker = RequestingPlugin { plugin: "p", trust: request.trust, content: &content };
-        for row in decide(&request, known).rows {
+        for row in decide_grant(&request, known).rows {
             let ruling = policy.find_capability_ruling(asker, &row.capability).map(|(ruling, _)| ruling);
             prop_assert_eq!(row.standing == GrantStatus::Denied, ruling == Some(CapabilityRuling::Deny));
             prop_assert_ne!(row.standing, GrantStatus::Waiting);
@@ -142,9 +154,9 @@ proptest! {
     #[test]
     fn less_trust_never_gets_more(request in request()) {
         let none = answers(&[]);
-        let mut before: Option<Decision> = None;
+        let mut before: Option<GrantDecision> = None;
         for trust in Trust::ALL {
-            let now = decide_with(&Request { trust, ..request.clone() }, &Policy::default(), &none);
+            let now = decide_with(&GrantRequest { trust, ..request.clone() }, &CapabilityPolicy::default(), &none);
             if let Some(before) = before {
                 for capability in now.capabilities_with_status(GrantStatus::Granted) {
                     prop_assert!(before.capabilities_with_status(GrantStatus::Granted).any(|had| had == capability));
@@ -157,8 +169,8 @@ proptest! {
     #[test]
     fn new_bytes_a_wider_request_and_other_words_ask_again(request in request(), more in capability()) {
         let answered = answers(&[&request]);
-        let policy = Policy::default();
-        prop_assert!(!decide_with(&request, &policy, &answered).is_waiting());
+        let policy = CapabilityPolicy::default();
+        prop_assert!(!decide_with(&request, &policy, &answered).needs_operator_answer());
         let mut wider = request.clone();
         if !wider.capabilities.contains(&more) {
             wider.capabilities.push(more);
@@ -166,8 +178,8 @@ proptest! {
         wider.side_effects.push(SideEffect::External);
         let mut words = request.clone();
         words.tools.push(OfferedTool { name: "t".into(), description: "d".into(), parameters: "{}".into() });
-        let bytes = Request { digest: "other".into(), ..request.clone() };
-        let manifest = Request { manifest: "other".into(), ..request };
+        let bytes = GrantRequest { digest: "other".into(), ..request.clone() };
+        let manifest = GrantRequest { manifest: "other".into(), ..request };
         for changed in [wider, words, bytes, manifest] {
             let decision = decide_with(&changed, &policy, &answered);
             for row in decision.rows {
@@ -179,7 +191,7 @@ proptest! {
 
 #[test]
 fn a_flag_gives_what_it_names_for_this_run() {
-    let request = Request {
+    let request = GrantRequest {
         plugin: "p".into(),
         version: "0.1.0".into(),
         description: String::new(),
@@ -196,16 +208,16 @@ fn a_flag_gives_what_it_names_for_this_run() {
         has_hooks: false,
     };
     let none = answers(&[]);
-    let policy = Policy::default();
+    let policy = CapabilityPolicy::default();
     let standing = |flags: &[&str]| {
         let flags: Vec<GrantFlag> = flags.iter().map(|flag| flag.parse().unwrap()).collect();
-        let known = DecisionInputs {
+        let known = GrantDecisionInputs {
             policy: &policy,
             answers: Some(&none),
             session: None,
             flags: &flags,
         };
-        let rows = decide(&request, known).rows;
+        let rows = decide_grant(&request, known).rows;
         rows.iter()
             .map(|row| row.standing == GrantStatus::Granted)
             .collect::<Vec<_>>()

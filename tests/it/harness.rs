@@ -14,17 +14,17 @@ use rind::agent::{AgentConfig, TurnOutcome};
 use rind::event::{Event, Stamped};
 use rind::host::HostBuilder;
 use rind::message::{Message, Role};
-use rind::plugin::load::PluginSet;
+use rind::plugin::load::FoundPluginSet;
 use rind::point::caller::Caller;
 use rind::point::failure::{Failure, OnFailure};
 use rind::point::registry::HookSpec;
 use rind::point::{Hook, Point};
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::session::{Session, SessionSpec, SessionStore};
-use rind::skill::Skills;
+use rind::skill::SessionSkills;
 use rind::tool::approval::ApprovalAnswer;
 use rind::tool::builtin::CommandConfinementMode;
-use rind::tool::policy::{PolicyMode, ToolPolicy};
+use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 use rind::tool::{SharedTool, Tool};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -42,11 +42,11 @@ pub(crate) struct Setup {
     pub(crate) script: Vec<Reply>,
     hooks: Vec<Bind>,
     /// Loaded plugins, which run in the agent as they do in `rind run`.
-    pub(crate) plugins: PluginSet,
+    pub(crate) plugins: FoundPluginSet,
     pub(crate) tools: Vec<SharedTool>,
-    pub(crate) skills: Skills,
+    pub(crate) skills: SessionSkills,
     /// Presets of subagents.
-    pub(crate) presets: Skills,
+    pub(crate) presets: SessionSkills,
     /// Models that the provider offers.
     pub(crate) models: Vec<String>,
     pub(crate) policy: ToolPolicy,
@@ -58,9 +58,9 @@ impl Setup {
     /// An agent with the built-in tools, under a policy that allows everything.
     pub(crate) fn new(script: Vec<Reply>) -> Self {
         let policy = ToolPolicy {
-            mode: PolicyMode {
+            mode: ToolPolicyRunMode {
                 yes: true,
-                ..PolicyMode::default()
+                ..ToolPolicyRunMode::default()
             },
             ..ToolPolicy::default()
         };
@@ -72,10 +72,10 @@ impl Setup {
             folder,
             script,
             hooks: Vec::new(),
-            plugins: PluginSet::default(),
+            plugins: FoundPluginSet::default(),
             tools: Vec::new(),
-            skills: Skills::default(),
-            presets: Skills::default(),
+            skills: SessionSkills::default(),
+            presets: SessionSkills::default(),
             models: Vec::new(),
             policy,
             approver: Arc::default(),
@@ -134,7 +134,7 @@ impl Setup {
             deadline: Duration::from_millis(100),
             on_failure,
             may,
-            ..HookSpec::of::<P>(plugin)
+            ..HookSpec::for_native_hook::<P>(plugin)
         };
         self.hooks
             .push(Box::new(move |host| host.hook::<P>(spec, hook)));
@@ -148,9 +148,9 @@ impl Setup {
 
     /// A policy that asks, with an approver who gives these answers in turn.
     pub(crate) fn asking(mut self, answers: Vec<ApprovalAnswer>) -> Self {
-        self.policy.mode = PolicyMode {
+        self.policy.mode = ToolPolicyRunMode {
             has_terminal: true,
-            ..PolicyMode::default()
+            ..ToolPolicyRunMode::default()
         };
         self.approver = Arc::new(Answers {
             answers: Mutex::new(answers),
@@ -254,7 +254,10 @@ impl Running {
         while let Ok(stamped) = self.receiver.try_recv() {
             self.stream.push(stamped);
         }
-        let main = self.stream.iter().filter(|stamped| stamped.is_main());
+        let main = self
+            .stream
+            .iter()
+            .filter(|stamped| stamped.is_from_main_agent());
         self.events = main.map(|stamped| stamped.event.clone()).collect();
     }
 

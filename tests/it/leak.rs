@@ -10,7 +10,7 @@ use rind::point::Point;
 use rind::point::catalog::{
     BeforeProviderRequest, PostTool, PreTool, SessionStart, SystemPrompt, TurnStart,
 };
-use rind::point::dispatch::{DispatchResult, HookVerdict};
+use rind::point::dispatch::{CombinedHookVerdict, HookDispatchResult};
 use rind::point::outcome::Effect;
 use rind::point::payload::{
     Decision, FinishedCall, PromptContext, ProposedCall, SessionInfo, Source, TurnInput,
@@ -51,7 +51,7 @@ fn call() -> ToolCall {
     ToolCall::new("c", "read_file", json!({"path": "a", "n": 1.5}))
 }
 
-async fn pre_tool(session: &Session) -> DispatchResult<ProposedCall> {
+async fn pre_tool(session: &Session) -> HookDispatchResult<ProposedCall> {
     let call = ProposedCall {
         call: call(),
         effect_class: EffectClass::Read,
@@ -65,7 +65,7 @@ async fn pre_tool(session: &Session) -> DispatchResult<ProposedCall> {
 async fn dispatch<P: Point>(
     session: &Session,
     payload: impl Into<P::Payload>,
-) -> DispatchResult<P::Payload>
+) -> HookDispatchResult<P::Payload>
 where
     P::Payload: Send + Sync,
 {
@@ -191,9 +191,9 @@ async fn reasons_notes_errors_and_panics_hold_no_secret() {
         let session = leaking(how).await;
         let done = pre_tool(&session).await;
         let said = match done.verdict {
-            HookVerdict::Block(said) => said.text,
-            HookVerdict::Ask(said) => said[0].text.clone(),
-            HookVerdict::Pass => panic!("{how}"),
+            CombinedHookVerdict::Block(said) => said.text,
+            CombinedHookVerdict::Ask(said) => said[0].text.clone(),
+            CombinedHookVerdict::Pass => panic!("{how}"),
         };
         assert!(said.contains(&format!("{expected}{MASK}")), "{how}: {said}");
         for note in &done.notes {
@@ -206,7 +206,7 @@ async fn reasons_notes_errors_and_panics_hold_no_secret() {
 #[tokio::test]
 async fn half_a_secret_does_not_stay_at_the_end_of_a_long_reason() {
     let session = leaking("long").await;
-    let HookVerdict::Block(said) = pre_tool(&session).await.verdict else {
+    let CombinedHookVerdict::Block(said) = pre_tool(&session).await.verdict else {
         panic!("it blocks")
     };
     assert!(said.text.len() <= 2048);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rind::grant::Trust;
 use rind::grant::held::InMemoryFolder;
 use rind::message::{EffectClass, ToolCall};
-use rind::plugin::discover::Source;
-use rind::plugin::inspect::inspect;
+use rind::plugin::discover::PluginSearchPath;
+use rind::plugin::inspect::build_plugin_report;
 use rind::plugin::installed::InstalledPlugin;
-use rind::plugin::load::{LeftOutReason, PluginSet};
+use rind::plugin::load::{FoundPluginSet, PluginSkipReason};
 use rind::point::catalog::PreTool;
 use rind::point::payload::ProposedCall;
 use rind::point::trace::TraceOutcome;
@@ -17,7 +17,7 @@ use rind_tests::guests::Host;
 use rind_tests::session::Session;
 use serde_json::json;
 
-fn names(plugins: &PluginSet) -> Vec<&str> {
+fn names(plugins: &FoundPluginSet) -> Vec<&str> {
     plugins
         .plugins
         .iter()
@@ -26,19 +26,19 @@ fn names(plugins: &PluginSet) -> Vec<&str> {
 }
 
 /// Returns the reason why the plugin was not loaded.
-fn why(plugins: &PluginSet, name: &str) -> String {
+fn why(plugins: &FoundPluginSet, name: &str) -> String {
     let left = plugins.left_out.iter().find(|left| left.name == name);
     let left = left.unwrap_or_else(|| panic!("`{name}` was not left out: {plugins:?}"));
     match &left.why {
-        LeftOutReason::Failed(error) => error.to_string(),
-        LeftOutReason::Shadowed { by } => format!(
+        PluginSkipReason::Failed(error) => error.to_string(),
+        PluginSkipReason::Shadowed { by } => format!(
             "shadowed by {}",
             by.parent().unwrap().file_name().unwrap().display()
         ),
-        LeftOutReason::Disallowed { place } => format!("disallowed {place}"),
-        LeftOutReason::Disabled { .. } => "disabled".to_owned(),
-        LeftOutReason::Without => "without".to_owned(),
-        LeftOutReason::Held(plugin) => format!(
+        PluginSkipReason::Disallowed { place } => format!("disallowed {place}"),
+        PluginSkipReason::Disabled { .. } => "disabled".to_owned(),
+        PluginSkipReason::Without => "without".to_owned(),
+        PluginSkipReason::Held(plugin) => format!(
             "held: {:?}",
             plugin
                 .decision
@@ -251,7 +251,7 @@ async fn a_local_folder_without_a_plugin_is_reported() {
     let mut host = Host::default();
     let folder = host.folder().join("empty");
     std::fs::create_dir(&folder).unwrap();
-    host.options.sources.push(Source {
+    host.options.sources.push(PluginSearchPath {
         trust: Trust::Local,
         path: folder,
     });
@@ -398,7 +398,7 @@ async fn a_report_is_made_from_the_bytes() {
     host.guest("every-point");
     host.guest("hello");
     let plugins = host.load().await;
-    let report = inspect(&plugins.plugins[0]);
+    let report = build_plugin_report(&plugins.plugins[0]);
     assert_eq!(report.hooks.len(), rind::point::catalog::CATALOG.len());
     let pre_tool = report
         .hooks
@@ -419,7 +419,7 @@ async fn a_report_is_made_from_the_bytes() {
         (post_output.is_async, post_output.deadline_ms),
         (true, 15_000)
     );
-    let report = inspect(&plugins.plugins[1]);
+    let report = build_plugin_report(&plugins.plugins[1]);
     assert_eq!(report.digest.len(), "sha256:".len() + 64);
     assert_eq!(report.tools[0].name, "greet");
     assert_eq!(report.hooks[0].point, "turn-end");

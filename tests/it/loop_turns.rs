@@ -8,12 +8,12 @@ use rind::event::{Event, Stamped};
 use rind::grant::Trust;
 use rind::host::HostBuilder;
 use rind::loops::{HostLoops, LoopEndReason};
-use rind::plugin::loops::LoopReply;
+use rind::plugin::loops::LoopRunResult;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::Source;
 use rind::provider::scripted::{Reply, ReplyCall, ReplyUsage, Script, Scripted};
-use rind::tool::policy::{PolicyMode, ToolPolicy};
+use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 use rind::{Host, PluginFolders};
 use rind_tests::guests;
 use serde_json::Value;
@@ -50,9 +50,9 @@ fn calling(tool: &str, arguments: Value) -> Reply {
 
 /// A policy that allows every call that it would otherwise ask about.
 fn yes() -> ToolPolicy {
-    let mode = PolicyMode {
+    let mode = ToolPolicyRunMode {
         yes: true,
-        ..PolicyMode::default()
+        ..ToolPolicyRunMode::default()
     };
     ToolPolicy {
         mode,
@@ -109,7 +109,7 @@ impl Setup {
         let mut session = self.host.session().create().unwrap();
         let reply = session.run_loop("turner", &CancellationToken::new()).await;
         match reply {
-            Ok(LoopReply::Again { reason, .. }) => reason,
+            Ok(LoopRunResult::Again { reason, .. }) => reason,
             other => format!("{other:?}"),
         }
     }
@@ -122,7 +122,7 @@ impl Setup {
     }
 
     fn entries(&self, session: &str, kind: &str) -> Vec<Value> {
-        let (entries, _) = self.host.store().read(session).unwrap();
+        let (entries, _) = self.host.store().read_entries(session).unwrap();
         let entries = entries
             .iter()
             .map(|entry| serde_json::to_value(entry).unwrap());
@@ -404,7 +404,9 @@ async fn serve<F: Future<Output = ()>>(
     meanwhile: impl FnOnce(rind::loops::LoopInboxes, CancellationToken) -> F,
 ) -> (Vec<LoopEndReason>, Vec<Stamped>) {
     let (sender, mut receiver) = tokio::sync::mpsc::channel(256);
-    let loops = HostLoops::open(&setup.host).unwrap().watch(sender);
+    let loops = HostLoops::open(&setup.host)
+        .unwrap()
+        .with_event_sender(sender);
     let cancel = CancellationToken::new();
     let beside = meanwhile(loops.inboxes(), cancel.clone());
     let watched = async {

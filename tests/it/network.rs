@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use rind::egress::{EgressOptions, OutgoingRequest, Secret, Secrets};
+use rind::egress::{EgressOptions, OutgoingRequest, Secret, SecretStore};
 use rind::grant::Trust;
 use rind::point::trace::{AccessOutcome, Reached};
 use rind_tests::guests::Host;
@@ -23,7 +23,7 @@ const TOKEN: &str = "tok/3n+of=the\"operator";
 
 struct Kept;
 
-impl Secrets for Kept {
+impl SecretStore for Kept {
     fn get(&self, name: &str) -> Option<Secret> {
         match name {
             "TOKEN" => Some(Secret::new(TOKEN)),

@@ -1,9 +1,9 @@
 //! Tests that a real component receives every field of every point and that each outcome arrives.
 
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, Usage};
-use rind::point::caller::CallContext;
+use rind::point::caller::PluginCallContext;
 use rind::point::catalog::*;
-use rind::point::dispatch::HookVerdict;
+use rind::point::dispatch::CombinedHookVerdict;
 use rind::point::outcome::{Effect, Level, LogLine, Metric, Stored, VerdictChange};
 use rind::point::payload::*;
 use rind_tests::guests::Host;
@@ -23,7 +23,10 @@ async fn session() -> Session {
 async fn dispatch<P: rind::point::Point>(
     session: &Session,
     payload: impl Into<P::Payload>,
-) -> (rind::point::dispatch::DispatchResult<P::Payload>, String) {
+) -> (
+    rind::point::dispatch::HookDispatchResult<P::Payload>,
+    String,
+) {
     let done = session
         .dispatcher
         .dispatch::<P>(&session.caller, payload)
@@ -103,7 +106,7 @@ async fn session_start_and_end_see_the_session_and_effects_arrive_cleaned() {
 #[tokio::test]
 async fn turn_start_sees_the_caller_and_may_replace_and_inject() {
     let mut session = session().await;
-    session.caller.context = CallContext {
+    session.caller.context = PluginCallContext {
         workspace: "/work".into(),
         model: "large".into(),
         depth: 1,
@@ -159,7 +162,7 @@ async fn pre_assess_may_block() {
         },
     )
     .await;
-    let HookVerdict::Block(said) = done.verdict else {
+    let CombinedHookVerdict::Block(said) = done.verdict else {
         panic!("{:?}", done.verdict)
     };
     assert_eq!(
@@ -370,7 +373,7 @@ async fn pre_tool_may_pass_change_ask_block_and_note() {
     let (done, trace) = dispatch::<PreTool>(&session, proposed("other")).await;
     assert_eq!(
         (done.verdict, done.notes[0].text.as_str(), trace.as_str()),
-        (HookVerdict::Pass, "noted", "Changed note: noted")
+        (CombinedHookVerdict::Pass, "noted", "Changed note: noted")
     );
     assert_eq!(
         session.state("every-point", "pre-tool"),
@@ -379,9 +382,9 @@ async fn pre_tool_may_pass_change_ask_block_and_note() {
     let (done, _) = dispatch::<PreTool>(&session, proposed("change")).await;
     assert_eq!(done.value.call.arguments, json!({"path": "b"}));
     let (done, _) = dispatch::<PreTool>(&session, proposed("ask")).await;
-    assert!(matches!(done.verdict, HookVerdict::Ask(said) if said[0].text == "sure?"));
+    assert!(matches!(done.verdict, CombinedHookVerdict::Ask(said) if said[0].text == "sure?"));
     let (done, _) = dispatch::<PreTool>(&session, proposed("block")).await;
-    assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "never"));
+    assert!(matches!(done.verdict, CombinedHookVerdict::Block(said) if said.text == "never"));
 }
 
 #[tokio::test]
@@ -424,7 +427,7 @@ async fn steering_may_be_replaced_or_dropped() {
     let (done, _) = dispatch::<SteeringReceived>(&session, input("left")).await;
     assert_eq!((done.value.text.as_str(), done.inject.len()), ("LEFT", 1));
     let (done, _) = dispatch::<SteeringReceived>(&session, input("drop")).await;
-    assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "not now"));
+    assert!(matches!(done.verdict, CombinedHookVerdict::Block(said) if said.text == "not now"));
 }
 
 #[tokio::test]
@@ -471,7 +474,9 @@ async fn output_may_be_replaced_or_held_back_and_is_seen_without_waiting() {
     let (done, _) = dispatch::<PreOutput>(&session, "fine").await;
     assert_eq!(done.value, "FINE");
     let (done, _) = dispatch::<PreOutput>(&session, "secret").await;
-    assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "it is a secret"));
+    assert!(
+        matches!(done.verdict, CombinedHookVerdict::Block(said) if said.text == "it is a secret")
+    );
     dispatch::<PostOutput>(&session, "shown").await;
     assert!(
         session
@@ -515,7 +520,7 @@ async fn turn_end_compaction_archival_subagents_and_errors_are_seen() {
     let (done, _) = dispatch::<BeforeCompact>(&session, slice.clone()).await;
     assert_eq!(done.value.summary, "1 messages, asked");
     let (done, _) = dispatch::<BeforeArchive>(&session, slice.clone()).await;
-    assert!(matches!(done.verdict, HookVerdict::Block(said) if said.text == "asked"));
+    assert!(matches!(done.verdict, CombinedHookVerdict::Block(said) if said.text == "asked"));
     dispatch::<AfterCompact>(
         &session,
         Slice {

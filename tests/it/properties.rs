@@ -12,7 +12,7 @@ use rind::plugin::manifest::Manifest;
 use rind::point::merge::{MAX_TEXT_BYTES, MergeEnv, MergeIntoPayload, MergedOutcome};
 use rind::point::outcome::{ContextOutcome, MessageEdit, PartsOutcome, PromptOutcome, Replacement};
 use rind::point::payload::{Decision, PromptContext, PromptPart, Tier};
-use rind::text::{clean_line, is_deceptive, printable_text};
+use rind::text::{escape_and_truncate_line, is_deceptive_character, printable_text};
 
 const ENV: MergeEnv<'static> = MergeEnv {
     plugin: "guest",
@@ -331,11 +331,11 @@ proptest! {
         limit in 0..80_usize,
     ) {
         for text in [text, noise] {
-            let cleaned = clean_line(&text, limit);
+            let cleaned = escape_and_truncate_line(&text, limit);
             prop_assert!(cleaned.len() <= limit);
-            prop_assert!(!cleaned.chars().any(is_deceptive));
+            prop_assert!(!cleaned.chars().any(is_deceptive_character));
             let shown = printable_text(&text);
-            prop_assert!(!shown.chars().any(|c| is_deceptive(c) && c != '\n' && c != '\t'));
+            prop_assert!(!shown.chars().any(|c| is_deceptive_character(c) && c != '\n' && c != '\t'));
         }
     }
 }

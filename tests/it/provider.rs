@@ -22,8 +22,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rind::message::{Content, EffectClass, Message, Role, ToolCall, ToolResult, ToolSpec, Usage};
 use rind::provider::{
-    Error, Finish, HttpConfig, Provider, ProviderConfig, Request, RequestImages, Response,
-    StreamEvent, SystemBlock, select,
+    Error, Finish, HttpConfig, Provider, ProviderConfig, Request, RequestImagesByBlobId, Response,
+    StreamEvent, SystemPromptBlock, select,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -101,11 +101,11 @@ pub(crate) fn request() -> Request {
     Request {
         model: "test-model".to_owned(),
         system: vec![
-            SystemBlock {
+            SystemPromptBlock {
                 text: "Be brief.".to_owned(),
                 is_cached: true,
             },
-            SystemBlock {
+            SystemPromptBlock {
                 text: "It is Monday.".to_owned(),
                 is_cached: false,
             },
@@ -236,7 +236,7 @@ fn cut_inside_characters(recorded: &str) -> Vec<Vec<u8>> {
 async fn anthropic_is_sent_the_whole_request_and_its_answer_is_read() {
     let server = Server::start(vec![Reply::stream(cut_inside_characters(ANTHROPIC_TOOLS))]).await;
     let provider = provider("anthropic", &server.url, quick());
-    let body = provider.body(&request(), &RequestImages::default());
+    let body = provider.body(&request(), &RequestImagesByBlobId::default());
     let (response, events) = send(&*provider, body).await.answer();
     assert_eq!(response, anthropic_tools());
     assert_eq!(
@@ -291,7 +291,7 @@ async fn anthropic_is_sent_the_whole_request_and_its_answer_is_read() {
 async fn an_openai_server_is_sent_the_whole_request_and_its_answer_is_read() {
     let server = Server::start(vec![Reply::stream(cut_inside_characters(OPENAI_TOOLS))]).await;
     let provider = provider("openai", &server.url, quick());
-    let body = provider.body(&request(), &RequestImages::default());
+    let body = provider.body(&request(), &RequestImagesByBlobId::default());
     let (response, events) = send(&*provider, body).await.answer();
     assert_eq!(response, openai_tools());
     assert_eq!(
@@ -356,7 +356,7 @@ async fn a_plain_text_answer_is_read_in_both_formats() {
 async fn a_body_that_a_hook_changed_is_sent_as_it_is() {
     let server = Server::start(vec![Reply::stream([OPENAI_TEXT])]).await;
     let provider = provider("openai", &server.url, quick());
-    let mut body = provider.body(&request(), &RequestImages::default());
+    let mut body = provider.body(&request(), &RequestImagesByBlobId::default());
     body["seed"] = json!(7);
     body["messages"] = json!([]);
     send(&*provider, body.clone()).await.answer();

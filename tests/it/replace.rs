@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use rind::Host;
 use rind::event::Event;
-use rind::host::{PluginReplacer, ReplaceError};
+use rind::host::{PluginReplaceError, PluginReplacer};
 use rind::message::Role;
-use rind::plugin::load::PluginSet;
+use rind::plugin::load::FoundPluginSet;
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::tool::policy::{Decision, Policy, PolicyCall, ToolVerdict};
 use rind_tests::guests;
@@ -24,7 +24,7 @@ impl Policy for Everything {
 }
 
 /// Loads a guard that refuses every call with the reason `blocks`, or no call for `None`.
-async fn guard(folder: &guests::Host, blocks: Option<&str>) -> PluginSet {
+async fn guard(folder: &guests::Host, blocks: Option<&str>) -> FoundPluginSet {
     let mut options = folder.options.clone();
     if let Some(reason) = blocks {
         let answers = toml::toml! { pre-tool = { block = "" } };
@@ -36,7 +36,7 @@ async fn guard(folder: &guests::Host, blocks: Option<&str>) -> PluginSet {
             .or_default();
         settings.config.insert("answers".to_owned(), answers);
     }
-    PluginSet::load(&options).await.unwrap()
+    FoundPluginSet::load(&options).await.unwrap()
 }
 
 fn write(path: &str) -> Reply {
@@ -71,7 +71,7 @@ async fn a_changed_guard_acts_from_the_next_step_of_a_running_turn() {
             if matches!(event.event, Event::RequestEnd { .. }) && event.step == 1 && event.turn == 1
             {
                 let replacer = replaces.get().unwrap();
-                replacer.replace(&second, "scripted-hook").unwrap();
+                replacer.replace_plugin(&second, "scripted-hook").unwrap();
             }
             heard.lock().unwrap().push(event.clone());
         })
@@ -110,13 +110,13 @@ async fn a_changed_guard_acts_from_the_next_step_of_a_running_turn() {
 async fn tools_are_replaced_with_their_plugin() {
     let mut folder = guests::Host::default();
     let path = folder.guest("hello");
-    let first = PluginSet::load(&folder.options).await.unwrap();
+    let first = FoundPluginSet::load(&folder.options).await.unwrap();
     // The next version has another component, which lacks the tool `greet`.
     guests::put("scripted-hook", &path.join(".."), |manifest| {
         let manifest = manifest.replace("\"scripted-hook\"", "\"hello\"");
         manifest.replace("version = \"0.1.0\"", "version = \"0.2.0\"")
     });
-    let second = PluginSet::load(&folder.options).await.unwrap();
+    let second = FoundPluginSet::load(&folder.options).await.unwrap();
     assert!(second.left_out.is_empty(), "{:?}", second.left_out);
     let greet = || Reply::call("greet", json!({"name": "Ada"}));
     let replies = vec![greet(), Reply::text("Done."), greet(), Reply::text("Done.")];
@@ -130,9 +130,9 @@ async fn tools_are_replaced_with_their_plugin() {
     let replacer = session.replacer();
     session.turn("go").await.unwrap();
     // The replacement asks for the capability `session`, which the first version did not have.
-    let refused = replacer.replace(&second, "hello");
+    let refused = replacer.replace_plugin(&second, "hello");
     match refused {
-        Err(ReplaceError::Wider { capabilities }) => assert_eq!(capabilities, ["session"]),
+        Err(PluginReplaceError::Wider { capabilities }) => assert_eq!(capabilities, ["session"]),
         other => panic!("{other:?}"),
     }
     session.turn("go").await.unwrap();
@@ -169,16 +169,16 @@ async fn what_cannot_take_the_place_changes_nothing() {
         .unwrap();
     let mut session = host.session().create().unwrap();
     let replacer = session.replacer();
-    let unknown = replacer.replace(&guard(&folder, None).await, "nobody");
+    let unknown = replacer.replace_plugin(&guard(&folder, None).await, "nobody");
     assert!(
-        matches!(unknown, Err(ReplaceError::Unknown { .. })),
+        matches!(unknown, Err(PluginReplaceError::Unknown { .. })),
         "{unknown:?}"
     );
     let component = path.join("guest_scripted_hook.wasm");
     std::fs::write(component, "no component").unwrap();
-    let broken = replacer.replace(&guard(&folder, None).await, "scripted-hook");
+    let broken = replacer.replace_plugin(&guard(&folder, None).await, "scripted-hook");
     assert!(
-        matches!(broken, Err(ReplaceError::NotLoaded { .. })),
+        matches!(broken, Err(PluginReplaceError::NotLoaded { .. })),
         "{broken:?}"
     );
     session.turn("go").await.unwrap();

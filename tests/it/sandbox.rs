@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rind::grant::Trust;
 use rind::message::{EffectClass, ToolCall, ToolResult};
 use rind::point::catalog::{PostTool, PreTool};
-use rind::point::dispatch::HookVerdict;
+use rind::point::dispatch::CombinedHookVerdict;
 use rind::point::payload::{FinishedCall, ProposedCall};
 use rind::tool::ToolOutput;
 use rind_tests::guests::Host;
@@ -71,7 +71,7 @@ async fn is_stopped(how: &str) -> String {
         .dispatcher
         .dispatch::<PreTool>(&session.caller, proposed())
         .await;
-    let HookVerdict::Block(said) = done.verdict else {
+    let CombinedHookVerdict::Block(said) = done.verdict else {
         panic!("{how}: {:?}", done.verdict)
     };
     assert_eq!(&*said.plugin, "hostile");
@@ -80,7 +80,7 @@ async fn is_stopped(how: &str) -> String {
         .dispatcher
         .dispatch::<PostTool>(&session.caller, finished())
         .await;
-    assert_eq!(done.verdict, HookVerdict::Pass, "{how}");
+    assert_eq!(done.verdict, CombinedHookVerdict::Pass, "{how}");
     assert_eq!(
         done.value.result.content, "behaved",
         "{how}: only the neighbour changed it"

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use rind::secret::{MaskedText, SecretScanner, check_outgoing_request};
+use rind::secret::{MaskedText, SecretScanner, check_request_for_secrets};
 use rind_tests::secrets::{Harmless, Secret, harmless, rules, secret, secrets};
 
 fn mask(text: &str) -> Option<MaskedText> {
-    SecretScanner::shared().mask(text)
+    SecretScanner::shared().mask_secrets(text)
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn several_secrets_are_each_masked_also_when_nothing_stands_between_them() {
     );
     let text =
         format!("{github} {aws}{github}\n{aws}{key} https://{github}:correct-horse@example.com");
-    let found = SecretScanner::shared().scan(&text);
+    let found = SecretScanner::shared().find_secrets(&text);
     assert!(
         found
             .windows(2)
@@ -127,11 +127,11 @@ proptest! {
     #[test]
     fn a_masked_text_holds_no_secret_and_keeps_the_rest(text in text()) {
         let scanner = SecretScanner::shared();
-        let found = scanner.scan(&text);
+        let found = scanner.find_secrets(&text);
         let masked = mask(&text);
         prop_assert_eq!(found.is_empty(), masked.is_none());
         let Some(masked) = masked else { return Ok(()) };
-        prop_assert_eq!(scanner.scan(&masked.text), Vec::new());
+        prop_assert_eq!(scanner.find_secrets(&masked.text), Vec::new());
         prop_assert_eq!(mask(&masked.text), None);
         // All text outside of the findings is kept, in order.
         let mut rest = masked.text.as_str();
@@ -181,7 +181,7 @@ fn a_text_made_to_be_slow_takes_time_in_proportion_to_its_length() {
     for piece in rules().1.into_iter().chain(more.map(str::to_owned)) {
         let text = piece.repeat((256 << 10) / piece.len());
         let started = Instant::now();
-        std::hint::black_box(SecretScanner::shared().scan(&text));
+        std::hint::black_box(SecretScanner::shared().find_secrets(&text));
         // The limit is generous, because a test build is 20 times slower than a release build. It
         // only detects quadratic cost.
         let elapsed = started.elapsed();
@@ -218,14 +218,14 @@ fn a_request_with_a_secret_is_refused_by_part_and_rule_and_the_secret_is_not_sai
         ),
     ];
     for url in &urls {
-        let refused = check_outgoing_request(&[("URL", url.as_bytes()), ("body", b"nothing")]);
+        let refused = check_request_for_secrets(&[("URL", url.as_bytes()), ("body", b"nothing")]);
         let why = refused.expect_err(url);
         assert!(why.contains("the URL (github-token)"), "{why}");
         assert!(!why.contains(&token) && !why.contains("body"), "{why}");
     }
     let mut body = vec![0xff, 0xfe];
     body.extend(token.bytes());
-    let why = check_outgoing_request(&[("header x-note", token.as_bytes()), ("body", &body)])
+    let why = check_request_for_secrets(&[("header x-note", token.as_bytes()), ("body", &body)])
         .unwrap_err();
     assert!(
         why.contains("the header x-note (github-token) and the body (github-token)"),
@@ -245,5 +245,5 @@ fn a_request_without_a_secret_goes_out() {
         ("body", image.as_bytes()),
         ("body", &[0, 159, 146, 150]),
     ];
-    assert_eq!(check_outgoing_request(&parts), Ok(()));
+    assert_eq!(check_request_for_secrets(&parts), Ok(()));
 }

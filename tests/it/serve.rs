@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use rind::event::{Event, LoopResult, Stamped};
 use rind::grant::Trust;
-use rind::host::{HostBuilder, LoopError};
+use rind::host::{HostBuilder, LoopRunError};
 use rind::loops::{Error, HostLoops, LoopEndReason};
-use rind::plugin::loops::{LoopReply, MAX_REASON_BYTES};
+use rind::plugin::loops::{LoopRunResult, MAX_RERUN_REASON_BYTES};
 use rind::point::Hook;
 use rind::point::caller::Caller;
 use rind::point::catalog as at;
@@ -18,7 +18,7 @@ use rind::point::outcome as o;
 use rind::point::payload::SessionInfo;
 use rind::point::registry::HookSpec;
 use rind::provider::scripted::{Reply, Script, Scripted};
-use rind::tool::policy::{PolicyMode, ToolPolicy};
+use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 use rind::{Host, PluginFolders, Session};
 use rind_tests::guests;
 use tempfile::TempDir;
@@ -62,7 +62,7 @@ impl Setup {
 
     /// Returns the entries of this type in a session.
     fn entries(&self, session: &str, kind: &str) -> Vec<serde_json::Value> {
-        let (entries, _) = self.host.store().read(session).unwrap();
+        let (entries, _) = self.host.store().read_entries(session).unwrap();
         let entries = entries
             .iter()
             .map(|entry| serde_json::to_value(entry).unwrap());
@@ -72,7 +72,9 @@ impl Setup {
     /// Runs all loops until they are done or until `is_last` accepts an event.
     async fn serve(&self, is_last: impl Fn(&Event) -> bool) -> Served {
         let (sender, receiver) = channel(16);
-        let loops = HostLoops::open(&self.host).unwrap().watch(sender);
+        let loops = HostLoops::open(&self.host)
+            .unwrap()
+            .with_event_sender(sender);
         let cancel = CancellationToken::new();
         let watched = watch(receiver, is_last, &cancel);
         let (ends, events) = tokio::join!(loops.run(&cancel), watched);
@@ -150,14 +152,14 @@ fn has_failed(plugin: &'static str, n: u32) -> impl Fn(&Event) -> bool {
     move |event| matches!(event, Event::LoopWait { plugin: own, failures, .. } if own == plugin && *failures == n)
 }
 
-async fn run_once(session: &mut Session, plugin: &str) -> Result<LoopReply, LoopError> {
+async fn run_once(session: &mut Session, plugin: &str) -> Result<LoopRunResult, LoopRunError> {
     session.run_loop(plugin, &CancellationToken::new()).await
 }
 
 /// Runs the loop once, and returns its reason for another run or the other result.
 async fn reason(session: &mut Session, plugin: &str) -> String {
     match run_once(session, plugin).await {
-        Ok(LoopReply::Again { reason, .. }) => reason,
+        Ok(LoopRunResult::Again { reason, .. }) => reason,
         other => format!("{other:?}"),
     }
 }
@@ -171,7 +173,7 @@ async fn a_run_is_done_or_wants_another_and_leaves_an_event_and_an_entry() {
     let names: Vec<String> = session
         .loops()
         .iter()
-        .map(|own| own.plugin().to_owned())
+        .map(|own| own.plugin_name().to_owned())
         .collect();
     assert_eq!(names, ["clock", "heart"]);
     for n in 1..3 {
@@ -179,7 +181,7 @@ async fn a_run_is_done_or_wants_another_and_leaves_an_event_and_an_entry() {
         let reason = format!("beat {n}");
         assert_eq!(
             reply,
-            LoopReply::Again {
+            LoopRunResult::Again {
                 after: Duration::ZERO,
                 reason
             }
@@ -187,10 +189,10 @@ async fn a_run_is_done_or_wants_another_and_leaves_an_event_and_an_entry() {
     }
     assert_eq!(
         run_once(&mut session, "heart").await.unwrap(),
-        LoopReply::Done
+        LoopRunResult::Done
     );
     let error = run_once(&mut session, "moon").await.unwrap_err();
-    assert!(matches!(error, LoopError::Unknown { .. }), "{error}");
+    assert!(matches!(error, LoopRunError::Unknown { .. }), "{error}");
     let mut outcomes = Vec::new();
     while let Ok(stamped) = events.try_recv() {
         if let Event::LoopRun { outcome, .. } = stamped.event {
@@ -210,7 +212,7 @@ async fn a_run_is_done_or_wants_another_and_leaves_an_event_and_an_entry() {
     let mut again = setup.host.session().resume(&id).unwrap();
     assert_eq!(
         run_once(&mut again, "heart").await.unwrap(),
-        LoopReply::Done
+        LoopRunResult::Done
     );
 }
 
@@ -323,15 +325,15 @@ async fn words_of_a_loop_are_one_short_line_without_secrets() {
         reason.contains("\\u{1b}[2K") && !reason.contains('\n'),
         "{reason}"
     );
-    assert!(reason.len() <= MAX_REASON_BYTES, "{}", reason.len());
+    assert!(reason.len() <= MAX_RERUN_REASON_BYTES, "{}", reason.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_of_another_plugin_refuses_the_tool_call_of_a_loop() {
     let with = |host: HostBuilder| {
-        let yes = PolicyMode {
+        let yes = ToolPolicyRunMode {
             yes: true,
-            ..PolicyMode::default()
+            ..ToolPolicyRunMode::default()
         };
         let policy = ToolPolicy {
             mode: yes,
@@ -407,10 +409,12 @@ async fn hooks_of_others_see_the_subagents_of_a_loop() {
 async fn a_loop_that_leaves_too_much_is_not_run_again_and_says_so() {
     let setup = Setup::new(&[("hoarder", "leave")]).await;
     let (sender, receiver) = channel(16);
-    let loops = HostLoops::open(&setup.host).unwrap().watch(sender);
+    let loops = HostLoops::open(&setup.host)
+        .unwrap()
+        .with_event_sender(sender);
     let cancel = CancellationToken::new();
     let watched = watch(receiver, never, &cancel);
-    let (ends, events) = tokio::join!(loops.max_session_bytes(20_000).run(&cancel), watched);
+    let (ends, events) = tokio::join!(loops.with_max_session_bytes(20_000).run(&cancel), watched);
     let LoopEndReason::Failed(why) = &ends[0].why else {
         panic!("{ends:?}")
     };
@@ -440,7 +444,7 @@ async fn guarded(how: &str, after: Duration, is_async: bool) -> Setup {
     let guard = HookSpec {
         on_failure: OnFailure::Block,
         is_async,
-        ..HookSpec::of::<at::SessionStart>("guard")
+        ..HookSpec::for_native_hook::<at::SessionStart>("guard")
     };
     let with = |host: HostBuilder| host.hook::<at::SessionStart>(guard, Arc::new(Blind(after)));
     Setup::with(&[("heart", how)], with).await

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rind::message::{Content, Message, Role, ToolCall, ToolResult};
 use rind::point::payload::{Source, StopReason, TurnSummary};
-use rind::session::{Body, Error, INLINE_BYTES, Session, SessionStore};
+use rind::session::{Body, Error, MAX_INLINE_STATE_VALUE_BYTES, Session, SessionStore};
 use serde_json::json;
 
 use crate::harness::{line, session_spec};
@@ -136,12 +136,12 @@ fn a_session_goes_on_where_it_ended() {
     assert!(session.is_resumed());
     assert!(session.notices().is_empty());
     assert_eq!(session.messages(), messages);
-    assert_eq!(session.turn(), 1);
+    assert_eq!(session.last_turn_number(), 1);
     assert_eq!(
         session.state_get("memo", "key").unwrap().as_deref(),
         Some("value")
     );
-    let (entries, _) = place.store.read(&id).unwrap();
+    let (entries, _) = place.store.read_entries(&id).unwrap();
     assert!(
         entries
             .windows(2)
@@ -165,7 +165,7 @@ fn entries_of_an_unknown_type_are_kept() {
     fs::write(place.file(&id), &text).unwrap();
     let session = place.resume(&id).unwrap();
     assert!(session.notices().is_empty());
-    let (entries, notices) = place.store.read(&id).unwrap();
+    let (entries, notices) = place.store.read_entries(&id).unwrap();
     assert!(notices.is_empty());
     let Body::Unknown { fields } = &entries[1].body else {
         panic!("{:?}", entries[1]);
@@ -200,7 +200,7 @@ fn a_session_has_one_writer_and_the_error_names_the_other() {
         "{error}"
     );
     // Reading needs no lock.
-    assert_eq!(place.store.read(&id).unwrap().0.len(), 1);
+    assert_eq!(place.store.read_entries(&id).unwrap().0.len(), 1);
     drop(session);
     place.resume(&id).unwrap();
 }
@@ -210,7 +210,7 @@ fn the_list_is_by_last_use_and_ids_may_be_cut_short() {
     let place = TempStore::new();
     assert!(place.store.list().unwrap().is_empty());
     assert!(matches!(
-        place.store.resolve("last"),
+        place.store.resolve_session_id("last"),
         Err(Error::Unknown { .. })
     ));
     let text = |id: &str| {
@@ -235,18 +235,24 @@ fn the_list_is_by_last_use_and_ids_may_be_cut_short() {
     assert_eq!(ids, ["20260101-a", "20260102-b"]);
     assert_eq!(rows[0].first_input.as_deref(), Some("input 1"));
     assert_eq!((rows[1].created, rows[1].model.as_str()), (5, "m"));
-    assert_eq!(place.store.resolve("last").unwrap(), "20260101-a");
-    assert_eq!(place.store.resolve("20260102").unwrap(), "20260102-b");
+    assert_eq!(
+        place.store.resolve_session_id("last").unwrap(),
+        "20260101-a"
+    );
+    assert_eq!(
+        place.store.resolve_session_id("20260102").unwrap(),
+        "20260102-b"
+    );
     assert!(matches!(
-        place.store.resolve("2026"),
+        place.store.resolve_session_id("2026"),
         Err(Error::Ambiguous { .. })
     ));
     assert!(matches!(
-        place.store.resolve("../x"),
+        place.store.resolve_session_id("../x"),
         Err(Error::Unknown { .. })
     ));
     assert!(matches!(
-        place.store.resolve(""),
+        place.store.resolve_session_id(""),
         Err(Error::Unknown { .. })
     ));
 }
@@ -255,7 +261,7 @@ fn the_list_is_by_last_use_and_ids_may_be_cut_short() {
 fn a_fork_begins_like_the_other_session_and_leaves_it_alone() {
     let place = TempStore::new();
     let session = place.create();
-    let large = "x".repeat(INLINE_BYTES + 1);
+    let large = "x".repeat(MAX_INLINE_STATE_VALUE_BYTES + 1);
     session.state_set("p", "k", Some(&large)).unwrap();
     write(
         &session,
@@ -265,7 +271,7 @@ fn a_fork_begins_like_the_other_session_and_leaves_it_alone() {
         session.id().to_string(),
         fs::read(place.file(session.id())).unwrap(),
     );
-    let (entries, _) = place.store.read(&id).unwrap();
+    let (entries, _) = place.store.read_entries(&id).unwrap();
     let until = &entries[4].id;
 
     let spec = session_spec(Path::new("/w"));
@@ -292,9 +298,13 @@ fn only_the_owner_may_read_a_session() {
     let place = TempStore::new();
     let session = place.create();
     session
-        .state_set("p", "k", Some(&"x".repeat(INLINE_BYTES + 1)))
+        .state_set(
+            "p",
+            "k",
+            Some(&"x".repeat(MAX_INLINE_STATE_VALUE_BYTES + 1)),
+        )
         .unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&session.folder().unwrap()), 0o700);
+    assert_eq!(mode(&session.local_folder().unwrap()), 0o700);
     assert_eq!(mode(&place.file(session.id())), 0o600);
 }

@@ -1,7 +1,9 @@
 //! Property tests of damaged skill files: no panic, and no additional permission.
 
 use proptest::prelude::*;
-use rind::skill::{SCHEMA, Skill, SkillInvocationRule, list_known_keys, parse_text};
+use rind::skill::{
+    FRONT_MATTER_JSON_SCHEMA, Skill, SkillInvocationRule, list_known_keys, parse_text,
+};
 
 /// A valid skill file with restrictions.
 const BASE: &str = "---\ndescription: d\nmodel_invocation: user-only\nallowed-tools: Bash(git status *)\ntools:\n  allow: \
@@ -101,10 +103,10 @@ proptest! {
 
 #[test]
 fn the_schema_names_every_key_and_takes_the_worked_example() {
-    let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(FRONT_MATTER_JSON_SCHEMA).unwrap();
     let named: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
     assert_eq!(named, list_known_keys().collect::<Vec<_>>());
-    let check = rind::tool::schema::compile(&schema).unwrap();
+    let check = rind::tool::schema::compile_json_schema_check(&schema).unwrap();
     let example = serde_json::json!({
         "skill_format": "corteza.skill/v1", "name": "autoresearch", "description": "Bounded.",
         "model_invocation": "user-only", "side_effects": ["filesystem", "network"],

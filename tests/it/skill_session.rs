@@ -16,7 +16,8 @@ use rind::event::Event;
 use rind::grant::Trust;
 use rind::provider::scripted::Reply;
 use rind::skill::{
-    Context, Interaction, Skill, SkillInvocationRule, Skills, ToolPattern, parse_text,
+    Context, Interaction, SessionSkills, Skill, SkillInvocationRule, SkillToolNamePattern,
+    parse_text,
 };
 use rind::tool::approval::ApprovalAnswer;
 use serde_json::{Value, json};
@@ -33,10 +34,10 @@ pub(crate) fn skill(id: &str, body: &str) -> Skill {
     skill
 }
 
-fn patterns(names: &[&str]) -> Vec<ToolPattern> {
+fn patterns(names: &[&str]) -> Vec<SkillToolNamePattern> {
     names
         .iter()
-        .map(|name| ToolPattern::new(name).unwrap())
+        .map(|name| SkillToolNamePattern::new(name).unwrap())
         .collect()
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn only(id: &str, tools: &[&str]) -> Skill {
 
 fn setup(script: Vec<Reply>, skills: impl IntoIterator<Item = Skill>) -> Setup {
     let mut setup = Setup::new(script);
-    setup.skills = Skills::new(skills, Vec::new());
+    setup.skills = SessionSkills::new(skills, Vec::new());
     setup
 }
 

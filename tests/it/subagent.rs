@@ -103,7 +103,7 @@ fn ends(running: &Running) -> Vec<(String, SubagentState)> {
 fn entries_of(running: &Running, agent: &str) -> Vec<Body> {
     let store = SessionStore::new(running.folder.path().join("sessions"));
     let id = format!("{}/agents/{agent}", running.session.id());
-    let (entries, notices) = store.read(&id).unwrap();
+    let (entries, notices) = store.read_entries(&id).unwrap();
     assert_eq!(notices, Vec::<String>::new());
     entries.into_iter().map(|entry| entry.body).collect()
 }

@@ -219,7 +219,10 @@ fn every_version_of_the_contract_has_a_snapshot_a_row_a_component_and_is_support
             tree::root().join(&component).is_file(),
             "{component} is missing"
         );
-        assert!(rind::plugin::contract::is_supported(&version), "{version}");
+        assert!(
+            rind::plugin::contract::is_supported_contract_version(&version),
+            "{version}"
+        );
     }
 }
 

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rind::egress::{EgressOptions, Secret, Secrets};
+use rind::egress::{EgressOptions, Secret, SecretStore};
 use rind::grant::Trust;
 use rind::grant::ask::GrantOptions;
-use rind::plugin::loops::LoopReply;
+use rind::plugin::loops::LoopRunResult;
 use rind::provider::scripted::{Script, Scripted};
 use rind::{Host, PluginFolders};
 use rind_tests::guests;
@@ -27,7 +27,7 @@ const TOKEN: &str = "tok-3n-of-the-operator";
 
 struct Kept;
 
-impl Secrets for Kept {
+impl SecretStore for Kept {
     fn get(&self, name: &str) -> Option<Secret> {
         (name == "TOKEN").then(|| Secret::new(TOKEN))
     }
@@ -89,13 +89,13 @@ impl Setup {
         let mut session = self.host.session().create().unwrap();
         let reply = session.run_loop("socket", cancel).await;
         let reason = match reply {
-            Ok(LoopReply::Again { reason, .. }) => reason,
+            Ok(LoopRunResult::Again { reason, .. }) => reason,
             other => format!("{other:?}"),
         };
         let took = started.elapsed();
         let id = session.id().to_owned();
         session.close().await.unwrap();
-        let (entries, _) = self.host.store().read(&id).unwrap();
+        let (entries, _) = self.host.store().read_entries(&id).unwrap();
         let entries = entries
             .iter()
             .map(|entry| serde_json::to_value(entry).unwrap());

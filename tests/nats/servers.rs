@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rind_nats::{DeclaredSyncInterval, NatsConfig};
+use rind_nats::{DeclaredDiskSyncInterval, NatsConfig};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::server_program;
@@ -199,8 +199,8 @@ impl NatsServers {
     #[must_use]
     pub fn config(&self, tenant: &str) -> NatsConfig {
         let sync = match self.setup.is_synced {
-            true => DeclaredSyncInterval::Always,
-            false => DeclaredSyncInterval::Interval(Duration::from_secs(120)),
+            true => DeclaredDiskSyncInterval::Always,
+            false => DeclaredDiskSyncInterval::Interval(Duration::from_secs(120)),
         };
         NatsConfig::new(&self.urls(), tenant)
             .unwrap()
@@ -208,7 +208,7 @@ impl NatsServers {
             .with_partitions(2)
             .with_lease(Duration::from_secs(4))
             .with_retry_duration(Duration::from_secs(30))
-            .with_declared_sync(sync)
+            .with_declared_disk_sync(sync)
     }
 
     /// Returns the resident memory of a server in kB, and its number of open files.

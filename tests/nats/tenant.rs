@@ -8,10 +8,10 @@ use rind_lib::Host;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
 use rind_lib::session::SessionStore;
 use rind_nats::worker::{
-    ClaimedSession, HostTurnRunner, NatsWorker, QueuedInput, TurnFailure, TurnInbox, WorkerConfig,
-    WorkerTurns,
+    ClaimedSession, HostTurnRunner, NatsWorker, QueuedInput, SessionInboxClient, WorkerConfig,
+    WorkerTurnExecutor, WorkerTurnFailure,
 };
-use rind_nats::{NatsConfig, NatsError, NatsSessions, TenantQuotas};
+use rind_nats::{NatsConfig, NatsError, NatsSessions, TenantQuotaClient};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -40,11 +40,11 @@ struct TimedSession {
     moments: UnboundedSender<TurnMoment>,
 }
 
-impl WorkerTurns for TimedTurns {
+impl WorkerTurnExecutor for TimedTurns {
     fn claim<'a>(
         &'a self,
         session: &'a str,
-    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {
         Box::pin(async move {
             let session = self.turns.claim(session).await?;
             let moments = self.moments.clone();
@@ -55,7 +55,10 @@ impl WorkerTurns for TimedTurns {
 }
 
 impl ClaimedSession for TimedSession {
-    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
+    fn run<'a>(
+        &'a mut self,
+        input: &'a QueuedInput,
+    ) -> BoxFuture<'a, Result<(), WorkerTurnFailure>> {
         Box::pin(async move {
             let tell = |is_end| {
                 let _ = self.moments.send(TurnMoment {
@@ -80,9 +83,9 @@ impl ClaimedSession for TimedSession {
 #[derive(Debug)]
 pub struct TimedTenant {
     /// Queue of the tenant's inputs.
-    pub inbox: TurnInbox,
+    pub inbox: SessionInboxClient,
     /// Quotas of the tenant.
-    pub quotas: TenantQuotas,
+    pub quotas: TenantQuotaClient,
     /// Beginnings and ends of turns, as they happen.
     pub moments: UnboundedReceiver<TurnMoment>,
     stop: CancellationToken,
@@ -115,7 +118,7 @@ impl TimedTenant {
                 .build()
                 .await
                 .unwrap();
-            let quotas = TenantQuotas::from_sessions(&sessions);
+            let quotas = TenantQuotaClient::from_sessions(&sessions);
             let turns = Arc::new(TimedTurns {
                 turns: HostTurnRunner::new(host).with_quotas(quotas.clone()),
                 moments: sender.clone(),
@@ -130,7 +133,8 @@ impl TimedTenant {
             first.get_or_insert((sessions, quotas));
         }
         let (sessions, quotas) = first.unwrap();
-        let inbox = tokio::task::spawn_blocking(move || TurnInbox::open(&sessions).unwrap());
+        let inbox =
+            tokio::task::spawn_blocking(move || SessionInboxClient::open(&sessions).unwrap());
         Self {
             inbox: inbox.await.unwrap(),
             quotas,
@@ -172,7 +176,7 @@ pub struct FloodCounts {
 ///
 /// # Panics
 /// An input fails.
-pub async fn flood(inbox: &TurnInbox, prefix: &str, n_inputs: usize) -> FloodCounts {
+pub async fn flood(inbox: &SessionInboxClient, prefix: &str, n_inputs: usize) -> FloodCounts {
     let n_sent = Arc::new(AtomicUsize::new(0));
     let senders = (0..16).map(|_| {
         let (inbox, n_sent, prefix) = (inbox.clone(), n_sent.clone(), prefix.to_owned());

@@ -4,29 +4,30 @@
 //! Owns the counts and their limits. It must not depend on how requests are sent to the model.
 //! Start from [`CurrentAnswerState`].
 
-use super::reply::{ReplyShortfall, ReplyStep};
+use super::reply::{IncompleteReplyKind, ReplyStepResult};
 
 /// Maximum number of consecutive answers that the token limit truncates. If a model has not
 /// shortened its answer after two of them, it usually repeats the same answer, at full cost.
-const MAX_CUT: u32 = 3;
+const MAX_CONSECUTIVE_TRUNCATED_ANSWERS: u32 = 3;
 
-/// Note at the end of a turn that stopped after [`MAX_CUT`] truncated answers.
-pub(super) const CUT_AGAIN: &str = "[stopped: the answer was cut at the token limit three times in a row; raise the limit of the model's \
+/// Note at the end of a turn that stopped after [`MAX_CONSECUTIVE_TRUNCATED_ANSWERS`] truncated
+/// answers.
+pub(super) const REPEATEDLY_TRUNCATED_ANSWER_NOTE: &str = "[stopped: the answer was cut at the token limit three times in a row; raise the limit of the model's \
                          answer, or ask for less at once]";
 
 /// Message for the model after the token limit has truncated its text.
-pub(super) const CONTINUE: &str = "[your answer was cut by its token limit; continue exactly where it stopped, without repeating anything]";
+pub(super) const CONTINUE_TRUNCATED_ANSWER_PROMPT: &str = "[your answer was cut by its token limit; continue exactly where it stopped, without repeating anything]";
 
 /// Message for the model after an answer without text and tool calls.
-pub(super) const EMPTY: &str =
+pub(super) const EMPTY_ANSWER_RETRY_PROMPT: &str =
     "[your answer was empty; answer the last message of the user, or say why you cannot]";
 
 /// Notice to the user after the second consecutive empty answer.
-pub(super) const EMPTY_AGAIN: &str =
+pub(super) const REPEATED_EMPTY_ANSWER_NOTICE: &str =
     "the model gave an empty answer twice in a row; ask again, or choose another model with /model";
 
 /// Outcome of an attempt to end the turn with the last answer.
-pub(super) enum TurnEndAttempt {
+pub(super) enum TurnEndAttemptOutcome {
     /// The answer was sent to the user, and the turn is over.
     Done,
     /// The answer was sent to the user, who has followed up with a further input.
@@ -35,8 +36,8 @@ pub(super) enum TurnEndAttempt {
     Again(String),
 }
 
-impl TurnEndAttempt {
-    pub(super) fn again(why: &str) -> Self {
+impl TurnEndAttemptOutcome {
+    pub(super) fn another_step_needed(why: &str) -> Self {
         Self::Again(why.to_owned())
     }
 }
@@ -52,40 +53,40 @@ pub(super) struct CurrentAnswerState {
     n_cut: u32,
     n_empty: u32,
     /// Last step of the turn. It is removed when its answer is accepted or another step follows.
-    last: Option<ReplyStep>,
+    last: Option<ReplyStepResult>,
     /// Draft of the answer that the reflection has accepted.
     accepted: Option<String>,
 }
 
 impl CurrentAnswerState {
     /// Records the answer of a step. Returns whether the text of the answer was truncated.
-    pub(super) fn record_reply_step(&mut self, mut step: ReplyStep) -> bool {
+    pub(super) fn record_reply_step(&mut self, mut step: ReplyStepResult) -> bool {
         step.draft.insert_str(0, &self.begun);
         self.begun.clear();
         if !step.draft.is_empty() {
             self.draft.clone_from(&step.draft);
         }
         match step.shortfall {
-            Some(ReplyShortfall::CutText | ReplyShortfall::CutCalls) => self.n_cut += 1,
-            Some(ReplyShortfall::Empty) => self.n_empty += 1,
+            Some(IncompleteReplyKind::CutText | IncompleteReplyKind::CutCalls) => self.n_cut += 1,
+            Some(IncompleteReplyKind::Empty) => self.n_empty += 1,
             None => (self.n_cut, self.n_empty) = (0, 0),
         }
-        let is_cut_text = step.shortfall == Some(ReplyShortfall::CutText);
+        let is_cut_text = step.shortfall == Some(IncompleteReplyKind::CutText);
         self.last = Some(step);
         self.accepted = None;
         is_cut_text
     }
 
     /// Returns the last step of the turn; `None` if there is none or if it was removed, by
-    /// [`take_last_step`](Self::take_last_step) or
+    /// [`take_last_reply_step`](Self::take_last_reply_step) or
     /// [`forget_last_answer`](Self::forget_last_answer).
-    pub(super) fn last_reply_step(&self) -> Option<&ReplyStep> {
+    pub(super) fn last_reply_step(&self) -> Option<&ReplyStepResult> {
         self.last.as_ref()
     }
 
     /// Removes the last step and returns it, so that the caller can decide whether another step
     /// follows.
-    pub(super) fn take_last_step(&mut self) -> Option<ReplyStep> {
+    pub(super) fn take_last_reply_step(&mut self) -> Option<ReplyStepResult> {
         self.last.take()
     }
 
@@ -119,13 +120,14 @@ impl CurrentAnswerState {
     }
 
     /// Whether the reflection has accepted the last answer.
-    pub(super) fn is_accepted(&self) -> bool {
+    pub(super) fn is_last_answer_accepted(&self) -> bool {
         self.accepted.is_some()
     }
 
-    /// Whether [`MAX_CUT`] answers in a row were truncated. The model is then not asked again.
+    /// Whether [`MAX_CONSECUTIVE_TRUNCATED_ANSWERS`] answers in a row were truncated. The model is
+    /// then not asked again.
     pub(super) fn is_truncated_too_often(&self) -> bool {
-        self.n_cut >= MAX_CUT
+        self.n_cut >= MAX_CONSECUTIVE_TRUNCATED_ANSWERS
     }
 
     /// Whether the last answer was empty and the one before it was not.
@@ -148,10 +150,10 @@ impl CurrentAnswerState {
 mod tests {
     use super::*;
 
-    fn cut(draft: &str) -> ReplyStep {
-        ReplyStep {
-            shortfall: Some(ReplyShortfall::CutText),
-            ..ReplyStep::final_step(draft.to_owned())
+    fn cut(draft: &str) -> ReplyStepResult {
+        ReplyStepResult {
+            shortfall: Some(IncompleteReplyKind::CutText),
+            ..ReplyStepResult::final_answer_step(draft.to_owned())
         }
     }
 
@@ -160,12 +162,12 @@ mod tests {
         for (is_forgotten, expected) in [(false, "one two"), (true, "two")] {
             let mut answer = CurrentAnswerState::default();
             assert!(answer.record_reply_step(cut("one ")));
-            let last = answer.take_last_step().unwrap();
+            let last = answer.take_last_reply_step().unwrap();
             answer.store_truncated_text(last.draft);
             if is_forgotten {
                 answer.forget_last_answer();
             }
-            answer.record_reply_step(ReplyStep::final_step("two".to_owned()));
+            answer.record_reply_step(ReplyStepResult::final_answer_step("two".to_owned()));
             assert_eq!(answer.last_reply_step().unwrap().draft, expected);
         }
     }

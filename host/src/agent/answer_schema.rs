@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::json::{MAX_BYTES, parse_json, strip_code_fence};
-use crate::point::payload::CheckArguments;
+use crate::json::{DEFAULT_MAX_JSON_BYTES, parse_json, strip_code_fence};
+use crate::point::payload::ToolArgumentsChecker;
 use crate::tool::schema;
 
 /// Maximum number of times that a turn asks the model to repeat its answer. If the answer did not
 /// match three times, the fourth one usually fails as well, at full cost.
-const MAX_REPEATS: u32 = 3;
+const MAX_SCHEMA_MISMATCH_RETRIES: u32 = 3;
 
 /// JSON Schema of the final answer of a turn.
 #[derive(Clone)]
 pub struct AnswerSchema {
     schema: Arc<Value>,
-    check: Arc<CheckArguments>,
+    check: Arc<ToolArgumentsChecker>,
 }
 
 impl AnswerSchema {
@@ -34,7 +34,7 @@ impl AnswerSchema {
             return Err("a JSON Schema is an object, such as {\"type\": \"object\"}".to_owned());
         }
         Ok(Self {
-            check: schema::compile(schema)?,
+            check: schema::compile_json_schema_check(schema)?,
             schema: Arc::new(schema.clone()),
         })
     }
@@ -48,7 +48,8 @@ impl AnswerSchema {
     /// reason as an error if the answer does not match the schema.
     fn check_answer<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let json = strip_code_fence(answer.trim()).trim();
-        let value = parse_json(json, MAX_BYTES).map_err(|error| format!("it {error}"))?;
+        let value =
+            parse_json(json, DEFAULT_MAX_JSON_BYTES).map_err(|error| format!("it {error}"))?;
         (self.check)(&value)?;
         Ok(json)
     }
@@ -62,13 +63,13 @@ impl fmt::Debug for AnswerSchema {
 
 /// Checks the answers of one turn, and counts how often the model was asked to repeat its answer.
 #[derive(Debug, Default)]
-pub(super) struct TurnAnswerSchemaCheck {
+pub(super) struct TurnAnswerSchemaChecker {
     schema: Option<AnswerSchema>,
     n_repeats: u32,
 }
 
 /// Consequence of an answer that does not match the schema of its turn.
-pub(super) enum AnswerMismatch {
+pub(super) enum AnswerMismatchConsequence {
     /// The model is asked again, with this message.
     AskAgain(String),
     /// The model is not asked again, because the maximum is reached. Contains the reason of the
@@ -76,7 +77,7 @@ pub(super) enum AnswerMismatch {
     GiveUp(String),
 }
 
-impl TurnAnswerSchemaCheck {
+impl TurnAnswerSchemaChecker {
     pub(super) fn new(schema: Option<AnswerSchema>) -> Self {
         Self {
             schema,
@@ -90,7 +91,7 @@ impl TurnAnswerSchemaCheck {
 
     /// Whether the last answer did not match the schema, so that the model must write it again and
     /// may not call tools.
-    pub(super) fn must_repeat_answer(&self) -> bool {
+    pub(super) fn should_model_repeat_answer(&self) -> bool {
         self.n_repeats > 0
     }
 
@@ -100,7 +101,7 @@ impl TurnAnswerSchemaCheck {
         &mut self,
         draft: String,
         has_step: bool,
-    ) -> Result<String, AnswerMismatch> {
+    ) -> Result<String, AnswerMismatchConsequence> {
         let Some(schema) = &self.schema else {
             return Ok(draft);
         };
@@ -108,11 +109,11 @@ impl TurnAnswerSchemaCheck {
             Ok(json) => return Ok(json.to_owned()),
             Err(why) => why,
         };
-        if !has_step || self.n_repeats >= MAX_REPEATS {
-            return Err(AnswerMismatch::GiveUp(why));
+        if !has_step || self.n_repeats >= MAX_SCHEMA_MISMATCH_RETRIES {
+            return Err(AnswerMismatchConsequence::GiveUp(why));
         }
         self.n_repeats += 1;
-        Err(AnswerMismatch::AskAgain(format!(
+        Err(AnswerMismatchConsequence::AskAgain(format!(
             "[your answer does not match the JSON Schema that it must match: {why}. Write the whole answer again, as one JSON \
              value with nothing before or after it]"
         )))
@@ -122,7 +123,7 @@ impl TurnAnswerSchemaCheck {
     ///
     /// # Errors
     /// The reason why the answer no longer matches the schema.
-    pub(super) fn check_output(&self, text: &str) -> Result<(), String> {
+    pub(super) fn check_final_answer_schema(&self, text: &str) -> Result<(), String> {
         let schema = self.schema.as_ref();
         schema.map_or(Ok(()), |schema| schema.check_answer(text).map(drop))
     }
@@ -139,10 +140,10 @@ mod tests {
 
     use super::*;
 
-    fn check() -> TurnAnswerSchemaCheck {
+    fn check() -> TurnAnswerSchemaChecker {
         let schema = json!({"type": "object", "required": ["n"], "additionalProperties": false,
             "properties": {"n": {"type": "integer"}}});
-        TurnAnswerSchemaCheck::new(Some(AnswerSchema::compile(&schema).unwrap()))
+        TurnAnswerSchemaChecker::new(Some(AnswerSchema::compile(&schema).unwrap()))
     }
 
     #[test]
@@ -174,20 +175,26 @@ mod tests {
             "{\"n\": 1, \"n\": 2}",
         ] {
             let mut check = check();
-            for _ in 0..MAX_REPEATS {
+            for _ in 0..MAX_SCHEMA_MISMATCH_RETRIES {
                 let got = check.check_draft(answer.to_owned(), true);
-                assert!(matches!(got, Err(AnswerMismatch::AskAgain(_))), "{answer}");
+                assert!(
+                    matches!(got, Err(AnswerMismatchConsequence::AskAgain(_))),
+                    "{answer}"
+                );
             }
             let got = check.check_draft(answer.to_owned(), true);
-            assert!(matches!(got, Err(AnswerMismatch::GiveUp(_))), "{answer}");
+            assert!(
+                matches!(got, Err(AnswerMismatchConsequence::GiveUp(_))),
+                "{answer}"
+            );
         }
         let got = check().check_draft("no".to_owned(), false);
-        assert!(matches!(got, Err(AnswerMismatch::GiveUp(_))));
+        assert!(matches!(got, Err(AnswerMismatchConsequence::GiveUp(_))));
     }
 
     #[test]
     fn without_a_schema_every_answer_goes_out() {
-        let got = TurnAnswerSchemaCheck::default().check_draft("one".to_owned(), true);
+        let got = TurnAnswerSchemaChecker::default().check_draft("one".to_owned(), true);
         assert_eq!(got.ok().as_deref(), Some("one"));
         assert!(AnswerSchema::compile(&json!(true)).is_err());
         assert!(AnswerSchema::compile(&json!({"type": "no type"})).is_err());

@@ -2,30 +2,30 @@
 //! conversation, through the same gate as all requests.
 
 use super::compact::remove_middle;
-use super::request::{ModelRequestSender, NoAnswerReason};
-use super::scope::TurnScope;
+use super::request::{ModelRequestSender, NoModelAnswerReason};
+use super::scope::SharedTurnState;
 use super::spec::AgentSpec;
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
 use crate::point::payload::Purpose;
-use crate::provider::{Finish, Request, Response, SystemBlock};
+use crate::provider::{Finish, Request, Response, SystemPromptBlock};
 use crate::session::Body;
 
 /// Assumed number of bytes of text per token. The estimate is low, so that a transcript fits into
 /// the request together with the question.
-const BYTES_PER_TOKEN: u64 = 3;
+const ASSUMED_BYTES_PER_TOKEN: u64 = 3;
 
 /// Minimum of the limit for the length of a transcript in bytes, regardless of the settings.
-const LEAST_TRANSCRIPT: u64 = 10_000;
+const MIN_TRANSCRIPT_BYTES_LIMIT: u64 = 10_000;
 
 /// Maximum number of tokens of a transcript if compaction is disabled; most models accept that
 /// many.
-const UNCOMPACTED_TOKENS: u64 = 80_000;
+const MAX_UNCOMPACTED_TRANSCRIPT_TOKENS: u64 = 80_000;
 
 /// Maximum length in bytes of the part of the model's answer that the session stores.
-const KEPT_BYTES: usize = 16 << 10;
+const MAX_STORED_ANSWER_BYTES: usize = 16 << 10;
 
-pub(super) struct HostQuestion<'a> {
+pub(super) struct HostQuestionToModel<'a> {
     /// Purpose of the question: `reflect`, `archive` or `query`.
     pub(super) about: &'static str,
     /// Id of the subagent whose transcript the question contains, if it contains one.
@@ -45,21 +45,23 @@ pub(super) fn max_transcript_bytes(spec: &AgentSpec) -> usize {
     let config = &spec.config.compact;
     let tokens = config
         .compaction_threshold(&profile)
-        .unwrap_or(UNCOMPACTED_TOKENS);
-    let bytes = tokens.saturating_mul(BYTES_PER_TOKEN).max(LEAST_TRANSCRIPT);
+        .unwrap_or(MAX_UNCOMPACTED_TRANSCRIPT_TOKENS);
+    let bytes = tokens
+        .saturating_mul(ASSUMED_BYTES_PER_TOKEN)
+        .max(MIN_TRANSCRIPT_BYTES_LIMIT);
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Asks the model a question of the host itself, and returns the text of the answer. The tokens
 /// count as usage of the turn.
-pub(super) async fn ask_model_for_host(
-    scope: &TurnScope,
+pub(super) async fn ask_model_host_question(
+    scope: &SharedTurnState,
     caller: &Caller,
-    question: HostQuestion<'_>,
-) -> Result<String, NoAnswerReason> {
+    question: HostQuestionToModel<'_>,
+) -> Result<String, NoModelAnswerReason> {
     let request = Request {
         model: question.model.unwrap_or(&scope.spec.model).to_owned(),
-        system: vec![SystemBlock::new(question.system, false)],
+        system: vec![SystemPromptBlock::new(question.system, false)],
         messages: vec![Message::text(Role::User, question.prompt)],
         max_tokens: Some(question.max_tokens),
         ..Request::default()
@@ -73,7 +75,7 @@ pub(super) async fn ask_model_for_host(
         usage: response.usage,
         cost_usd: response.cost_usd,
         latency_ms: response.latency_ms,
-        text: remove_middle(&response.message.joined_text(), KEPT_BYTES),
+        text: remove_middle(&response.message.joined_text(), MAX_STORED_ANSWER_BYTES),
     };
     let purpose = Purpose::Host(question.about.to_owned());
     let response = ModelRequestSender::new(scope)
@@ -81,7 +83,7 @@ pub(super) async fn ask_model_for_host(
         .await?;
     if response.finish == Finish::Refused {
         let why = "the provider held the answer back".to_owned();
-        return Err(NoAnswerReason::Provider(why));
+        return Err(NoModelAnswerReason::Provider(why));
     }
     Ok(response.message.joined_text())
 }

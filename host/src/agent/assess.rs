@@ -8,24 +8,24 @@
 use crate::point::payload::{Assessment, Decision};
 
 /// Confidence below which a turn does not start immediately but first asks the user.
-pub(super) const ASK_FIRST_BELOW: f64 = 0.35;
+pub(super) const ASK_USER_CONFIDENCE_THRESHOLD: f64 = 0.35;
 
 /// Initial confidence that a request can be carried out immediately. Each sign of harm or vagueness
 /// subtracts from it.
-const PLAIN: f64 = 0.8;
+const INITIAL_CONFIDENCE: f64 = 0.8;
 
 /// Amount by which each sign of possible harm lowers the confidence of the assessment. With two
 /// signs, the turn first asks the user.
-const HARM: f64 = 0.25;
+const HARM_SIGN_CONFIDENCE_PENALTY: f64 = 0.25;
 
 /// Amount that a very short request without a concrete noun subtracts from the confidence.
-const VAGUE: f64 = 0.5;
+const VAGUE_REQUEST_CONFIDENCE_PENALTY: f64 = 0.5;
 
 /// Minimum number of list items for a request to count as having several parts.
-const LIST_ITEMS: usize = 3;
+const MIN_LIST_ITEMS_OF_MULTIPART_REQUEST: usize = 3;
 
 /// Words in an input that suggest an irreversible action, such as a deletion.
-const HARMFUL: &[&str] = &[
+const IRREVERSIBLE_ACTION_WORDS: &[&str] = &[
     "delete",
     "remove all",
     "drop table",
@@ -51,7 +51,7 @@ const HARMFUL: &[&str] = &[
 ];
 
 /// Words that refer to an object without naming it.
-const POINTING: &[&str] = &[
+const VAGUE_REFERENCE_WORDS: &[&str] = &[
     "it",
     "this",
     "that",
@@ -65,7 +65,7 @@ const POINTING: &[&str] = &[
 ];
 
 /// Words that suggest a decision for the turn, with the weight of each word.
-const CUES: &[(Decision, f64, &[&str])] = &[
+const DECISION_CUE_WORDS_AND_WEIGHTS: &[(Decision, f64, &[&str])] = &[
     (
         Decision::Plan,
         0.4,
@@ -114,7 +114,7 @@ const CUES: &[(Decision, f64, &[&str])] = &[
     ),
 ];
 
-pub(super) fn assess_input(input: &str) -> Assessment {
+pub(super) fn assess_how_to_handle_input(input: &str) -> Assessment {
     let words: Vec<String> = input
         .split_whitespace()
         .map(|word| {
@@ -127,25 +127,27 @@ pub(super) fn assess_input(input: &str) -> Assessment {
     let has = |phrase: &&&str| text.contains(&format!(" {phrase} "));
     let mut reasons = Vec::new();
 
-    let mut confidence = PLAIN;
-    for word in HARMFUL.iter().filter(has) {
-        confidence -= HARM;
+    let mut confidence = INITIAL_CONFIDENCE;
+    for word in IRREVERSIBLE_ACTION_WORDS.iter().filter(has) {
+        confidence -= HARM_SIGN_CONFIDENCE_PENALTY;
         reasons.push(format!("may do harm: {word}"));
     }
-    let is_pointing = words.iter().any(|word| POINTING.contains(&word.as_str()));
+    let is_pointing = words
+        .iter()
+        .any(|word| VAGUE_REFERENCE_WORDS.contains(&word.as_str()));
     if words.len() <= 4 && is_pointing && !input.trim_end().ends_with('?') {
-        confidence -= VAGUE;
+        confidence -= VAGUE_REQUEST_CONFIDENCE_PENALTY;
         reasons.push("names no thing to work on".to_owned());
     }
-    let is_harmful = confidence < PLAIN;
+    let is_harmful = confidence < INITIAL_CONFIDENCE;
 
     let n_items = input.lines().filter(|line| is_list_item(line)).count();
     let mut best = (Decision::Direct, 0.0);
-    for (decision, weight, cues) in CUES {
+    for (decision, weight, cues) in DECISION_CUE_WORDS_AND_WEIGHTS {
         let found: Vec<&&str> = cues.iter().filter(has).collect();
         let mut score = weight * found.len() as f64;
         reasons.extend(found.iter().map(|cue| format!("says {cue}")));
-        if *decision == Decision::Plan && n_items >= LIST_ITEMS {
+        if *decision == Decision::Plan && n_items >= MIN_LIST_ITEMS_OF_MULTIPART_REQUEST {
             score += weight;
             reasons.push(format!("a list of {n_items} items"));
         }
@@ -160,7 +162,7 @@ pub(super) fn assess_input(input: &str) -> Assessment {
     if decision != Decision::Direct {
         confidence = (0.4 + best.1 / 2.0).min(0.9);
     }
-    apply_ask_first_rule(Assessment {
+    apply_low_confidence_ask_first_rule(Assessment {
         input: input.to_owned(),
         decision,
         confidence: confidence.clamp(0.05, 1.0),
@@ -170,12 +172,14 @@ pub(super) fn assess_input(input: &str) -> Assessment {
 
 /// Changes the decision `Direct` to `AskFirst` if its confidence is low. This rule also applies to
 /// decisions that hooks changed.
-pub(super) fn apply_ask_first_rule(mut assessment: Assessment) -> Assessment {
-    if assessment.decision == Decision::Direct && assessment.confidence < ASK_FIRST_BELOW {
+pub(super) fn apply_low_confidence_ask_first_rule(mut assessment: Assessment) -> Assessment {
+    if assessment.decision == Decision::Direct
+        && assessment.confidence < ASK_USER_CONFIDENCE_THRESHOLD
+    {
         assessment.decision = Decision::AskFirst;
-        assessment
-            .reasons
-            .push(format!("a confidence below {ASK_FIRST_BELOW}"));
+        assessment.reasons.push(format!(
+            "a confidence below {ASK_USER_CONFIDENCE_THRESHOLD}"
+        ));
     }
     assessment
 }
@@ -214,7 +218,7 @@ mod tests {
                 Parallelize,
             ),
         ] {
-            let assessment = assess_input(input);
+            let assessment = assess_how_to_handle_input(input);
             assert_eq!(assessment.decision, decision, "{assessment:?}");
             assert!((0.0..=1.0).contains(&assessment.confidence));
             assert!(!assessment.reasons.is_empty());
@@ -223,13 +227,16 @@ mod tests {
 
     #[test]
     fn an_unsure_direct_decision_of_a_hook_becomes_ask_first() {
-        let mut assessment = assess_input("hello");
+        let mut assessment = assess_how_to_handle_input("hello");
         assessment.confidence = 0.34;
         assert_eq!(
-            apply_ask_first_rule(assessment.clone()).decision,
+            apply_low_confidence_ask_first_rule(assessment.clone()).decision,
             Decision::AskFirst
         );
         assessment.confidence = 0.35;
-        assert_eq!(apply_ask_first_rule(assessment).decision, Decision::Direct);
+        assert_eq!(
+            apply_low_confidence_ask_first_rule(assessment).decision,
+            Decision::Direct
+        );
     }
 }

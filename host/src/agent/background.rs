@@ -2,7 +2,7 @@
 //! about commands of an earlier run of the program, which ended with the program.
 //!
 //! This module must not depend on how commands run; see `tool::background`. Start from
-//! [`take_background_notes`].
+//! [`take_ended_background_command_notes`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,14 +16,15 @@ use crate::tool::background::{BackgroundCommand, parse_command_number};
 
 /// Prefix of the note about commands of an earlier run of the program. A command that such a note
 /// names is not reported again.
-const GONE: &str = "[commands in the background ended with the program that ran them: ";
+const ENDED_BACKGROUND_COMMANDS_NOTE_PREFIX: &str =
+    "[commands in the background ended with the program that ran them: ";
 
 /// Maximum number of ids that a note names.
-const MAX_NAMED: usize = 16;
+const MAX_COMMAND_IDS_IN_NOTE: usize = 16;
 
 /// Returns a note for the model at the beginning of a turn, if background commands have ended of
 /// whose end the model was not yet informed.
-pub(super) fn take_background_notes(agent: &mut LiveAgent) -> Option<String> {
+pub(super) fn take_ended_background_command_notes(agent: &mut LiveAgent) -> Option<String> {
     let mut notes = Vec::new();
     if !std::mem::replace(&mut agent.is_background_told, true) {
         notes.extend(format_lost_commands_note(&agent.spec));
@@ -36,7 +37,7 @@ pub(super) fn take_background_notes(agent: &mut LiveAgent) -> Option<String> {
 fn ended_commands_note(spec: &AgentSpec) -> Option<String> {
     let own = spec.background.commands_of_agent(&spec.name);
     let line = |command: &Arc<BackgroundCommand>| {
-        let end = command.end()?;
+        let end = command.outcome()?;
         let seconds = end.after.as_secs();
         let is_new = !command.mark_end_reported();
         is_new.then(|| format!("{} ended after {seconds} s: {}", command.id(), end.words))
@@ -56,35 +57,40 @@ fn format_lost_commands_note(spec: &AgentSpec) -> Option<String> {
     if !spec.session.is_resumed() {
         return None;
     }
-    let named = spec.session.view_messages(started_command_ids);
+    let named = spec.session.with_all_messages(running_command_ids);
     let last = named.iter().filter_map(|id| parse_command_number(id)).max();
     spec.background.reserve_command_numbers(last.unwrap_or(0));
     let own = spec.background.commands_of_agent(&spec.name);
     let is_gone = |id: &String| own.iter().all(|one| one.id() != id);
     let gone: Vec<String> = named.into_iter().filter(is_gone).collect();
     (!gone.is_empty()).then(|| {
-        let ids = gone.get(..MAX_NAMED).unwrap_or(&gone).join(", ");
-        format!("{GONE}{ids}; start again what is still needed]")
+        let ids = gone
+            .get(..MAX_COMMAND_IDS_IN_NOTE)
+            .unwrap_or(&gone)
+            .join(", ");
+        format!("{ENDED_BACKGROUND_COMMANDS_NOTE_PREFIX}{ids}; start again what is still needed]")
     })
 }
 
 /// Returns the ids of the background commands that are still running according to the conversation.
-fn started_command_ids(messages: &[Message]) -> BTreeSet<String> {
+fn running_command_ids(messages: &[Message]) -> BTreeSet<String> {
     let mut running = BTreeSet::new();
     let mut starts = BTreeSet::new();
     for content in messages.iter().flat_map(|message| &message.content) {
         match content {
-            Content::ToolCall(call) if starts_in_background(call) => {
+            Content::ToolCall(call) if is_background_command_start(call) => {
                 starts.insert(call.id.clone());
             }
-            Content::ToolResult(result) => update_running_commands(result, &starts, &mut running),
+            Content::ToolResult(result) => {
+                update_running_background_commands(result, &starts, &mut running)
+            }
             _ => {}
         }
     }
     let of_user = messages.iter().filter(|message| message.role == Role::User);
     let texts = of_user.map(Message::joined_text);
     // Ids are never reused in a conversation, so a reported id means the same command.
-    for told in texts.filter(|text| text.starts_with(GONE)) {
+    for told in texts.filter(|text| text.starts_with(ENDED_BACKGROUND_COMMANDS_NOTE_PREFIX)) {
         let is_untold =
             |id: &String| !told.contains(&format!(" {id},")) && !told.contains(&format!(" {id};"));
         running.retain(is_untold);
@@ -93,13 +99,13 @@ fn started_command_ids(messages: &[Message]) -> BTreeSet<String> {
 }
 
 /// Whether a tool call starts a command in the background.
-fn starts_in_background(call: &ToolCall) -> bool {
+fn is_background_command_start(call: &ToolCall) -> bool {
     call.name == "bash" && call.arguments.get("background") == Some(&Value::Bool(true))
 }
 
 /// Updates the ids of the running commands from the last line of a tool result: `[started in the
 /// background as bg-1; …]`, or `[bg-1 ended …]`.
-fn update_running_commands(
+fn update_running_background_commands(
     result: &ToolResult,
     starts: &BTreeSet<String>,
     running: &mut BTreeSet<String>,
@@ -142,15 +148,19 @@ mod tests {
         let read = ToolCall::new("r", "background", json!({"id": "bg-2"}));
         let text = "bg-1 is no end\n[bg-2 ended after 3 s: exit code 0]";
         messages.push(Message::result(read.result(text, false)));
-        let found: Vec<String> = started_command_ids(&messages).into_iter().collect();
+        let found: Vec<String> = running_command_ids(&messages).into_iter().collect();
         assert_eq!(found, ["bg-1", "bg-3"]);
-        let note = format!("{GONE}bg-1, bg-3; start again what is still needed]");
+        let note = format!(
+            "{ENDED_BACKGROUND_COMMANDS_NOTE_PREFIX}bg-1, bg-3; start again what is still needed]"
+        );
         messages.push(Message::text(Role::User, note));
-        assert!(started_command_ids(&messages).is_empty());
+        assert!(running_command_ids(&messages).is_empty());
         messages.extend(start(4));
-        assert_eq!(started_command_ids(&messages).len(), 1);
-        let note = format!("{GONE}bg-4; start again what is still needed]");
+        assert_eq!(running_command_ids(&messages).len(), 1);
+        let note = format!(
+            "{ENDED_BACKGROUND_COMMANDS_NOTE_PREFIX}bg-4; start again what is still needed]"
+        );
         messages.push(Message::text(Role::User, note));
-        assert!(started_command_ids(&messages).is_empty());
+        assert!(running_command_ids(&messages).is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::budget::CountedCalls;
+use super::budget::LimitedCallCounts;
 use super::lifecycle::LiveAgent;
 use super::outcome::Error;
 use crate::event::Event;
@@ -16,7 +16,7 @@ use crate::price::Cost;
 use crate::session::Body;
 
 /// Outcome of a call of a plugin between two turns.
-pub(crate) struct EndedPluginCall<T> {
+pub(crate) struct BetweenTurnsPluginCallOutcome<T> {
     /// Value that the call returned, or the reason why there is none.
     pub(crate) result: Result<T, String>,
     /// Whether the call was cancelled and therefore has no result.
@@ -36,15 +36,15 @@ impl LiveAgent {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub(crate) async fn begin_call(
+    pub(crate) async fn begin_plugin_call_between_turns(
         &mut self,
-        spent: CountedCalls,
+        spent: LimitedCallCounts,
         cancel: &CancellationToken,
     ) -> Result<Caller, Error> {
-        self.announce_session();
+        self.emit_session_opened();
         self.apply_plugin_replacements(None);
-        self.dispatcher.begin_turn();
-        self.spec.session.cut_turn()?;
+        self.dispatcher.reset_quarantine_at_turn_start();
+        self.spec.session.close_interrupted_turn()?;
         let scope = self.create_turn_scope(cancel.clone());
         scope.budget.set_call_counts(spent);
         tokio::select! {
@@ -58,11 +58,11 @@ impl LiveAgent {
     /// Waits until the call ends, `cancel` is cancelled, or a hook with `on_failure = "block"` has
     /// failed at a point that cannot be blocked. If such a hook fails before the end of the call,
     /// the call counts as failed as well.
-    pub(crate) async fn wait_for_call_end<T>(
+    pub(crate) async fn wait_for_plugin_call_end<T>(
         &mut self,
         call: impl Future<Output = Result<T, Failure>>,
         cancel: &CancellationToken,
-    ) -> EndedPluginCall<T> {
+    ) -> BetweenTurnsPluginCallOutcome<T> {
         let started = Instant::now();
         // If this future is dropped, the guard stops the subagents of the call.
         let scope = self.scope.as_ref();
@@ -74,7 +74,7 @@ impl LiveAgent {
                 was_interrupted = true;
                 Err("it was interrupted".to_owned())
             }
-            why = self.family.halt.wait() => Err(format_stopped_call_error(&why)),
+            why = self.family.halt.wait_for_reason() => Err(format_stopped_call_error(&why)),
             ran = call => ran.map_err(|failure| failure.to_string()),
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -86,7 +86,7 @@ impl LiveAgent {
             guard.disarm();
         }
         self.report_hook_failures().await;
-        if let Some(why) = self.family.halt.take()
+        if let Some(why) = self.family.halt.take_reason()
             && result.is_ok()
         {
             result = Err(format_stopped_call_error(&why));
@@ -97,7 +97,7 @@ impl LiveAgent {
         }
         let used = scope.map(|scope| (scope.budget.usage(), scope.budget.cost()));
         let (usage, cost) = used.unwrap_or_default();
-        EndedPluginCall {
+        BetweenTurnsPluginCallOutcome {
             result,
             was_interrupted,
             duration_ms,
@@ -107,8 +107,9 @@ impl LiveAgent {
     }
 
     /// Returns the numbers of calls that count towards the limits, and resets them to 0: those of
-    /// the last call between turns, and the earlier ones that [`begin_call`](Self::begin_call) got.
-    pub(crate) fn take_call_counts(&self) -> CountedCalls {
+    /// the last call between turns, and the earlier ones that
+    /// [`begin_plugin_call_between_turns`](Self::begin_plugin_call_between_turns) got.
+    pub(crate) fn take_call_counts(&self) -> LimitedCallCounts {
         let scope = self.scope.as_ref();
         scope
             .map(|scope| scope.budget.take_call_counts())
@@ -119,9 +120,13 @@ impl LiveAgent {
     ///
     /// # Errors
     /// The session cannot be written. The event is emitted nevertheless.
-    pub(crate) async fn record_call(&mut self, body: Body, event: Event) -> Result<(), Error> {
+    pub(crate) async fn record_plugin_call(
+        &mut self,
+        body: Body,
+        event: Event,
+    ) -> Result<(), Error> {
         let kept = match self.spec.session.append(body) {
-            Ok(()) => self.spec.session.synced().await,
+            Ok(()) => self.spec.session.sync_on_blocking_thread().await,
             Err(error) => Err(error),
         };
         self.emit_event_to_observers(event);

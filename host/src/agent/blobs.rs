@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::spec::AgentSpec;
-use crate::message::{Attachment, Blob, Content, Message, Part, Parts};
-use crate::provider::{Request, RequestImages};
+use crate::message::{Blob, Content, Message, Part, Parts, PromptImageAttachment};
+use crate::provider::{Request, RequestImagesByBlobId};
 use crate::session::{Error, Session, SessionBlobs};
 use crate::text::format_error_chain;
 use crate::tool::ToolOutput;
@@ -27,7 +27,10 @@ pub(super) async fn store_blobs(root: &Session, output: ToolOutput) -> Parts {
 
 /// Stores images that a user attached to an input, and returns the references to them for the
 /// message.
-pub(super) async fn store_attachments(root: &Session, attached: Arc<[Attachment]>) -> Vec<Content> {
+pub(super) async fn store_attachments(
+    root: &Session,
+    attached: Arc<[PromptImageAttachment]>,
+) -> Vec<Content> {
     if attached.is_empty() {
         return Vec::new();
     }
@@ -35,15 +38,16 @@ pub(super) async fn store_attachments(root: &Session, attached: Arc<[Attachment]
     let keep = {
         let attached = attached.clone();
         move || -> Vec<Content> {
-            let kept =
-                attached
-                    .iter()
-                    .map(|Attachment { blob, bytes }| match blobs.put(blob, bytes) {
+            let kept = attached
+                .iter()
+                .map(
+                    |PromptImageAttachment { blob, bytes }| match blobs.put(blob, bytes) {
                         Ok(()) => Content::Blob(blob.clone()),
                         Err(error) => Content::text(
                             blob.unshown_blob_placeholder(&format_error_chain(&error)),
                         ),
-                    });
+                    },
+                );
             kept.collect()
         }
     };
@@ -70,22 +74,28 @@ pub(super) async fn load_images(
     spec: &AgentSpec,
     root: &Session,
     request: &Request,
-) -> RequestImages {
+) -> RequestImagesByBlobId {
     let blobs = request.messages.iter().flat_map(Message::blobs);
     let found: Vec<Blob> = blobs.cloned().collect();
     if found.is_empty() {
-        return RequestImages::default();
+        return RequestImagesByBlobId::default();
     }
     if !spec.provider.takes_images(&request.model) {
         let why = format!(
             "the model {} is not known to take images (provider.images = true sends them)",
             request.model
         );
-        return RequestImages::omit_all(&found.iter().collect::<Vec<_>>(), &why);
+        return RequestImagesByBlobId::omit_all(&found.iter().collect::<Vec<_>>(), &why);
     }
     let blobs = root.blobs().clone();
-    let read = move |blob: &Blob| blobs.get(&blob.id).map_err(|error| unreadable_text(&error));
-    let choose = move || RequestImages::choose(&found.iter().collect::<Vec<_>>(), read);
+    let read = move |blob: &Blob| {
+        blobs
+            .get(&blob.id)
+            .map_err(|error| describe_blob_error(&error))
+    };
+    let choose = move || {
+        RequestImagesByBlobId::select_newest_within_limits(&found.iter().collect::<Vec<_>>(), read)
+    };
     let chosen = tokio::task::spawn_blocking(choose).await;
     chosen.unwrap_or_default()
 }
@@ -102,7 +112,7 @@ fn store_output_blobs(blobs: &SessionBlobs, mut output: ToolOutput) -> Parts {
             None => blobs
                 .get(&blob.id)
                 .map(drop)
-                .map_err(|error| unreadable_text(&error)),
+                .map_err(|error| describe_blob_error(&error)),
         };
         if let Err(why) = kept {
             *part = Part::text(blob.unshown_blob_placeholder(&why));
@@ -112,7 +122,7 @@ fn store_output_blobs(blobs: &SessionBlobs, mut output: ToolOutput) -> Parts {
 }
 
 /// Describes briefly why the bytes of a blob are unavailable.
-pub(super) fn unreadable_text(error: &Error) -> String {
+pub(super) fn describe_blob_error(error: &Error) -> String {
     match error {
         Error::Blob { .. } => "its bytes were damaged".to_owned(),
         _ => "its bytes are missing".to_owned(),

@@ -10,43 +10,44 @@ use crate::lock::lock;
 use crate::message::Usage;
 use crate::point::caller::Caller;
 use crate::point::handle::{
-    HandleError, MAX_PERSON_QUESTIONS, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS,
+    HandleError, MAX_MODEL_QUESTIONS_PER_TURN, MAX_PLUGIN_SUBAGENTS_PER_TURN,
+    MAX_PLUGIN_TOOL_CALLS_PER_TURN, MAX_USER_QUESTIONS_PER_TURN,
 };
 use crate::price::Cost;
 
 /// Kind of call from a plugin to the host that is counted and limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum LimitedHostCall {
+pub(super) enum LimitedHostCallKind {
     Model,
     Tool,
     Agent,
     Person,
 }
 
-impl LimitedHostCall {
+impl LimitedHostCallKind {
     /// Returns the maximum number of calls of this kind that one plugin may make in one turn, and a
     /// plural noun for the calls, for messages.
     fn plugin_call_limit(self) -> (u32, &'static str) {
         match self {
-            Self::Model => (MAX_QUESTIONS, "questions to the model"),
-            Self::Tool => (MAX_TOOL_CALLS, "tool calls"),
-            Self::Agent => (MAX_SUBAGENTS, "subagents"),
-            Self::Person => (MAX_PERSON_QUESTIONS, "questions to the person"),
+            Self::Model => (MAX_MODEL_QUESTIONS_PER_TURN, "questions to the model"),
+            Self::Tool => (MAX_PLUGIN_TOOL_CALLS_PER_TURN, "tool calls"),
+            Self::Agent => (MAX_PLUGIN_SUBAGENTS_PER_TURN, "subagents"),
+            Self::Person => (MAX_USER_QUESTIONS_PER_TURN, "questions to the person"),
         }
     }
 }
 
 /// Number of calls that each plugin made, by kind.
 #[derive(Clone, Default)]
-struct HostCallCounts(HashMap<(Arc<str>, LimitedHostCall), u32>);
+struct PluginHostCallCounts(HashMap<(Arc<str>, LimitedHostCallKind), u32>);
 
-impl HostCallCounts {
+impl PluginHostCallCounts {
     /// Counts a call of the plugin, unless the maximum is reached. `within` is the name of the
     /// period for which the maximum applies, for the error.
     fn count_host_call(
         &mut self,
         plugin: &Arc<str>,
-        host_call: LimitedHostCall,
+        host_call: LimitedHostCallKind,
         within: &str,
     ) -> Result<(), HandleError> {
         let spent = self.0.entry((plugin.clone(), host_call)).or_default();
@@ -63,8 +64,8 @@ impl HostCallCounts {
 
 /// Calls that were counted against the limits of a turn.
 #[derive(Clone, Default)]
-pub(crate) struct CountedCalls {
-    host_calls: HostCallCounts,
+pub(crate) struct LimitedCallCounts {
+    host_calls: PluginHostCallCounts,
     /// Number of subagents that models started.
     n_spawned: u32,
     /// Number of questions that models asked about archived turns.
@@ -73,7 +74,7 @@ pub(crate) struct CountedCalls {
     within: &'static str,
 }
 
-impl CountedCalls {
+impl LimitedCallCounts {
     /// Creates empty counts for a period other than a turn, such as `minute`.
     pub(crate) fn with_period_name(time: &'static str) -> Self {
         Self {
@@ -85,7 +86,7 @@ impl CountedCalls {
     fn count_host_call(
         &mut self,
         plugin: &Arc<str>,
-        host_call: LimitedHostCall,
+        host_call: LimitedHostCallKind,
     ) -> Result<(), HandleError> {
         let within = match self.within {
             "" => "turn",
@@ -110,7 +111,7 @@ struct TurnUsageTotals {
     cost: Cost,
     n_calls: u32,
     n_requests: u32,
-    spent: CountedCalls,
+    spent: LimitedCallCounts,
     /// Maximum cost of the turn in US dollars.
     max_cost_usd: Option<f64>,
 }
@@ -126,7 +127,7 @@ impl TurnBudget {
     }
 
     /// Writes the usage so far into `caller`, the value that a hook or tool gets.
-    pub(super) fn update_caller(&self, caller: &mut Caller) {
+    pub(super) fn write_usage_to_caller(&self, caller: &mut Caller) {
         let tally = lock(&self.tally);
         caller.context.usage = tally.usage;
         caller.context.cost_usd = tally.cost.usd;
@@ -177,13 +178,13 @@ impl TurnBudget {
 
     /// Counts a request to the model. Returns the number of the request in the turn, counted from
     /// 1.
-    pub(super) fn count_request(&self) -> u32 {
+    pub(super) fn count_model_request(&self) -> u32 {
         let mut tally = lock(&self.tally);
         tally.n_requests += 1;
         tally.n_requests
     }
 
-    pub(super) fn count_call(&self) {
+    pub(super) fn count_tool_call(&self) {
         lock(&self.tally).n_calls += 1;
     }
 
@@ -192,7 +193,7 @@ impl TurnBudget {
     pub(super) fn count_host_call(
         &self,
         plugin: &Arc<str>,
-        host_call: LimitedHostCall,
+        host_call: LimitedHostCallKind,
     ) -> Result<(), HandleError> {
         match &self.parent {
             Some(parent) => parent.count_host_call(plugin, host_call),
@@ -208,22 +209,26 @@ impl TurnBudget {
 
     /// Counts a question of a model about a subagent's transcript, in the turn of the main agent.
     /// Returns whether the count is within the limit `most`.
-    pub(super) fn count_question(&self, most: u32) -> bool {
+    pub(super) fn count_subagent_question(&self, most: u32) -> bool {
         self.count_if_below_limit(|spent| &mut spent.n_questions, most)
     }
 
     /// Sets the numbers of calls that were made before, so that several calls of a plugin count
     /// towards the limits of one turn.
-    pub(super) fn set_call_counts(&self, spent: CountedCalls) {
+    pub(super) fn set_call_counts(&self, spent: LimitedCallCounts) {
         lock(&self.tally).spent = spent;
     }
 
     /// Returns the numbers of calls that were counted so far, and resets them to 0.
-    pub(super) fn take_call_counts(&self) -> CountedCalls {
+    pub(super) fn take_call_counts(&self) -> LimitedCallCounts {
         std::mem::take(&mut lock(&self.tally).spent)
     }
 
-    fn count_if_below_limit(&self, counter: fn(&mut CountedCalls) -> &mut u32, most: u32) -> bool {
+    fn count_if_below_limit(
+        &self,
+        counter: fn(&mut LimitedCallCounts) -> &mut u32,
+        most: u32,
+    ) -> bool {
         if let Some(parent) = &self.parent {
             return parent.count_if_below_limit(counter, most);
         }
@@ -240,25 +245,25 @@ mod tests {
 
     #[test]
     fn every_plugin_has_a_budget_of_its_own_for_each_power() {
-        let mut spent = HostCallCounts::default();
+        let mut spent = PluginHostCallCounts::default();
         let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
         for _ in 0..4 {
             spent
-                .count_host_call(&one, LimitedHostCall::Agent, "turn")
+                .count_host_call(&one, LimitedHostCallKind::Agent, "turn")
                 .unwrap();
         }
         let error = spent
-            .count_host_call(&one, LimitedHostCall::Agent, "turn")
+            .count_host_call(&one, LimitedHostCallKind::Agent, "turn")
             .unwrap_err();
         assert_eq!(
             error,
             HandleError::Limit("plugin `one` has used its 4 subagents of this turn".to_owned())
         );
         spent
-            .count_host_call(&one, LimitedHostCall::Model, "turn")
+            .count_host_call(&one, LimitedHostCallKind::Model, "turn")
             .unwrap();
         spent
-            .count_host_call(&other, LimitedHostCall::Agent, "turn")
+            .count_host_call(&other, LimitedHostCallKind::Agent, "turn")
             .unwrap();
     }
 }

@@ -2,57 +2,57 @@
 //! plugins are checked in the same way.
 //!
 //! Every refusal is a result that the caller sees, with who refused the call and why. Running a
-//! call and reporting its end are in `call_run`. Start from [`ToolCallGate::judge_call`].
+//! call and reporting its end are in `call_run`. Start from [`ToolCallChecker::authorize_tool_call`].
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::scope::TurnScope;
-use super::unasked::{agent_refusal_text, client_refusal_text};
+use super::scope::SharedTurnState;
+use super::unasked::{format_client_call_refusal, format_external_agent_call_refusal};
 use crate::event::Event;
 use crate::message::ToolCall;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::deadline::wait_with_paused_deadline;
-use crate::point::dispatch::{AttributedText, HookVerdict};
+use crate::point::dispatch::{CombinedHookVerdict, PluginAttributedText};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
 use crate::session::{AllowedPart, Body};
 use crate::tool::ToolCtx;
-use crate::tool::approval::{ApprovalAnswer, Approver, Question, SessionApproval};
+use crate::tool::approval::{ApprovalAnswer, Approver, Question, SessionCallApproval};
 use crate::tool::policy::{self, PolicyCall};
-use crate::tool::registry::ToolEntry;
+use crate::tool::registry::RegisteredTool;
 use crate::tool::schema;
 use crate::tool::subject::Subject;
 
 /// Prefix of the refusal of a call whose tool does not exist or is not active in this step.
-pub const NO_TOOL: &str = "there is no tool `";
+pub const UNKNOWN_TOOL_REFUSAL_PREFIX: &str = "there is no tool `";
 
 /// Result of a call that was skipped because the user sent text before the call began.
-const SKIPPED: &str = "not run: the user said something before this call began. Read that first; make the call again if it is still \
+const SKIPPED_CALL_RESULT: &str = "not run: the user said something before this call began. Read that first; make the call again if it is still \
                        wanted";
 
 /// Reason for the refusal of a subagent's call that needs approval.
-pub(super) const NO_APPROVAL: &str = "a subagent cannot ask for approval";
+pub(super) const SUBAGENT_APPROVAL_REFUSAL_REASON: &str = "a subagent cannot ask for approval";
 
 /// A call that passed all checks and may run.
-pub(super) struct AllowedCall {
+pub(super) struct AllowedToolCall {
     pub(super) call: ToolCall,
-    pub(super) entry: ToolEntry,
+    pub(super) entry: RegisteredTool,
     pub(super) subject: Subject,
-    pub(super) notes: Vec<AttributedText>,
+    pub(super) notes: Vec<PluginAttributedText>,
     /// Whether hooks changed the arguments of the call.
     pub(super) is_changed: bool,
 }
 
 /// Call that ran or was refused, and that the hooks of `post-tool` have not seen yet.
-pub(super) struct UnreviewedCall {
+pub(super) struct UnreviewedToolCall {
     /// The call and its result, in an `Arc`, so that hooks can read both without a copy.
     pub(super) finished: Arc<FinishedCall>,
     /// Author of the refusal: `host`, `policy`, `user`, `plugin NAME` or `skill NAME`; `None` if
     /// the call ran.
     pub(super) refused_by: Option<String>,
-    pub(super) notes: Vec<AttributedText>,
+    pub(super) notes: Vec<PluginAttributedText>,
     /// Path of the file that the tool call read or changed.
     pub(super) file: Option<String>,
     /// Whether hooks changed the arguments that the model wrote.
@@ -62,7 +62,7 @@ pub(super) struct UnreviewedCall {
     pub(super) fault: Option<FailureReport>,
 }
 
-impl UnreviewedCall {
+impl UnreviewedToolCall {
     /// Id of the call.
     pub(super) fn id(&self) -> &str {
         &self.finished.call.id
@@ -70,13 +70,13 @@ impl UnreviewedCall {
 }
 
 /// Refusal of a call: the name of who refused it, and the text of the call's result.
-pub(super) struct CallRefusal {
+pub(super) struct ToolCallRefusal {
     by: String,
     text: String,
     is_error: bool,
 }
 
-impl CallRefusal {
+impl ToolCallRefusal {
     pub(super) fn new(by: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             by: by.into(),
@@ -89,9 +89,9 @@ impl CallRefusal {
     pub(super) fn into_refused_call(
         self,
         call: ToolCall,
-        notes: Vec<AttributedText>,
-    ) -> UnreviewedCall {
-        UnreviewedCall {
+        notes: Vec<PluginAttributedText>,
+    ) -> UnreviewedToolCall {
+        UnreviewedToolCall {
             finished: Arc::new(FinishedCall {
                 plugin: None,
                 result: call.result(self.text, self.is_error),
@@ -108,16 +108,16 @@ impl CallRefusal {
     }
 }
 
-impl AllowedCall {
+impl AllowedToolCall {
     /// Converts the call to a skipped call, because the user sent text before the call began.
-    pub(super) fn into_skipped_call(self) -> UnreviewedCall {
-        CallRefusal::new("user", SKIPPED).into_refused_call(self.call, self.notes)
+    pub(super) fn into_skipped_call(self) -> UnreviewedToolCall {
+        ToolCallRefusal::new("user", SKIPPED_CALL_RESULT).into_refused_call(self.call, self.notes)
     }
 }
 
 /// User to ask about a call that needs approval.
 #[derive(Clone, Copy)]
-pub(super) enum PersonToAsk<'a> {
+pub(super) enum UserToAskForApproval<'a> {
     /// The user of the session, who is asked through the session's approver.
     Session,
     /// The user of the client that makes the call; `None` if the client cannot ask its user.
@@ -129,30 +129,30 @@ pub(super) enum PersonToAsk<'a> {
 /// Checks that every tool call must pass: schema, hooks, policy and approval. The fields describe
 /// who makes the call and in which turn.
 #[derive(Clone, Copy)]
-pub(super) struct ToolCallGate<'a> {
-    pub(super) scope: &'a TurnScope,
+pub(super) struct ToolCallChecker<'a> {
+    pub(super) scope: &'a SharedTurnState,
     pub(super) caller: &'a Caller,
     /// Plugin, client or other agent that makes the call; `None` for the model.
     pub(super) maker: Option<&'a Arc<str>>,
     /// Token that interrupts the call.
     cancel: &'a CancellationToken,
-    asked: PersonToAsk<'a>,
+    asked: UserToAskForApproval<'a>,
 }
 
-impl<'a> ToolCallGate<'a> {
-    /// Creates the gate for calls of the model, in a step of its turn.
-    pub(super) fn for_model(scope: &'a TurnScope, caller: &'a Caller) -> Self {
+impl<'a> ToolCallChecker<'a> {
+    /// Creates the checker for calls of the model, in a step of its turn.
+    pub(super) fn for_model(scope: &'a SharedTurnState, caller: &'a Caller) -> Self {
         Self {
             scope,
             caller,
             maker: None,
             cancel: &scope.cancel,
-            asked: PersonToAsk::Session,
+            asked: UserToAskForApproval::Session,
         }
     }
 
     pub(super) fn for_plugin(
-        scope: &'a TurnScope,
+        scope: &'a SharedTurnState,
         caller: &'a Caller,
         plugin: &'a Arc<str>,
     ) -> Self {
@@ -162,10 +162,10 @@ impl<'a> ToolCallGate<'a> {
         }
     }
 
-    /// Creates the gate for calls of a client outside of the session. `cancel` interrupts such a
+    /// Creates the checker for calls of a client outside of the session. `cancel` interrupts such a
     /// call. `approver` asks the user of the client, if the client can ask its user.
     pub(super) fn for_client(
-        scope: &'a TurnScope,
+        scope: &'a SharedTurnState,
         caller: &'a Caller,
         client: &'a Arc<str>,
         approver: Option<&'a dyn Approver>,
@@ -174,18 +174,18 @@ impl<'a> ToolCallGate<'a> {
         Self {
             maker: Some(client),
             cancel,
-            asked: PersonToAsk::Client(approver),
+            asked: UserToAskForApproval::Client(approver),
             ..Self::for_model(scope, caller)
         }
     }
 
-    /// Creates the gate for calls of another agent, which runs the calls itself after they are
+    /// Creates the checker for calls of another agent, which runs the calls itself after they are
     /// checked.
-    pub(super) fn for_agent(
-        scope: &'a TurnScope,
+    pub(super) fn for_external_agent(
+        scope: &'a SharedTurnState,
         caller: &'a Caller,
         agent: &'a Arc<str>,
-        asked: PersonToAsk<'a>,
+        asked: UserToAskForApproval<'a>,
     ) -> Self {
         Self {
             maker: Some(agent),
@@ -201,16 +201,16 @@ impl<'a> ToolCallGate<'a> {
     }
 
     /// Skips a call that has not been checked yet, because the user sent text.
-    pub(super) async fn skip_call(&self, call: ToolCall) -> UnreviewedCall {
-        self.emit_call(&call).await;
-        CallRefusal::new("user", SKIPPED).into_refused_call(call, Vec::new())
+    pub(super) async fn skip_call_after_user_text(&self, call: ToolCall) -> UnreviewedToolCall {
+        self.emit_tool_call_event(&call).await;
+        ToolCallRefusal::new("user", SKIPPED_CALL_RESULT).into_refused_call(call, Vec::new())
     }
 
     /// Refuses a call before it is checked by hooks and the policy. `why` is the text of the
     /// refusal.
-    pub(super) async fn refuse_call(&self, call: ToolCall, why: &str) -> UnreviewedCall {
-        self.emit_call(&call).await;
-        CallRefusal::new("host", why).into_refused_call(call, Vec::new())
+    pub(super) async fn refuse_call(&self, call: ToolCall, why: &str) -> UnreviewedToolCall {
+        self.emit_tool_call_event(&call).await;
+        ToolCallRefusal::new("host", why).into_refused_call(call, Vec::new())
     }
 
     pub(super) fn plugin_of_tool(&self, call: &ToolCall) -> Option<String> {
@@ -219,7 +219,7 @@ impl<'a> ToolCallGate<'a> {
         known.and_then(|entry| entry.spec.plugin.clone())
     }
 
-    pub(super) async fn emit_call(&self, call: &ToolCall) {
+    pub(super) async fn emit_tool_call_event(&self, call: &ToolCall) {
         self.scope.spec.events.emit(Event::ToolCall {
             call: self
                 .scope
@@ -234,20 +234,23 @@ impl<'a> ToolCallGate<'a> {
 
     /// Checks a call and decides whether it may run. A refused call is returned as an error, in the
     /// form of a finished call with the refusal as its result.
-    pub(super) async fn judge_call(
+    pub(super) async fn authorize_tool_call(
         &self,
         call: ToolCall,
-    ) -> Result<AllowedCall, Box<UnreviewedCall>> {
-        self.emit_call(&call).await;
+    ) -> Result<AllowedToolCall, Box<UnreviewedToolCall>> {
+        self.emit_tool_call_event(&call).await;
         let mut proposed = call.clone();
         let mut notes = Vec::new();
-        match self.check_call(&mut proposed, &mut notes).await {
+        match self
+            .find_tool_and_check_call(&mut proposed, &mut notes)
+            .await
+        {
             Ok((entry, subject)) => {
                 // The host removes null arguments, so remove them before the comparison: this is
                 // not a change by a hook.
                 let mut written = call.arguments;
                 schema::remove_optional_nulls(&entry.spec.parameters, &mut written);
-                Ok(AllowedCall {
+                Ok(AllowedToolCall {
                     is_changed: proposed.arguments != written,
                     call: proposed,
                     entry,
@@ -261,26 +264,26 @@ impl<'a> ToolCallGate<'a> {
 
     /// Checks a call in this order: known tool → schema → `pre-tool` → policy → approval. Hooks may
     /// change the arguments; the checks after the hooks use the changed arguments.
-    async fn check_call(
+    async fn find_tool_and_check_call(
         &self,
         call: &mut ToolCall,
-        notes: &mut Vec<AttributedText>,
-    ) -> Result<(ToolEntry, Subject), CallRefusal> {
+        notes: &mut Vec<PluginAttributedText>,
+    ) -> Result<(RegisteredTool, Subject), ToolCallRefusal> {
         let active = self.scope.skills.callable_tool_names();
         let tools = self.scope.skills.tools();
         let known = tools.get(&call.name);
-        if let Some(refusal) = known.and_then(|entry| self.skill_refusal(entry)) {
+        if let Some(refusal) = known.and_then(|entry| self.active_skill_refusal(entry)) {
             return Err(refusal);
         }
         let entry = match known {
             Some(entry) if active.contains(&call.name) => entry.clone(),
             _ => {
                 let text = format!(
-                    "{NO_TOOL}{}` in this step; the tools are: {}",
+                    "{UNKNOWN_TOOL_REFUSAL_PREFIX}{}` in this step; the tools are: {}",
                     call.name,
                     self.fully_described_tool_names(&active).join(", ")
                 );
-                return Err(CallRefusal::new("host", text));
+                return Err(ToolCallRefusal::new("host", text));
             }
         };
         let subject = self.check_known_tool_call(call, &entry, notes).await?;
@@ -291,10 +294,10 @@ impl<'a> ToolCallGate<'a> {
     pub(super) async fn check_known_tool_call(
         &self,
         call: &mut ToolCall,
-        entry: &ToolEntry,
-        notes: &mut Vec<AttributedText>,
-    ) -> Result<Subject, CallRefusal> {
-        (entry.check)(&call.arguments).map_err(|why| CallRefusal::new("host", why))?;
+        entry: &RegisteredTool,
+        notes: &mut Vec<PluginAttributedText>,
+    ) -> Result<Subject, ToolCallRefusal> {
+        (entry.check)(&call.arguments).map_err(|why| ToolCallRefusal::new("host", why))?;
         let proposed = ProposedCall {
             call: call.clone(),
             effect_class: entry.spec.effect_class,
@@ -311,10 +314,10 @@ impl<'a> ToolCallGate<'a> {
         schema::remove_optional_nulls(&entry.spec.parameters, &mut call.arguments);
         *notes = judged.notes;
         let asked = match judged.verdict {
-            HookVerdict::Pass => Vec::new(),
-            HookVerdict::Ask(said) => said,
-            HookVerdict::Block(AttributedText { plugin, text }) => {
-                return Err(CallRefusal::new(
+            CombinedHookVerdict::Pass => Vec::new(),
+            CombinedHookVerdict::Ask(said) => said,
+            CombinedHookVerdict::Block(PluginAttributedText { plugin, text }) => {
+                return Err(ToolCallRefusal::new(
                     format!("plugin {plugin}"),
                     format!(
                         "refused by plugin {plugin}: {text}\nThe call was not run. Do not repeat it as it is."
@@ -323,7 +326,8 @@ impl<'a> ToolCallGate<'a> {
             }
         };
         let subject = entry.tool.subject(&call.arguments).await;
-        self.approve_call(call, entry, &subject, asked).await?;
+        self.apply_policy_and_ask_approval(call, entry, &subject, asked)
+            .await?;
         Ok(subject)
     }
 
@@ -334,19 +338,19 @@ impl<'a> ToolCallGate<'a> {
         let tools = self.scope.skills.tools();
         let is_deferred = |name: &String| {
             let entry = tools.get(name);
-            entry.is_some_and(|entry| self.scope.spec.is_deferred(&entry.spec))
+            entry.is_some_and(|entry| self.scope.spec.is_tool_deferred(&entry.spec))
         };
         let described = active.iter().filter(|name| !is_deferred(name));
         described.map(String::as_str).collect()
     }
 
     /// Returns the refusal of a tool that the active skills do not allow.
-    pub(super) fn skill_refusal(&self, entry: &ToolEntry) -> Option<CallRefusal> {
+    pub(super) fn active_skill_refusal(&self, entry: &RegisteredTool) -> Option<ToolCallRefusal> {
         if let Some((skill, why)) = self.scope.skills.find_forbidding_skill(&entry.spec) {
-            return Some(CallRefusal::new(format!("skill {skill}"), why));
+            return Some(ToolCallRefusal::new(format!("skill {skill}"), why));
         }
         let why = self.scope.skills.reason_tool_is_reserved(&entry.spec)?;
-        Some(CallRefusal::new(
+        Some(ToolCallRefusal::new(
             "host",
             format!("the tool {why}; invoke one of these skills first"),
         ))
@@ -364,13 +368,13 @@ impl<'a> ToolCallGate<'a> {
     }
 
     /// Applies the policy to a call. Then asks for approval if the policy or a hook requires it.
-    async fn approve_call(
+    async fn apply_policy_and_ask_approval(
         &self,
         call: &ToolCall,
-        entry: &ToolEntry,
+        entry: &RegisteredTool,
         subject: &Subject,
-        asked: Vec<AttributedText>,
-    ) -> Result<(), CallRefusal> {
+        asked: Vec<PluginAttributedText>,
+    ) -> Result<(), ToolCallRefusal> {
         let judged = PolicyCall {
             spec: &entry.spec,
             arguments: &call.arguments,
@@ -397,12 +401,12 @@ impl<'a> ToolCallGate<'a> {
                 if self.scope.spec.depth > 0 && self.scope.spec.policy.lacks_approval(&judged) =>
             {
                 return Err(self
-                    .refuse_unapproved_call(call, entry, subject, NO_APPROVAL)
+                    .refuse_unapproved_call(call, entry, subject, SUBAGENT_APPROVAL_REFUSAL_REASON)
                     .await);
             }
             policy::ToolVerdict::Deny(why) => {
                 let why = self.verdict_text_for_observers(call, why).await;
-                return Err(CallRefusal::new(
+                return Err(ToolCallRefusal::new(
                     "policy",
                     format!("refused by policy: {why}"),
                 ));
@@ -410,7 +414,7 @@ impl<'a> ToolCallGate<'a> {
             // The result of a dry run is not an error, because the caller shall continue as if the
             // call had run, and shall say what it would do next.
             policy::ToolVerdict::DryRun(text) => {
-                return Err(CallRefusal {
+                return Err(ToolCallRefusal {
                     by: "policy".to_owned(),
                     text: self.verdict_text_for_observers(call, text).await,
                     is_error: false,
@@ -418,23 +422,23 @@ impl<'a> ToolCallGate<'a> {
             }
             policy::ToolVerdict::Ask => {}
         }
-        self.ask_person(call, entry, &judged, &asked, &decision.rule)
+        self.ask_call_approval(call, entry, &judged, &asked, &decision.rule)
             .await
     }
 
     /// Asks the user whether a call may run.
-    async fn ask_person(
+    async fn ask_call_approval(
         &self,
         call: &ToolCall,
-        entry: &ToolEntry,
+        entry: &RegisteredTool,
         judged: &PolicyCall<'_>,
-        asked: &[AttributedText],
+        asked: &[PluginAttributedText],
         rule: &str,
-    ) -> Result<(), CallRefusal> {
+    ) -> Result<(), ToolCallRefusal> {
         let subject = judged.subject;
         let mut question = Question::new(&entry.spec, &call.arguments, subject, asked)
             .with_call_id(&call.id)
-            .with_permissions(&entry.may);
+            .with_plugin_permissions(&entry.may);
         if let Some(maker) = self.maker {
             question = question.with_plugin_caller(maker);
         }
@@ -442,11 +446,11 @@ impl<'a> ToolCallGate<'a> {
             question = question.without_always_answer("asks every time: a rule may deny it");
         }
         // Do not ask the user about a call that the tool would refuse anyway.
-        let ctx = self.tool_ctx(call);
+        let ctx = self.create_tool_context(call);
         if let Some(why) = entry.tool.refusal(&call.arguments, &ctx).await {
-            return Err(CallRefusal::new("host", why));
+            return Err(ToolCallRefusal::new("host", why));
         }
-        let is_covered = self.scope.approvals.covers(&question);
+        let is_covered = self.scope.approvals.is_call_approved(&question);
         if !is_covered {
             question = question
                 .with_target_state(entry.tool.target(&call.arguments).await)
@@ -454,19 +458,23 @@ impl<'a> ToolCallGate<'a> {
         }
         // Pause the deadline of a calling plugin while the user decides.
         let answer = match self.asked {
-            PersonToAsk::Session => {
+            UserToAskForApproval::Session => {
                 let approver = &*self.scope.spec.approver;
-                let answer =
-                    wait_with_paused_deadline(self.scope.approvals.ask(approver, &question)).await;
+                let answer = wait_with_paused_deadline(
+                    self.scope
+                        .approvals
+                        .ask_unless_approved(approver, &question),
+                )
+                .await;
                 if answer == ApprovalAnswer::Always
                     && !is_covered
                     && let Ok(covers) = &question.covers
                 {
-                    self.scope.family.root.append_or_defer(Body::Allowed {
+                    self.scope.family.root.append_or_defer_error(Body::Allowed {
                         tool: question.tool.clone(),
                         covers: covers.clone(),
                         parts: match self.scope.spec.config.keeps_approvals {
-                            true => to_allowed_parts(
+                            true => approvals_to_allowed_parts(
                                 self.scope.approvals.permissions_of_always_answer(&question),
                             ),
                             false => Vec::new(),
@@ -476,19 +484,19 @@ impl<'a> ToolCallGate<'a> {
                 answer
             }
             // Each client has its own user, so questions of several clients may be open at once.
-            PersonToAsk::Client(Some(approver)) => {
-                let _asking = self.scope.clients.begin_question();
+            UserToAskForApproval::Client(Some(approver)) => {
+                let _asking = self.scope.clients.register_open_client_question();
                 wait_with_paused_deadline(approver.ask(&question)).await
             }
-            PersonToAsk::Client(None) => {
-                let text = client_refusal_text(entry, subject, asked, rule);
+            UserToAskForApproval::Client(None) => {
+                let text = format_client_call_refusal(entry, subject, asked, rule);
                 let text = self.verdict_text_for_observers(call, text).await;
-                return Err(CallRefusal::new("policy", text));
+                return Err(ToolCallRefusal::new("policy", text));
             }
-            PersonToAsk::Nobody(why) => {
-                let text = agent_refusal_text(entry, asked, rule, why);
+            UserToAskForApproval::Nobody(why) => {
+                let text = format_external_agent_call_refusal(entry, asked, rule, why);
                 let text = self.verdict_text_for_observers(call, text).await;
-                return Err(CallRefusal::new("policy", text));
+                return Err(ToolCallRefusal::new("policy", text));
             }
         };
         match answer {
@@ -500,7 +508,7 @@ impl<'a> ToolCallGate<'a> {
             ApprovalAnswer::No(why) => {
                 let why = if why.is_empty() { "no".to_owned() } else { why };
                 let text = format!("refused by the user: {why}\nThe call was not run.");
-                Err(CallRefusal::new("user", text))
+                Err(ToolCallRefusal::new("user", text))
             }
         }
     }
@@ -510,11 +518,11 @@ impl<'a> ToolCallGate<'a> {
     async fn refuse_unapproved_call(
         &self,
         call: &ToolCall,
-        entry: &ToolEntry,
+        entry: &RegisteredTool,
         subject: &Subject,
         why: &str,
-    ) -> CallRefusal {
-        let line = policy::suggest_allow_line(&entry.spec, subject);
+    ) -> ToolCallRefusal {
+        let line = policy::suggest_allow_rule_line(&entry.spec, subject);
         let shown = format!("`{}` (the operator can allow it with {line})", call.name);
         let shown = self.verdict_text_for_observers(call, shown).await;
         self.scope.progress.record_blocked_call(&shown);
@@ -522,16 +530,16 @@ impl<'a> ToolCallGate<'a> {
             "blocked: {why}, and this call needs one; the operator can allow it in the configuration with `{line}`. The call was \
              not run. Do not try it in another way; say in your answer that you are blocked by it"
         );
-        CallRefusal::new("policy", text)
+        ToolCallRefusal::new("policy", text)
     }
 
     /// Returns the context in which a tool runs. Only calls of the model get the list of results
     /// that the model already knows: a plugin always gets the full result instead of a reference to
     /// an earlier result.
-    pub(super) fn tool_ctx(&self, call: &ToolCall) -> ToolCtx {
+    pub(super) fn create_tool_context(&self, call: &ToolCall) -> ToolCtx {
         let known = self.maker.is_none().then(|| self.scope.spec.known.clone());
         if let Some(known) = &known {
-            known.forget_removed_lines(|call| self.scope.spec.session.has_result(call));
+            known.forget_removed_lines(|call| self.scope.spec.session.has_call_result(call));
         }
         ToolCtx {
             caller: self.caller.for_tool_call(&call.id),
@@ -546,7 +554,7 @@ impl<'a> ToolCallGate<'a> {
 }
 
 /// Converts the approvals that a user gave to the form of a session entry.
-fn to_allowed_parts(allowed: Vec<(String, SessionApproval)>) -> Vec<AllowedPart> {
+fn approvals_to_allowed_parts(allowed: Vec<(String, SessionCallApproval)>) -> Vec<AllowedPart> {
     let parts = allowed.into_iter().map(|(key, approved)| AllowedPart {
         key,
         covers: approved.covers,

@@ -4,39 +4,39 @@
 use std::sync::Arc;
 
 use super::blobs::store_blobs;
-use super::call::{AllowedCall, CallRefusal, ToolCallGate, UnreviewedCall};
-use super::context::load_context_text;
+use super::call::{AllowedToolCall, ToolCallChecker, ToolCallRefusal, UnreviewedToolCall};
+use super::context::load_context_files_for_call;
 use super::stop::blocking_hook_text;
-use super::tracked::FileChangeTracking;
+use super::tracked::ToolCallFileTracking;
 use crate::event::Event;
 use crate::message::{EffectClass, ToolResult};
 use crate::point::catalog as at;
-use crate::point::dispatch::{AttributedText, DispatchResult};
+use crate::point::dispatch::{HookDispatchResult, PluginAttributedText};
 use crate::point::payload::{FailureReport, FinishedCall};
 use crate::session::{self, Body};
-use crate::tool::run::run_call;
+use crate::tool::run::run_tool_call;
 use crate::tool::subject::{Subject, WorkspacePath};
 
 /// Maximum length, in bytes, of the result that the session stores for a call of a plugin. Such a
 /// result is stored only in the record of the call and in no message, and it may be long because
 /// plugins may read large files.
-const KEPT_BYTES: usize = 16 << 10;
+const MAX_STORED_PLUGIN_CALL_RESULT_BYTES: usize = 16 << 10;
 
 /// Result of a call whose path leads to another file than at the time when the call was checked.
-const MOVED: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
+const CHANGED_PATH_TARGET_REFUSAL: &str = "refused by policy: the path leads to another file than when the call was judged, because a link on the way was \
                      changed meanwhile. The call was not run; look at the path, and call again";
 
-impl ToolCallGate<'_> {
+impl ToolCallChecker<'_> {
     /// Writes to the session that these calls are about to run. Waits until the entry is on disk
     /// unless all calls only read: after a power failure, the session must show that a tool may
     /// have changed something.
     pub(super) async fn record_call_starts(
         &self,
-        allowed: &[AllowedCall],
+        allowed: &[AllowedToolCall],
     ) -> Result<(), session::Error> {
         let session = &self.scope.spec.session;
         for allowed in allowed {
-            let AllowedCall { call, entry, .. } = allowed;
+            let AllowedToolCall { call, entry, .. } = allowed;
             let is_told = self.maker.is_none() && !allowed.is_changed;
             session.append(Body::ToolStart {
                 call: call.id.clone(),
@@ -46,16 +46,17 @@ impl ToolCallGate<'_> {
                 by: self.calling_party_name(),
             })?;
         }
-        let is_read = |allowed: &AllowedCall| allowed.entry.spec.effect_class == EffectClass::Read;
+        let is_read =
+            |allowed: &AllowedToolCall| allowed.entry.spec.effect_class == EffectClass::Read;
         if allowed.iter().all(is_read) {
             return Ok(());
         }
-        session.synced().await
+        session.sync_on_blocking_thread().await
     }
 
     /// Runs a call up to its deadline.
-    pub(super) async fn run_call(&self, allowed: AllowedCall) -> UnreviewedCall {
-        let AllowedCall {
+    pub(super) async fn run_call(&self, allowed: AllowedToolCall) -> UnreviewedToolCall {
+        let AllowedToolCall {
             call,
             entry,
             subject,
@@ -76,18 +77,19 @@ impl ToolCallGate<'_> {
         // Check the file or other subject of the call again: approval may have taken minutes, and a
         // symlink may lead elsewhere by now.
         if entry.tool.subject(&call.arguments).await != subject {
-            return CallRefusal::new("policy", MOVED).into_refused_call(call, notes);
+            return ToolCallRefusal::new("policy", CHANGED_PATH_TARGET_REFUSAL)
+                .into_refused_call(call, notes);
         }
         // Check the skills again: a skill may have become active while the user was asked, or in a
         // parallel call.
-        if let Some(refusal) = self.skill_refusal(&entry) {
+        if let Some(refusal) = self.active_skill_refusal(&entry) {
             return refusal.into_refused_call(call, notes);
         }
-        let tracked = FileChangeTracking::begin_call(self.scope, &entry, &call).await;
-        let mut ctx = self.tool_ctx(&call);
-        ctx.recorder = tracked.change_recorder();
+        let tracked = ToolCallFileTracking::begin_call(self.scope, &entry, &call).await;
+        let mut ctx = self.create_tool_context(&call);
+        ctx.recorder = tracked.file_change_recorder();
         let config = &self.scope.spec.config;
-        let (output, duration) = run_call(
+        let (output, duration) = run_tool_call(
             &*entry.tool,
             call.arguments.clone(),
             &ctx,
@@ -106,7 +108,7 @@ impl ToolCallGate<'_> {
             Subject::File(WorkspacePath::Known(path)) if !is_error => Some(path),
             _ => None,
         };
-        UnreviewedCall {
+        UnreviewedToolCall {
             finished: Arc::new(FinishedCall {
                 plugin: None,
                 result: call.result(store_blobs(&self.scope.family.root, output).await, is_error),
@@ -125,10 +127,10 @@ impl ToolCallGate<'_> {
     /// Calls the hooks of `post-tool` and reports the result. The notes of `pre-tool` hooks are
     /// appended before, because a hook that removes secrets must see everything that the caller
     /// will read. If the future is dropped before its end, the method may be called again.
-    pub(super) async fn finish_call(
+    pub(super) async fn finish_call_with_post_tool_hooks(
         &self,
-        ran: &mut UnreviewedCall,
-    ) -> DispatchResult<Arc<FinishedCall>> {
+        ran: &mut UnreviewedToolCall,
+    ) -> HookDispatchResult<Arc<FinishedCall>> {
         if let Some(report) = ran.fault.clone() {
             self.scope
                 .emitter
@@ -139,13 +141,13 @@ impl ToolCallGate<'_> {
         let (mut about, mut context) = (None, None);
         if let Some(path) = ran.file.as_deref().filter(|_| self.maker.is_none()) {
             let id = &ran.finished.call.id;
-            about = self.scope.skills.announce_skills_for(id, path);
-            context = load_context_text(self.scope, id, path).await;
+            about = self.scope.skills.skill_note_for_file(id, path);
+            context = load_context_files_for_call(self.scope, id, path).await;
             ran.file = None;
         }
         let finished = Arc::make_mut(&mut ran.finished);
         finished.plugin = self.plugin_of_tool(&finished.call);
-        for AttributedText { plugin, text } in ran.notes.drain(..) {
+        for PluginAttributedText { plugin, text } in ran.notes.drain(..) {
             let note = format!("\n[note from {plugin}: {text}]");
             finished.result.content.push_text(&note);
         }
@@ -158,7 +160,8 @@ impl ToolCallGate<'_> {
             .emitter
             .dispatch_hooks::<at::PostTool>(&caller, ran.finished.clone())
             .await;
-        if let Some(AttributedText { plugin, text }) = blocking_hook_text(&finished).cloned() {
+        if let Some(PluginAttributedText { plugin, text }) = blocking_hook_text(&finished).cloned()
+        {
             // A hook that must see every result has failed, so the caller does not get the result.
             let result = &mut Arc::make_mut(&mut finished.value).result;
             let why = format!("[the result was withheld by plugin {plugin}: {text}]");
@@ -167,7 +170,7 @@ impl ToolCallGate<'_> {
         }
         let context = &self.caller.context;
         let result = &finished.value.result;
-        self.scope.spec.known.end_call(
+        self.scope.spec.known.record_call_end(
             &result.call_id,
             (context.turn, context.step),
             &result.content.text(),
@@ -188,17 +191,21 @@ impl ToolCallGate<'_> {
     ) {
         let kept = self.maker.map(|_| {
             let mut kept = result.clone();
-            kept.content.truncate_to(KEPT_BYTES);
+            kept.content
+                .truncate_to(MAX_STORED_PLUGIN_CALL_RESULT_BYTES);
             kept
         });
         // If this write fails, the caller still gets the result, and the next write to the session
         // reports the error.
-        self.scope.spec.session.append_or_defer(Body::ToolEnd {
-            call: result.call_id.clone(),
-            duration_ms,
-            refused_by: refused_by.clone(),
-            result: kept,
-        });
+        self.scope
+            .spec
+            .session
+            .append_or_defer_error(Body::ToolEnd {
+                call: result.call_id.clone(),
+                duration_ms,
+                refused_by: refused_by.clone(),
+                result: kept,
+            });
         self.scope.spec.events.emit(Event::ToolEnd {
             result: result.clone(),
             duration_ms,

@@ -5,49 +5,49 @@
 //! of the calls. If the user sends text, the calls that have not begun are skipped, each with a
 //! result that says so.
 //!
-//! Start from [`TurnCalls::run_calls`].
+//! Start from [`TurnToolCallRunner::run_calls`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::StreamExt;
 
-use super::call::{AllowedCall, ToolCallGate, UnreviewedCall};
-use super::ctx::TurnCtx;
+use super::call::{AllowedToolCall, ToolCallChecker, UnreviewedToolCall};
+use super::ctx::TurnContext;
 use super::reflect::second::ReflectionState;
-use super::skill::active::TOOL;
-use super::steering::SteerHandle;
-use super::stop::EarlyStop;
+use super::skill::active::SKILL_TOOL_NAME;
+use super::steering::AgentSteeringHandle;
+use super::stop::EarlyTurnEndReason;
 use crate::message::{Content, EffectClass, Message, Role, ToolCall};
-use crate::point::dispatch::DispatchResult;
+use crate::point::dispatch::HookDispatchResult;
 use crate::point::outcome::Injection;
 use crate::point::payload::FinishedCall;
 
 /// Runs the tool calls of the model in one turn. The value exists longer than the future of the
 /// turn, which may be dropped at any `await`.
 #[derive(Default)]
-pub(super) struct TurnCalls {
+pub(super) struct TurnToolCallRunner {
     /// Calls that ran and whose results are not in the session yet.
-    ran: Vec<UnreviewedCall>,
+    ran: Vec<UnreviewedToolCall>,
     /// Flag that is set while tools are running. Running tools get a moment to stop by themselves
     /// when the turn is interrupted.
     is_running: Arc<AtomicBool>,
 }
 
-impl TurnCalls {
+impl TurnToolCallRunner {
     /// Returns the flag that is set while tools are running.
-    pub(super) fn is_running(&self) -> Arc<AtomicBool> {
+    pub(super) fn running_tools_flag(&self) -> Arc<AtomicBool> {
         self.is_running.clone()
     }
 
     /// Sets the flag for running tools. It is reset when the returned guard is dropped.
-    pub(super) fn mark_tools_running(&self) -> RunningToolsGuard {
+    pub(super) fn mark_tools_running(&self) -> RunningToolsFlagGuard {
         self.is_running.store(true, Ordering::Release);
-        RunningToolsGuard(self.is_running.clone())
+        RunningToolsFlagGuard(self.is_running.clone())
     }
 
     /// Removes and returns the tool calls that ran and whose results are not in the session yet.
-    pub(super) fn take_unwritten_calls(&mut self) -> Vec<UnreviewedCall> {
+    pub(super) fn take_unwritten_calls(&mut self) -> Vec<UnreviewedToolCall> {
         std::mem::take(&mut self.ran)
     }
 
@@ -56,19 +56,22 @@ impl TurnCalls {
     /// call.
     pub(super) async fn run_calls(
         &mut self,
-        ctx: &TurnCtx,
-        steering: &SteerHandle,
+        ctx: &TurnContext,
+        steering: &AgentSteeringHandle,
         reflected: &mut ReflectionState,
         calls: Vec<ToolCall>,
         cut: Option<&str>,
-    ) -> Result<Vec<(Arc<str>, Injection)>, EarlyStop> {
+    ) -> Result<Vec<(Arc<str>, Injection)>, EarlyTurnEndReason> {
         let mut inject = Vec::new();
-        for group in group_reading_calls(ctx, calls) {
+        for group in group_read_only_calls(ctx, calls) {
             let ids: Vec<String> = group.iter().map(|call| call.id.clone()).collect();
             let mut allowed = Vec::new();
             for call in group {
-                allowed.extend(self.judge_turn_call(ctx, steering, call, cut).await);
-                ctx.scope.budget.count_call();
+                allowed.extend(
+                    self.authorize_turn_tool_call(ctx, steering, call, cut)
+                        .await,
+                );
+                ctx.scope.budget.count_tool_call();
             }
             self.run_allowed_calls(ctx, steering, allowed).await?;
             for id in ids {
@@ -96,21 +99,21 @@ impl TurnCalls {
 
     /// Checks a call. A refused or skipped call is added to the calls that ran, with the refusal as
     /// its result.
-    async fn judge_turn_call(
+    async fn authorize_turn_tool_call(
         &mut self,
-        ctx: &TurnCtx,
-        steering: &SteerHandle,
+        ctx: &TurnContext,
+        steering: &AgentSteeringHandle,
         call: ToolCall,
         cut: Option<&str>,
-    ) -> Option<AllowedCall> {
+    ) -> Option<AllowedToolCall> {
         let caller = ctx.caller();
-        let gate = ToolCallGate::for_model(&ctx.scope, &caller);
+        let checker = ToolCallChecker::for_model(&ctx.scope, &caller);
         let refused = if let Some(why) = cut {
-            gate.refuse_call(call, why).await
+            checker.refuse_call(call, why).await
         } else if steering.has_steering() {
-            gate.skip_call(call).await
+            checker.skip_call_after_user_text(call).await
         } else {
-            match gate.judge_call(call).await {
+            match checker.authorize_tool_call(call).await {
                 Ok(allowed) => return Some(allowed),
                 Err(refused) => *refused,
             }
@@ -122,16 +125,16 @@ impl TurnCalls {
     /// Runs allowed calls concurrently. Each is added to the calls that ran as soon as it ends.
     async fn run_allowed_calls(
         &mut self,
-        ctx: &TurnCtx,
-        steering: &SteerHandle,
-        allowed: Vec<AllowedCall>,
-    ) -> Result<(), EarlyStop> {
+        ctx: &TurnContext,
+        steering: &AgentSteeringHandle,
+        allowed: Vec<AllowedToolCall>,
+    ) -> Result<(), EarlyTurnEndReason> {
         if allowed.is_empty() {
             return Ok(());
         }
         let caller = ctx.caller();
-        let gate = ToolCallGate::for_model(&ctx.scope, &caller);
-        gate.record_call_starts(&allowed).await?;
+        let checker = ToolCallChecker::for_model(&ctx.scope, &caller);
+        checker.record_call_starts(&allowed).await?;
         self.is_running.store(true, Ordering::Release);
         let runs = allowed.into_iter().map(|allowed| async move {
             // The user may have sent text while the call waited for a free slot or for an answer to
@@ -139,7 +142,7 @@ impl TurnCalls {
             if steering.has_steering() {
                 allowed.into_skipped_call()
             } else {
-                gate.run_call(allowed).await
+                checker.run_call(allowed).await
             }
         });
         let at_once = ctx.scope.spec.config.max_parallel_calls.max(1);
@@ -149,29 +152,30 @@ impl TurnCalls {
         }
         self.is_running.store(false, Ordering::Release);
         if ctx.scope.cancel.is_cancelled() {
-            return Err(EarlyStop::Cancelled);
+            return Err(EarlyTurnEndReason::Cancelled);
         }
         Ok(())
     }
 }
 
 /// Guard that resets the flag for running tools when it is dropped.
-pub(super) struct RunningToolsGuard(Arc<AtomicBool>);
+pub(super) struct RunningToolsFlagGuard(Arc<AtomicBool>);
 
-impl Drop for RunningToolsGuard {
+impl Drop for RunningToolsFlagGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
 /// Groups consecutive calls that only read. Every other call forms a group of its own.
-fn group_reading_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
+fn group_read_only_calls(ctx: &TurnContext, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     let tools = ctx.scope.skills.tools();
     let is_read = |call: &ToolCall| {
         let entry = tools.get(&call.name);
         // The call that invokes a skill runs alone, so that later calls are checked with the skill
         // active.
-        entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read) && call.name != TOOL
+        entry.is_some_and(|entry| entry.spec.effect_class == EffectClass::Read)
+            && call.name != SKILL_TOOL_NAME
     };
     let mut groups: Vec<Vec<ToolCall>> = Vec::new();
     let mut is_open = false;
@@ -188,13 +192,13 @@ fn group_reading_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>
 
 /// Calls the hooks of `post-tool`, and records the call for the check of the answer (reflection).
 pub(super) async fn run_post_tool_hooks(
-    ctx: &TurnCtx,
+    ctx: &TurnContext,
     reflected: &mut ReflectionState,
-    ran: &mut UnreviewedCall,
-) -> DispatchResult<Arc<FinishedCall>> {
+    ran: &mut UnreviewedToolCall,
+) -> HookDispatchResult<Arc<FinishedCall>> {
     let caller = ctx.caller();
-    let gate = ToolCallGate::for_model(&ctx.scope, &caller);
-    let finished = gate.finish_call(ran).await;
-    reflected.record_call(&finished.value, ctx.scope.spec.config.reflect.enabled);
+    let checker = ToolCallChecker::for_model(&ctx.scope, &caller);
+    let finished = checker.finish_call_with_post_tool_hooks(ran).await;
+    reflected.record_tool_call(&finished.value, ctx.scope.spec.config.reflect.enabled);
     finished
 }

@@ -14,32 +14,32 @@ use crate::point::caller::Caller;
 use crate::tool::approval::Approver;
 
 /// Approver that asks the user of a client; `None` if the client cannot ask its user.
-type ClientUser = Option<Arc<dyn Approver>>;
+type ClientUserApprover = Option<Arc<dyn Approver>>;
 
 /// Users who answer the questions of clients' running calls, by call id, and the number of
 /// questions that wait for their answers.
 #[derive(Default)]
-pub(super) struct ClientCallUsers {
-    calls: Mutex<HashMap<String, ClientUser>>,
+pub(super) struct ClientCallApproverRegistry {
+    calls: Mutex<HashMap<String, ClientUserApprover>>,
     n_questions: watch::Sender<u32>,
 }
 
 /// Guard of a running call of a client. Dropping the guard removes the record of the user who
 /// answers questions during the call.
-pub(super) struct ClientCallGuard<'a> {
-    users: &'a ClientCallUsers,
+pub(super) struct ClientCallApproverGuard<'a> {
+    users: &'a ClientCallApproverRegistry,
     id: String,
 }
 
-impl ClientCallUsers {
+impl ClientCallApproverRegistry {
     /// Records the user who answers questions during the call `id`.
     pub(super) fn register_client_call_user(
         &self,
         id: &str,
-        user: ClientUser,
-    ) -> ClientCallGuard<'_> {
+        user: ClientUserApprover,
+    ) -> ClientCallApproverGuard<'_> {
         lock(&self.calls).insert(id.to_owned(), user);
-        ClientCallGuard {
+        ClientCallApproverGuard {
             users: self,
             id: id.to_owned(),
         }
@@ -47,9 +47,9 @@ impl ClientCallUsers {
 
     /// Records that a question to a client's user waits for an answer, until the returned guard is
     /// dropped.
-    pub(super) fn begin_question(&self) -> OpenQuestionGuard<'_> {
+    pub(super) fn register_open_client_question(&self) -> OpenClientQuestionGuard<'_> {
         self.n_questions.send_modify(|n| *n += 1);
-        OpenQuestionGuard(self)
+        OpenClientQuestionGuard(self)
     }
 
     /// Whether a client's user is currently asked a question.
@@ -58,7 +58,7 @@ impl ClientCallUsers {
     }
 
     /// Waits until at least one question to a client's user waits for an answer.
-    pub(super) async fn wait_for_question(&self) {
+    pub(super) async fn wait_for_open_question(&self) {
         // An error would mean that the sender was dropped, which is impossible while `self` holds
         // it.
         let _ = self.n_questions.subscribe().wait_for(|n| *n > 0).await;
@@ -67,21 +67,21 @@ impl ClientCallUsers {
     /// Returns the user of the client that makes the call in `caller`; `None` if no client makes
     /// it. Calls that a plugin makes during this call have other ids, so questions during them go
     /// to the approver of the session.
-    pub(super) fn find_client_user(&self, caller: &Caller) -> Option<ClientUser> {
+    pub(super) fn find_client_approver(&self, caller: &Caller) -> Option<ClientUserApprover> {
         lock(&self.calls).get(&**caller.call.as_ref()?).cloned()
     }
 }
 
 /// Guard of a question that waits for an answer of a client's user.
-pub(super) struct OpenQuestionGuard<'a>(&'a ClientCallUsers);
+pub(super) struct OpenClientQuestionGuard<'a>(&'a ClientCallApproverRegistry);
 
-impl Drop for OpenQuestionGuard<'_> {
+impl Drop for OpenClientQuestionGuard<'_> {
     fn drop(&mut self) {
         self.0.n_questions.send_modify(|n| *n = n.saturating_sub(1));
     }
 }
 
-impl Drop for ClientCallGuard<'_> {
+impl Drop for ClientCallApproverGuard<'_> {
     fn drop(&mut self) {
         lock(&self.users.calls).remove(&self.id);
     }
@@ -90,30 +90,38 @@ impl Drop for ClientCallGuard<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::approval::AllowAll;
+    use crate::tool::approval::AllowAllApprover;
 
     #[test]
     fn a_user_is_found_by_the_call_while_it_runs() {
-        let users = ClientCallUsers::default();
+        let users = ClientCallApproverRegistry::default();
         let caller = Caller::default();
-        assert!(users.find_client_user(&caller).is_none());
-        let first = users.register_client_call_user("a", Some(Arc::new(AllowAll)));
+        assert!(users.find_client_approver(&caller).is_none());
+        let first = users.register_client_call_user("a", Some(Arc::new(AllowAllApprover)));
         let second = users.register_client_call_user("b", None);
         assert!(matches!(
-            users.find_client_user(&caller.for_tool_call("a")),
+            users.find_client_approver(&caller.for_tool_call("a")),
             Some(Some(_))
         ));
         assert!(matches!(
-            users.find_client_user(&caller.for_tool_call("b")),
+            users.find_client_approver(&caller.for_tool_call("b")),
             Some(None)
         ));
-        assert!(users.find_client_user(&caller.for_tool_call("c")).is_none());
+        assert!(
+            users
+                .find_client_approver(&caller.for_tool_call("c"))
+                .is_none()
+        );
         drop((first, second));
         assert!(!users.has_open_question());
-        let asking = users.begin_question();
+        let asking = users.register_open_client_question();
         assert!(users.has_open_question());
         drop(asking);
         assert!(!users.has_open_question());
-        assert!(users.find_client_user(&caller.for_tool_call("a")).is_none());
+        assert!(
+            users
+                .find_client_approver(&caller.for_tool_call("a"))
+                .is_none()
+        );
     }
 }

@@ -8,24 +8,26 @@
 
 use serde_json::json;
 
-use super::scope::TurnScope;
+use super::scope::SharedTurnState;
 use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::message::{Message, SkillPart};
 use crate::point::outcome::Level;
-use crate::prompt::{self, ReadRules};
-use crate::text::clean_line;
+use crate::prompt::{self, ContextFileReadPolicy};
+use crate::text::escape_and_truncate_line;
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
 
 /// Name of the tool whose policy decides which files the host itself may give to the model: context
 /// files in the system prompt, and context files that are appended to the result of a tool call.
-const READ_FILE: &str = "read_file";
+const READ_FILE_TOOL_NAME: &str = "read_file";
 
 /// Returns a function that decides, by the policy for `read_file`, whether the host may give the
 /// model the file at a path. If the agent does not have that tool, every file is allowed.
-pub(super) fn build_read_filter(scope: &TurnScope) -> Box<ReadRules> {
-    let entry = scope.skills.tools().get(READ_FILE).cloned();
+pub(super) fn build_context_file_read_filter(
+    scope: &SharedTurnState,
+) -> Box<ContextFileReadPolicy> {
+    let entry = scope.skills.tools().get(READ_FILE_TOOL_NAME).cloned();
     let policy = scope.spec.policy.clone();
     Box::new(move |path| {
         let Some(entry) = &entry else {
@@ -45,7 +47,11 @@ pub(super) fn build_read_filter(scope: &TurnScope) -> Box<ReadRules> {
 
 /// Returns the context files that apply to a call on `file` and that the model does not have yet.
 /// The path is relative to the workspace.
-pub(super) async fn load_context_text(scope: &TurnScope, call: &str, file: &str) -> Option<String> {
+pub(super) async fn load_context_files_for_call(
+    scope: &SharedTurnState,
+    call: &str,
+    file: &str,
+) -> Option<String> {
     // Skip files directly in the workspace: the context files that apply to them are in the system
     // prompt.
     if !scope.spec.config.context_files || !file.contains('/') {
@@ -61,13 +67,13 @@ pub(super) async fn load_context_text(scope: &TurnScope, call: &str, file: &str)
                 })
                 .collect()
         };
-        scope.spec.session.view_messages(find_given)
+        scope.spec.session.with_all_messages(find_given)
     };
     let (workspace, path) = (scope.spec.workspace.clone(), file.to_owned());
-    let rules = build_read_filter(scope);
+    let rules = build_context_file_read_filter(scope);
     let read = move || {
         let is_given = |file: &str| given.iter().any(|given| given == file);
-        prompt::context_files_below(&workspace, &path, is_given, &*rules)
+        prompt::read_context_files_down_to(&workspace, &path, is_given, &*rules)
     };
     let found = tokio::task::spawn_blocking(read).await.ok()?;
     for notice in found.notices {
@@ -75,11 +81,11 @@ pub(super) async fn load_context_text(scope: &TurnScope, call: &str, file: &str)
     }
     let mut text = String::new();
     for part in found.parts {
-        let source = &clean_line(&part.source, 200);
+        let source = &escape_and_truncate_line(&part.source, 200);
         let line = format!(
             "[instructions of the project for work in the folder of {source}, which the host adds here:]"
         );
-        let shown = clean_line(file, 200);
+        let shown = escape_and_truncate_line(file, 200);
         let notice =
             format!("added {source} to the conversation, because the model works on {shown}");
         scope.spec.events.emit(Event::notice(Level::Info, notice));

@@ -3,22 +3,22 @@
 
 use std::sync::Arc;
 
-use super::scope::TurnScope;
-use super::stop::{EarlyStop, blocking_hook_text, stop_if_blocked};
+use super::scope::SharedTurnState;
+use super::stop::{EarlyTurnEndReason, blocking_hook_text, stop_if_blocked};
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::Message;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::DispatchResult;
+use crate::point::dispatch::HookDispatchResult;
 use crate::point::outcome::{Injection, Level};
 use crate::session::Body;
 
 /// Context of a turn: calls its hooks, writes its messages and emits its events.
-pub(super) struct TurnCtx {
+pub(super) struct TurnContext {
     /// State of the turn that is shared with the code that serves calls of plugins.
-    pub(super) scope: Arc<TurnScope>,
+    pub(super) scope: Arc<SharedTurnState>,
     /// Number of the current step; 0 before the first.
     pub(super) step: u32,
     /// Messages that only the next request to the model contains; the session does not store them.
@@ -27,8 +27,8 @@ pub(super) struct TurnCtx {
     pub(super) is_ending: bool,
 }
 
-impl TurnCtx {
-    pub(super) fn new(scope: Arc<TurnScope>) -> Self {
+impl TurnContext {
+    pub(super) fn new(scope: Arc<SharedTurnState>) -> Self {
         Self {
             scope,
             step: 0,
@@ -38,10 +38,10 @@ impl TurnCtx {
     }
 
     /// Calls the hooks of a point with the turn itself as the caller.
-    pub(super) async fn dispatch_point<P: Point>(
+    pub(super) async fn dispatch_hooks_of_point<P: Point>(
         &self,
         payload: impl Into<P::Payload>,
-    ) -> DispatchResult<P::Payload> {
+    ) -> HookDispatchResult<P::Payload> {
         let caller = self.caller();
         let out = self
             .scope
@@ -59,18 +59,18 @@ impl TurnCtx {
     /// Calls the hooks of a point at which hooks cannot refuse. If a hook with `on_failure = block`
     /// fails, the turn ends, because the hook did not check the text. `what` names the text in the
     /// message for the user, such as "conversation".
-    pub(super) async fn dispatch_or_stop<P: Point>(
+    pub(super) async fn dispatch_hooks_or_end_turn<P: Point>(
         &self,
         what: &str,
         payload: impl Into<P::Payload>,
-    ) -> Result<P::Payload, EarlyStop> {
-        let out = self.dispatch_point::<P>(payload).await;
+    ) -> Result<P::Payload, EarlyTurnEndReason> {
+        let out = self.dispatch_hooks_of_point::<P>(payload).await;
         stop_if_blocked(what, blocking_hook_text(&out))?;
         Ok(out.value)
     }
 
     /// Appends a finished message to the session and emits it.
-    pub(super) async fn push(&self, message: Message) -> Result<(), EarlyStop> {
+    pub(super) async fn push(&self, message: Message) -> Result<(), EarlyTurnEndReason> {
         self.append_message(&message)?;
         self.emit_message(message).await;
         Ok(())
@@ -80,17 +80,19 @@ impl TurnCtx {
     /// continues an interrupted one.
     pub(super) fn record_last_input(&self) {
         let find_last = |messages: &[Message]| {
-            let last = messages.iter().rfind(|message| message.is_input());
+            let last = messages
+                .iter()
+                .rfind(|message| message.is_user_or_parent_input());
             last.map(|message| message.id.clone())
         };
-        let last = self.scope.spec.session.view_messages(find_last);
+        let last = self.scope.spec.session.with_all_messages(find_last);
         lock(&self.scope.input_ids).extend(last);
     }
 
     /// Appends a complete message to the session and, if it is input of the user, adds its id to
     /// the input of this turn.
-    pub(super) fn append_message(&self, message: &Message) -> Result<(), EarlyStop> {
-        if message.is_input() {
+    pub(super) fn append_message(&self, message: &Message) -> Result<(), EarlyTurnEndReason> {
+        if message.is_user_or_parent_input() {
             lock(&self.scope.input_ids).insert(message.id.clone());
         }
         let message = message.clone();
@@ -99,19 +101,23 @@ impl TurnCtx {
 
     /// Appends an answer of the model to the session. If the session file cannot be written, the
     /// answer stays in memory and is written later.
-    pub(super) fn append_answer(&self, message: &Message) -> Result<(), EarlyStop> {
+    pub(super) fn append_answer(&self, message: &Message) -> Result<(), EarlyTurnEndReason> {
         let message = message.clone();
         let session = &self.scope.spec.session;
-        Ok(session.append_or_hold_entry(Body::Message { message })?)
+        Ok(session.append_or_keep_in_memory(Body::Message { message })?)
     }
 
     pub(super) async fn emit_message(&self, message: Message) {
-        self.emit_message_with_text(message, None).await;
+        self.emit_message_with_checked_text(message, None).await;
     }
 
     /// Emits a message to observers and calls the hooks of `message-end`. `shown` is the message's
     /// text for observers, if hooks have already checked it.
-    pub(super) async fn emit_message_with_text(&self, message: Message, shown: Option<String>) {
+    pub(super) async fn emit_message_with_checked_text(
+        &self,
+        message: Message,
+        shown: Option<String>,
+    ) {
         let caller = self.caller();
         let shown = self
             .scope
@@ -119,7 +125,8 @@ impl TurnCtx {
             .message_for_observers(&caller, &message, shown)
             .await;
         self.emit_event(Event::MessageEnd { message: shown });
-        self.dispatch_point::<at::MessageEnd>(message).await;
+        self.dispatch_hooks_of_point::<at::MessageEnd>(message)
+            .await;
     }
 
     /// Adds the messages that plugins inject. A message with `keep` is appended to the session, any
@@ -127,10 +134,10 @@ impl TurnCtx {
     pub(super) async fn inject_texts(
         &mut self,
         injections: Vec<(Arc<str>, Injection)>,
-    ) -> Result<(), EarlyStop> {
+    ) -> Result<(), EarlyTurnEndReason> {
         for (plugin, injection) in injections {
             let keep = injection.keep;
-            let message = self.add_injection(&plugin, injection).await?;
+            let message = self.add_injected_message(&plugin, injection).await?;
             if !keep {
                 self.passing.push(message);
             }
@@ -139,11 +146,11 @@ impl TurnCtx {
     }
 
     /// Creates the message that a plugin injects, and appends it to the session if `keep` is set.
-    pub(super) async fn add_injection(
+    pub(super) async fn add_injected_message(
         &self,
         plugin: &str,
         injection: Injection,
-    ) -> Result<Message, EarlyStop> {
+    ) -> Result<Message, EarlyTurnEndReason> {
         let keep = injection.keep;
         let caller = self.caller();
         let message = self

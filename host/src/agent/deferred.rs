@@ -18,74 +18,79 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::scope::{ActiveTurns, TurnScope};
+use super::scope::{ActiveTurns, SharedTurnState};
 use super::spec::AgentSpec;
 use crate::message::{EffectClass, ToolCall, ToolSpec};
-use crate::rank::{WordCounts, WordQuery};
-use crate::text::clean_line;
-use crate::tool::builtin::{build_tool_spec, run_with_arguments};
-use crate::tool::registry::{ToolRegistry, is_external_origin};
+use crate::rank::{QueryWordCounts, RankingQueryWords};
+use crate::text::escape_and_truncate_line;
+use crate::tool::builtin::{build_tool_spec, run_with_parsed_arguments};
+use crate::tool::registry::{ToolRegistry, is_external_tool_origin};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Name of the tool that finds deferred tools.
-pub(super) const FIND: &str = "find_tools";
+pub(super) const FIND_TOOLS_TOOL_NAME: &str = "find_tools";
 
 /// Name of the tool that calls deferred tools.
-pub(super) const USE: &str = "use_tool";
+pub(super) const USE_TOOL_TOOL_NAME: &str = "use_tool";
 
 /// Number of tools from which on the tools of a plugin may be deferred; those of an MCP server
 /// always may be.
-const MANY_TOOLS: usize = 10;
+const MIN_PLUGIN_TOOLS_TO_DEFER: usize = 10;
 
 /// Assumed window, in tokens, of a model whose window is not known.
-const USUAL_WINDOW: u64 = 128_000;
+const DEFAULT_CONTEXT_WINDOW_TOKENS: u64 = 128_000;
 
 /// Total size of tool descriptions, in tokens, up to which the model gets them all: the two tools
 /// that replace deferred descriptions need tokens as well.
-const MIN_DEFERRED_TOKENS: u64 = 1_000;
+const MAX_UNDEFERRED_TOOL_DESCRIPTION_TOKENS: u64 = 1_000;
 
 /// Number of bytes of a description that count as one token.
-const BYTES_PER_TOKEN: u64 = 4;
+const DESCRIPTION_BYTES_PER_TOKEN: u64 = 4;
 
 /// Maximum number of origins (plugins and MCP servers) that the description of `find_tools` lists.
-const MAX_NAMED_ORIGINS: usize = 24;
+const MAX_LISTED_TOOL_ORIGINS: usize = 24;
 
 /// Maximum number of tools that one call of `find_tools` describes with their arguments.
-const MAX_FOUND: usize = 8;
+const MAX_TOOLS_DESCRIBED_PER_SEARCH: usize = 8;
 
 /// Maximum number of tools that one call of `find_tools` lists by name only.
-const MAX_LISTED: usize = 100;
+const MAX_TOOLS_LISTED_BY_NAME_PER_SEARCH: usize = 100;
 
 /// Maximum length of a search query, in bytes.
-const MAX_QUERY_BYTES: usize = 500;
+const MAX_TOOL_SEARCH_QUERY_BYTES: usize = 500;
 
 /// Maximum length of a tool's description in a search result, in bytes.
-const MAX_SHOWN_BYTES: usize = 600;
+const MAX_SHOWN_TOOL_DESCRIPTION_BYTES: usize = 600;
 
 /// Maximum length of a tool's schema in a search result, in bytes.
-const MAX_SCHEMA_BYTES: usize = 6 << 10;
+const MAX_SHOWN_TOOL_SCHEMA_BYTES: usize = 6 << 10;
 
 /// Defers the tools of MCP servers and of plugins with many tools, if their descriptions exceed the
 /// share of the model's window that the settings allow. Decided once for a session: later changes
 /// of its model or tools must not change the prefix of its requests.
 pub(super) fn defer_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let profile = spec.provider.profile(&spec.model);
-    let window = profile.window_tokens.unwrap_or(USUAL_WINDOW);
+    let window = profile
+        .window_tokens
+        .unwrap_or(DEFAULT_CONTEXT_WINDOW_TOKENS);
     let budget = window.saturating_mul(u64::from(spec.config.deferred_tools_percent)) / 100;
-    let origins = deferrable_origins(&spec.tools);
+    let origins = deferrable_tool_origins(&spec.tools);
     let n_bytes: u64 = origins.values().map(|(_, n_bytes)| n_bytes).sum();
-    if origins.is_empty() || n_bytes / BYTES_PER_TOKEN <= budget.max(MIN_DEFERRED_TOKENS) {
+    if origins.is_empty()
+        || n_bytes / DESCRIPTION_BYTES_PER_TOKEN
+            <= budget.max(MAX_UNDEFERRED_TOOL_DESCRIPTION_TOKENS)
+    {
         return;
     }
-    let find = FindTools::new(active_turns.clone(), &origins);
+    let find = FindDeferredToolsTool::new(active_turns.clone(), &origins);
     spec.deferred = Arc::new(origins.into_keys().collect());
     spec.add_built_in_tool(Arc::new(find));
-    spec.add_built_in_tool(Arc::new(UseTool::new()));
+    spec.add_built_in_tool(Arc::new(UseDeferredToolTool::new()));
 }
 
 /// Returns the origins whose tools may be deferred, each with the number of its tools and the total
 /// bytes of their descriptions.
-fn deferrable_origins(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
+fn deferrable_tool_origins(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
     let mut origins: BTreeMap<String, (usize, u64)> = BTreeMap::new();
     for spec in tools.specs() {
         let Some(origin) = &spec.plugin else { continue };
@@ -94,25 +99,28 @@ fn deferrable_origins(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
         own.0 += 1;
         own.1 = own.1.saturating_add(bytes as u64);
     }
-    origins.retain(|origin, (n_tools, _)| is_external_origin(origin) || *n_tools >= MANY_TOOLS);
+    origins.retain(|origin, (n_tools, _)| {
+        is_external_tool_origin(origin) || *n_tools >= MIN_PLUGIN_TOOLS_TO_DEFER
+    });
     origins
 }
 
 impl AgentSpec {
     /// Whether the description of a tool is left out of requests, so that the model must search for
     /// it. If the agent lacks `find_tools` or `use_tool`, no description is left out.
-    pub(super) fn is_deferred(&self, spec: &ToolSpec) -> bool {
+    pub(super) fn is_tool_deferred(&self, spec: &ToolSpec) -> bool {
         let origin = spec.plugin.as_ref();
         origin.is_some_and(|origin| self.deferred.contains(origin))
-            && self.tools.get(FIND).is_some()
-            && self.tools.get(USE).is_some()
+            && self.tools.get(FIND_TOOLS_TOOL_NAME).is_some()
+            && self.tools.get(USE_TOOL_TOOL_NAME).is_some()
     }
 }
 
-/// Converts a call of [`USE`] to the call of the tool that it names. A call with an invalid name or
-/// invalid arguments is returned unchanged, and the schema of [`USE`] refuses it.
-pub(super) fn resolve_use_call(call: ToolCall) -> ToolCall {
-    if call.name != USE {
+/// Converts a call of [`USE_TOOL_TOOL_NAME`] to the call of the tool that it names. A call with an
+/// invalid name or invalid arguments is returned unchanged, and the schema of
+/// [`USE_TOOL_TOOL_NAME`] refuses it.
+pub(super) fn resolve_use_tool_call(call: ToolCall) -> ToolCall {
+    if call.name != USE_TOOL_TOOL_NAME {
         return call;
     }
     let name = call.arguments.get("name").and_then(Value::as_str);
@@ -127,7 +135,9 @@ pub(super) fn resolve_use_call(call: ToolCall) -> ToolCall {
         Some(_) => None,
     };
     match (name, arguments) {
-        (Some(name), Some(arguments)) if name != USE => ToolCall::new(&call.id, name, arguments),
+        (Some(name), Some(arguments)) if name != USE_TOOL_TOOL_NAME => {
+            ToolCall::new(&call.id, name, arguments)
+        }
         _ => call,
     }
 }
@@ -144,27 +154,31 @@ struct FindArguments {
 }
 
 /// The tool that finds deferred tools.
-struct FindTools {
+struct FindDeferredToolsTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
 }
 
-impl FindTools {
+impl FindDeferredToolsTool {
     fn new(active_turns: ActiveTurns, origins: &BTreeMap<String, (usize, u64)>) -> Self {
         let mut named: Vec<String> = origins
             .iter()
-            .take(MAX_NAMED_ORIGINS)
+            .take(MAX_LISTED_TOOL_ORIGINS)
             .map(|(origin, (n_tools, _))| format!("{origin} ({n_tools})"))
             .collect();
-        let more = origins.len().saturating_sub(MAX_NAMED_ORIGINS);
+        let more = origins.len().saturating_sub(MAX_LISTED_TOOL_ORIGINS);
         named.extend((more > 0).then(|| format!("and {more} more")));
         let description = format!(
             "Finds tools that are not described here, by words of their names, descriptions and arguments, and returns how to call \
-             them with `{USE}`. Origins and their numbers of tools: {}",
+             them with `{USE_TOOL_TOOL_NAME}`. Origins and their numbers of tools: {}",
             named.join(", ")
         );
         Self {
-            spec: build_tool_spec::<FindArguments>(FIND, &description, EffectClass::Read),
+            spec: build_tool_spec::<FindArguments>(
+                FIND_TOOLS_TOOL_NAME,
+                &description,
+                EffectClass::Read,
+            ),
             active_turns,
         }
     }
@@ -181,23 +195,23 @@ impl FindTools {
             return ToolOutput::error(match &asked.from {
                 Some(from) => format!(
                     "`from`: `{}` is not a plugin or MCP server with tools to search",
-                    clean_line(from, 64)
+                    escape_and_truncate_line(from, 64)
                 ),
                 None => "there are no other tools".to_owned(),
             });
         }
         let query = asked.query.as_deref().unwrap_or_default();
-        let query = query.get(..query.floor_char_boundary(MAX_QUERY_BYTES));
-        match WordQuery::new(query.unwrap_or_default()) {
-            Some(query) => ToolOutput::ok(describe_matches(query, &specs)),
+        let query = query.get(..query.floor_char_boundary(MAX_TOOL_SEARCH_QUERY_BYTES));
+        match RankingQueryWords::new(query.unwrap_or_default()) {
+            Some(query) => ToolOutput::ok(describe_matching_tools(query, &specs)),
             None => ToolOutput::ok(list_tool_names(&specs)),
         }
     }
 }
 
 /// Returns the deferred tools that the agent may call now, of the origin `from` or of all origins.
-fn callable_deferred_tools(scope: &TurnScope, from: Option<&str>) -> Vec<Arc<ToolSpec>> {
-    let left: BTreeSet<String> = scope.skills.tool_names().into_iter().collect();
+fn callable_deferred_tools(scope: &SharedTurnState, from: Option<&str>) -> Vec<Arc<ToolSpec>> {
+    let left: BTreeSet<String> = scope.skills.permitted_tool_names().into_iter().collect();
     let is_from = |spec: &ToolSpec| {
         let origin = spec.plugin.as_deref().unwrap_or_default();
         let short = origin.split_once(':').map_or(origin, |(_, name)| name);
@@ -205,20 +219,22 @@ fn callable_deferred_tools(scope: &TurnScope, from: Option<&str>) -> Vec<Arc<Too
     };
     let specs = scope.skills.tools().specs().into_iter();
     specs
-        .filter(|spec| scope.spec.is_deferred(spec) && left.contains(&spec.name) && is_from(spec))
+        .filter(|spec| {
+            scope.spec.is_tool_deferred(spec) && left.contains(&spec.name) && is_from(spec)
+        })
         .collect()
 }
 
 /// Returns descriptions of the tools that match a query best, and the names of further matches.
-fn describe_matches(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
-    let counted: Vec<(WordCounts, &Arc<ToolSpec>)> = specs
+fn describe_matching_tools(mut query: RankingQueryWords, specs: &[Arc<ToolSpec>]) -> String {
+    let counted: Vec<(QueryWordCounts, &Arc<ToolSpec>)> = specs
         .iter()
-        .map(|spec| (query.count_words(&tool_search_text(spec)), spec))
+        .map(|spec| (query.count_query_words(&tool_search_text(spec)), spec))
         .collect();
     let mut found: Vec<(f64, &Arc<ToolSpec>)> = counted
         .iter()
         .filter(|(counts, _)| counts.has_query_word())
-        .map(|(counts, spec)| (query.score(counts), *spec))
+        .map(|(counts, spec)| (query.bm25_score(counts), *spec))
         .collect();
     // The sort is stable, so tools with the same score stay in the order of the registry.
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -229,16 +245,16 @@ fn describe_matches(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
         );
     }
     let mut text = format!(
-        "{} found; call one with `{USE}`, its name and its arguments:\n",
+        "{} found; call one with `{USE_TOOL_TOOL_NAME}`, its name and its arguments:\n",
         found.len()
     );
-    for (_, spec) in found.iter().take(MAX_FOUND) {
+    for (_, spec) in found.iter().take(MAX_TOOLS_DESCRIBED_PER_SEARCH) {
         describe_tool(&mut text, spec);
     }
     let others: Vec<&str> = found
         .iter()
-        .skip(MAX_FOUND)
-        .take(MAX_LISTED)
+        .skip(MAX_TOOLS_DESCRIBED_PER_SEARCH)
+        .take(MAX_TOOLS_LISTED_BY_NAME_PER_SEARCH)
         .map(|(_, spec)| spec.name.as_str())
         .collect();
     if !others.is_empty() {
@@ -250,12 +266,12 @@ fn describe_matches(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
 
 fn describe_tool(text: &mut String, spec: &ToolSpec) {
     let mut description = spec.description.clone();
-    if description.len() > MAX_SHOWN_BYTES {
-        description.truncate(description.floor_char_boundary(MAX_SHOWN_BYTES));
+    if description.len() > MAX_SHOWN_TOOL_DESCRIPTION_BYTES {
+        description.truncate(description.floor_char_boundary(MAX_SHOWN_TOOL_DESCRIPTION_BYTES));
         description.push('…');
     }
     let schema = spec.parameters.to_string();
-    let schema = match schema.len() > MAX_SCHEMA_BYTES {
+    let schema = match schema.len() > MAX_SHOWN_TOOL_SCHEMA_BYTES {
         false => schema,
         true => {
             let names = argument_names(&spec.parameters);
@@ -272,10 +288,13 @@ fn describe_tool(text: &mut String, spec: &ToolSpec) {
 fn list_tool_names(specs: &[Arc<ToolSpec>]) -> String {
     let names: Vec<&str> = specs
         .iter()
-        .take(MAX_LISTED)
+        .take(MAX_TOOLS_LISTED_BY_NAME_PER_SEARCH)
         .map(|spec| spec.name.as_str())
         .collect();
-    let more = match specs.len().saturating_sub(MAX_LISTED) {
+    let more = match specs
+        .len()
+        .saturating_sub(MAX_TOOLS_LISTED_BY_NAME_PER_SEARCH)
+    {
         0 => String::new(),
         n => format!(", and {n} more; search with `query`"),
     };
@@ -302,8 +321,13 @@ fn tool_search_text(spec: &ToolSpec) -> String {
 
 fn argument_names(schema: &Value) -> Vec<String> {
     let properties = schema.get("properties").and_then(Value::as_object);
-    let names = properties.into_iter().flatten().take(MAX_LISTED);
-    names.map(|(name, _)| clean_line(name, 64)).collect()
+    let names = properties
+        .into_iter()
+        .flatten()
+        .take(MAX_TOOLS_LISTED_BY_NAME_PER_SEARCH);
+    names
+        .map(|(name, _)| escape_and_truncate_line(name, 64))
+        .collect()
 }
 
 /// Splits `createIssue` into `create Issue`. Other separators need no change, because they end
@@ -321,13 +345,13 @@ fn split_camel_case(name: &str) -> String {
     words
 }
 
-impl Tool for FindTools {
+impl Tool for FindDeferredToolsTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        run_with_arguments(value, move |asked: FindArguments| {
+        run_with_parsed_arguments(value, move |asked: FindArguments| {
             ready(self.find_matching_tools(&asked, ctx))
         })
     }
@@ -346,29 +370,29 @@ struct UseArguments {
     arguments: serde_json::Map<String, Value>,
 }
 
-/// The tool through which deferred tools are called. It never runs itself: [`resolve_use_call`]
-/// converts its calls.
-struct UseTool(ToolSpec);
+/// The tool through which deferred tools are called. It never runs itself:
+/// [`resolve_use_tool_call`] converts its calls.
+struct UseDeferredToolTool(ToolSpec);
 
-impl UseTool {
+impl UseDeferredToolTool {
     fn new() -> Self {
-        let description = format!("Calls a tool that `{FIND}` found.");
+        let description = format!("Calls a tool that `{FIND_TOOLS_TOOL_NAME}` found.");
         Self(build_tool_spec::<UseArguments>(
-            USE,
+            USE_TOOL_TOOL_NAME,
             &description,
             EffectClass::Read,
         ))
     }
 }
 
-impl Tool for UseTool {
+impl Tool for UseDeferredToolTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
 
     fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         let text = format!(
-            "nothing was called: `name` must be the name of a tool that `{FIND}` found, and `arguments` an object"
+            "nothing was called: `name` must be the name of a tool that `{FIND_TOOLS_TOOL_NAME}` found, and `arguments` an object"
         );
         Box::pin(ready(ToolOutput::error(text)))
     }
@@ -392,7 +416,9 @@ mod tests {
 
     #[test]
     fn a_call_through_another_tool_is_a_call_of_the_named_one() {
-        let call = |arguments: Value| resolve_use_call(ToolCall::new("1", USE, arguments));
+        let call = |arguments: Value| {
+            resolve_use_tool_call(ToolCall::new("1", USE_TOOL_TOOL_NAME, arguments))
+        };
         let named = call(json!({"name": "mcp__a__b", "arguments": {"n": 1}}));
         assert_eq!((named.name.as_str(), named.id.as_str()), ("mcp__a__b", "1"));
         assert_eq!(named.arguments, json!({"n": 1}));
@@ -406,12 +432,12 @@ mod tests {
             json!({"name": 1, "arguments": {}}),
             json!({"name": "x", "arguments": [1]}),
             json!({"name": "x", "arguments": "no"}),
-            json!({"name": USE, "arguments": {}}),
+            json!({"name": USE_TOOL_TOOL_NAME, "arguments": {}}),
             json!("text"),
         ] {
-            assert_eq!(call(odd).name, USE);
+            assert_eq!(call(odd).name, USE_TOOL_TOOL_NAME);
         }
-        let other = resolve_use_call(ToolCall::new(
+        let other = resolve_use_tool_call(ToolCall::new(
             "1",
             "bash",
             json!({"name": "x", "arguments": {}}),
@@ -432,7 +458,7 @@ mod tests {
             ),
         ];
         let first = |query: &str| {
-            let text = describe_matches(WordQuery::new(query).unwrap(), &specs);
+            let text = describe_matching_tools(RankingQueryWords::new(query).unwrap(), &specs);
             let line = text.lines().find(|line| line.starts_with("mcp__"));
             line.and_then(|line| line.split(':').next())
                 .unwrap_or_default()
@@ -441,7 +467,7 @@ mod tests {
         assert_eq!(first("create an issue"), "mcp__a__createIssue");
         assert_eq!(first("list issues"), "mcp__a__list_issues");
         assert_eq!(first("mailbox recipient"), "mcp__a__send");
-        let nothing = describe_matches(WordQuery::new("zebra").unwrap(), &specs);
+        let nothing = describe_matching_tools(RankingQueryWords::new("zebra").unwrap(), &specs);
         assert!(nothing.contains("3 tools can be found"), "{nothing}");
     }
 
@@ -458,7 +484,7 @@ mod tests {
                 )
             })
             .collect();
-        let text = describe_matches(WordQuery::new("find word").unwrap(), &specs);
+        let text = describe_matching_tools(RankingQueryWords::new("find word").unwrap(), &specs);
         assert!(text.len() < 20_000, "{}", text.len());
         assert!(text.contains("500 found") && text.contains("also found: "));
         assert!(list_tool_names(&specs).contains("and 400 more"));

@@ -11,18 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::lifecycle::LiveAgent;
 use super::outcome::Error;
-use super::scope::TurnScope;
+use super::scope::SharedTurnState;
 use crate::event::Event;
 use crate::point::Point;
 use crate::point::caller::Caller;
-use crate::point::dispatch::DispatchResult;
+use crate::point::dispatch::HookDispatchResult;
 use crate::point::payload::{Source, StopReason, TurnSummary};
 use crate::session::Body;
 
 /// A turn in which only hooks are called.
 pub struct HookOnlyTurn<'a> {
     agent: &'a mut LiveAgent,
-    scope: Arc<TurnScope>,
+    scope: Arc<SharedTurnState>,
     started: Instant,
 }
 
@@ -32,10 +32,10 @@ impl<'a> HookOnlyTurn<'a> {
     /// # Errors
     /// The session cannot be written.
     pub(crate) fn begin_turn(agent: &'a mut LiveAgent) -> Result<Self, Error> {
-        agent.announce_session();
-        agent.dispatcher.begin_turn();
+        agent.emit_session_opened();
+        agent.dispatcher.reset_quarantine_at_turn_start();
         let session = agent.spec.session.clone();
-        session.cut_turn()?;
+        session.close_interrupted_turn()?;
         let scope = agent.create_turn_scope(CancellationToken::new());
         session.append(Body::TurnStart {
             turn: scope.number,
@@ -62,12 +62,12 @@ impl HookOnlyTurn<'_> {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub async fn dispatch_direct<P: Point>(
+    pub async fn dispatch_hooks_in_step<P: Point>(
         &self,
         payload: P::Payload,
         step: u32,
         call: Option<&str>,
-    ) -> Result<DispatchResult<P::Payload>, Error> {
+    ) -> Result<HookDispatchResult<P::Payload>, Error> {
         let mut caller = self.scope.turn_caller(step);
         if let Some(id) = call {
             caller = caller.for_tool_call(id);
@@ -88,7 +88,7 @@ impl HookOnlyTurn<'_> {
     }
 
     /// Returns the caller that hooks see if they are called in the given step of the turn.
-    pub fn direct_caller(&self, step: u32) -> Caller {
+    pub fn caller_for_step(&self, step: u32) -> Caller {
         self.scope.turn_caller(step)
     }
 
@@ -115,12 +115,12 @@ impl HookOnlyTurn<'_> {
             summary: summary.clone(),
             output: String::new(),
         })?;
-        session.synced().await?;
+        session.sync_on_blocking_thread().await?;
         self.agent.spec.events.emit(Event::TurnEnd {
             turn: self.scope.number,
             summary,
             output: String::new(),
         });
-        Ok(self.agent.family.halt.take())
+        Ok(self.agent.family.halt.take_reason())
     }
 }

@@ -1,38 +1,38 @@
 //! Calls hooks in a turn, and emits events whose text hooks must check first.
 //!
 //! Failed hooks are reported at the point `error`. `watchers` decides which text of the model is
-//! shown. Start from [`EventEmitter::dispatch_hooks`].
+//! shown. Start from [`TurnEventEmitter::dispatch_hooks`].
 
 use std::sync::Arc;
 
 use super::judged::ObserverCallCache;
-use super::sink::AgentDispatchSink;
+use super::sink::AgentHookDispatchSink;
 use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::message::Message;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::{DispatchResult, Dispatcher};
+use crate::point::dispatch::{HookDispatchResult, HookDispatcher};
 use crate::point::merge::create_injected_message;
 use crate::point::outcome::Injection;
 use crate::session::{self, Body};
 
 /// Calls the hooks in a turn, and emits events to observers. Texts in the events are emitted after
 /// hooks have checked them.
-pub(super) struct EventEmitter {
+pub(super) struct TurnEventEmitter {
     pub(super) spec: Arc<AgentSpec>,
-    pub(super) dispatcher: Arc<Dispatcher>,
-    pub(super) sink: Arc<AgentDispatchSink>,
+    pub(super) dispatcher: Arc<HookDispatcher>,
+    pub(super) sink: Arc<AgentHookDispatchSink>,
     /// Cache of the calls as observers see them, after hooks changed or masked them.
     pub(super) judged_calls: ObserverCallCache,
 }
 
-impl EventEmitter {
+impl TurnEventEmitter {
     pub(super) fn new(
         spec: Arc<AgentSpec>,
-        dispatcher: Arc<Dispatcher>,
-        sink: Arc<AgentDispatchSink>,
+        dispatcher: Arc<HookDispatcher>,
+        sink: Arc<AgentHookDispatchSink>,
     ) -> Self {
         Self {
             spec,
@@ -47,7 +47,7 @@ impl EventEmitter {
         &self,
         caller: &Caller,
         payload: impl Into<P::Payload>,
-    ) -> DispatchResult<P::Payload> {
+    ) -> HookDispatchResult<P::Payload> {
         // If a plugin caused this call, report only the failures of this call: the outer call,
         // which waits for that plugin, reports the earlier ones.
         let is_caused = caller.call_chain.len() > self.spec.call_chain.len();
@@ -85,7 +85,7 @@ impl EventEmitter {
     /// Records and emits a correction: observers have received the text `shown`, and the text
     /// `text` replaces it.
     pub(super) fn emit_correction(&self, shown: String, text: String) {
-        self.spec.session.append_or_defer(Body::Corrected {
+        self.spec.session.append_or_defer_error(Body::Corrected {
             shown: shown.clone(),
             text: text.clone(),
         });

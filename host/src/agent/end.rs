@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::answer_schema::TurnAnswerSchemaCheck;
+use super::answer_schema::TurnAnswerSchemaChecker;
 use super::calls::run_post_tool_hooks;
 use super::outcome::{Error, TurnOutcome};
-use super::stop::{EarlyStop, blocking_hook_text, withheld_text};
-use super::turn::TurnRun;
+use super::stop::{EarlyTurnEndReason, blocking_hook_text, withheld_answer_text};
+use super::turn::RunningTurn;
 use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::catalog as at;
@@ -16,36 +16,41 @@ use crate::session::Body;
 use crate::text::format_error_chain;
 
 /// Prefix of the last line of the output of a turn whose model failed; the reason follows.
-const NO_ANSWER: &str = "[the model gave no answer: ";
+const MODEL_FAILED_NOTE_PREFIX: &str = "[the model gave no answer: ";
 
 /// Prefix of the last line of the output of a turn whose answer does not match its schema; the
 /// reason follows.
-const WRONG_ANSWER: &str = "[the answer does not match the schema: ";
+const ANSWER_SCHEMA_MISMATCH_NOTE_PREFIX: &str = "[the answer does not match the schema: ";
 
 /// Prefix of the last line of the output of a turn whose loop failed; the name of the loop's plugin
 /// follows.
-const LOOP_FAILED: &str = "[the loop of plugin ";
+const PLUGIN_LOOP_FAILED_NOTE_PREFIX: &str = "[the loop of plugin ";
 
 /// Prefix of the last line of the output of a turn whose session could not be written; the reason
 /// follows.
-const HOST_FAILED: &str = "[the host failed: ";
+const HOST_FAILED_NOTE_PREFIX: &str = "[the host failed: ";
 
 /// Advice that follows the reason if the session cannot be written.
-const MAKE_ROOM: &str = "; make room there, or make it writable: an answer that was not written is kept until the program ends, and \
+const UNWRITABLE_SESSION_ADVICE: &str = "; make room there, or make it writable: an answer that was not written is kept until the program ends, and \
                          written with the next turn";
 
 /// Returns the answer in the output of a turn that ended because the session could not be written;
 /// `None` if the turn ended otherwise or has no answer.
 #[must_use]
-pub fn unsaved_answer(output: &str) -> Option<&str> {
-    let (answer, _) = output.rsplit_once(HOST_FAILED)?;
+pub fn extract_unsaved_answer(output: &str) -> Option<&str> {
+    let (answer, _) = output.rsplit_once(HOST_FAILED_NOTE_PREFIX)?;
     Some(answer.trim_end()).filter(|answer| !answer.is_empty())
 }
 
 /// Returns the incomplete answer in the output of a failed turn, without the reason.
 #[must_use]
-pub fn unfinished_answer(output: &str) -> &str {
-    let reasons = [NO_ANSWER, WRONG_ANSWER, LOOP_FAILED, HOST_FAILED];
+pub fn extract_unfinished_answer(output: &str) -> &str {
+    let reasons = [
+        MODEL_FAILED_NOTE_PREFIX,
+        ANSWER_SCHEMA_MISMATCH_NOTE_PREFIX,
+        PLUGIN_LOOP_FAILED_NOTE_PREFIX,
+        HOST_FAILED_NOTE_PREFIX,
+    ];
     let begun = reasons.iter().find_map(|reason| output.rsplit_once(reason));
     begun.map_or("", |(begun, _)| begun)
 }
@@ -67,55 +72,58 @@ pub fn find_unshown_output<'a>(output: &'a str, shown: &str) -> &'a str {
 }
 
 /// Result, for the model, of a call that the user interrupted.
-const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
+const USER_CANCELLED_CALL_RESULT: &str =
+    "[cancelled: the user interrupted the turn before this call had a result]";
 
 /// Result, for the model, of a tool call that had no result when the turn ended for another reason.
-const ABANDONED: &str = "[abandoned: the turn ended before this call had a result]";
+const ABANDONED_CALL_RESULT: &str = "[abandoned: the turn ended before this call had a result]";
 
-impl TurnRun<'_> {
+impl RunningTurn<'_> {
     /// Completes the session and emits the end of the turn, whatever the reason for the end.
     pub(super) async fn end_turn(
         mut self,
-        ended: Result<(), EarlyStop>,
+        ended: Result<(), EarlyTurnEndReason>,
     ) -> Result<TurnOutcome, Error> {
         self.ctx.is_ending = true;
         let mut given = Ok(());
         let (stop, last_words, fault) = match ended {
             Ok(()) => (StopReason::Done, None, None),
-            Err(EarlyStop::MaxSteps) => (StopReason::MaxSteps, None, None),
-            Err(EarlyStop::Blocked(text)) => {
+            Err(EarlyTurnEndReason::MaxSteps) => (StopReason::MaxSteps, None, None),
+            Err(EarlyTurnEndReason::Blocked(text)) => {
                 self.correct_shown_text(&text);
                 (StopReason::Blocked, Some(text), None)
             }
-            Err(EarlyStop::Cancelled) => {
+            Err(EarlyTurnEndReason::Cancelled) => {
                 let text = "[cancelled by the user]".to_owned();
                 (StopReason::Cancelled, Some(text), None)
             }
-            Err(EarlyStop::Provider(why)) => {
+            Err(EarlyTurnEndReason::Provider(why)) => {
                 self.report_failure("provider", &why).await;
                 given = self.output_partial_answer().await;
-                let text = format!("{NO_ANSWER}{why}]");
+                let text = format!("{MODEL_FAILED_NOTE_PREFIX}{why}]");
                 (StopReason::Failed, Some(text), None)
             }
-            Err(EarlyStop::WrongAnswer(why)) => {
-                let text = format!("{WRONG_ANSWER}{why}]");
+            Err(EarlyTurnEndReason::WrongAnswer(why)) => {
+                let text = format!("{ANSWER_SCHEMA_MISMATCH_NOTE_PREFIX}{why}]");
                 self.report_failure("answer", &text).await;
                 self.correct_shown_text(&text);
                 (StopReason::Failed, Some(text), None)
             }
-            Err(EarlyStop::Loop { plugin, why }) => {
-                let text = format!("{LOOP_FAILED}{plugin} failed: {why}; the turn was ended]");
+            Err(EarlyTurnEndReason::Loop { plugin, why }) => {
+                let text = format!(
+                    "{PLUGIN_LOOP_FAILED_NOTE_PREFIX}{plugin} failed: {why}; the turn was ended]"
+                );
                 self.report_failure("loop", &text).await;
                 given = self.output_last_text().await;
                 (StopReason::Failed, Some(text), None)
             }
-            Err(EarlyStop::Host(error)) => {
-                let why = format_error_chain(&error) + MAKE_ROOM;
+            Err(EarlyTurnEndReason::Host(error)) => {
+                let why = format_error_chain(&error) + UNWRITABLE_SESSION_ADVICE;
                 self.report_failure("session", &why).await;
                 if let Some(answer) = self.unkept.take().filter(|text| !text.trim().is_empty()) {
                     given = self.output_incomplete_answer(answer).await;
                 }
-                let text = format!("{HOST_FAILED}{why}]");
+                let text = format!("{HOST_FAILED_NOTE_PREFIX}{why}]");
                 (StopReason::Failed, Some(text), Some(error))
             }
         };
@@ -124,11 +132,11 @@ impl TurnRun<'_> {
         {
             self.outputs.push(text);
         }
-        let closed = given.and(self.close_open_calls(stop).await);
+        let closed = given.and(self.add_missing_call_results(stop).await);
         let scope = self.ctx.scope.clone();
         self.agent.archive_ready_turns(&scope).await;
         if self.ctx.scope.cancel.is_cancelled() {
-            self.agent.archival.stop_archiving().await;
+            self.agent.archival.cancel_preparation().await;
         }
         self.ctx.scope.stop_running_subagents().await;
         // Background hooks outlive the turn and may still start subagents, so disarm the guard that
@@ -149,14 +157,14 @@ impl TurnRun<'_> {
             output: outcome.output.clone(),
         });
         self.ctx
-            .dispatch_point::<at::TurnEnd>(outcome.summary.clone())
+            .dispatch_hooks_of_point::<at::TurnEnd>(outcome.summary.clone())
             .await;
         self.block_after_hook_failure(&mut outcome);
         if let Some(keeping) = self.keeping.take() {
             // The task logs its own errors.
             let _ = keeping.await;
         }
-        let synced = session.synced().await;
+        let synced = session.sync_on_blocking_thread().await;
         self.ctx.scope.mark_turn_ended();
         self.ctx.emit_event(Event::TurnEnd {
             turn: outcome.turn,
@@ -168,14 +176,14 @@ impl TurnRun<'_> {
             return Err(error);
         }
         match closed {
-            Err(EarlyStop::Host(error)) => Err(error),
+            Err(EarlyTurnEndReason::Host(error)) => Err(error),
             _ => {
                 written?;
                 synced?;
                 let (compaction, stop) = (&self.agent.compaction, outcome.summary.stop);
                 let archival = &mut self.agent.archival;
                 archival
-                    .record_due_turn(&self.ctx.scope, compaction, self.begins_at, stop)
+                    .record_turn_due_for_archive(&self.ctx.scope, compaction, self.begins_at, stop)
                     .await;
                 Ok(outcome)
             }
@@ -189,7 +197,7 @@ impl TurnRun<'_> {
             return;
         }
         let was_blocked = outcome.summary.stop == StopReason::Blocked;
-        if let Some(why) = self.ctx.scope.family.halt.take()
+        if let Some(why) = self.ctx.scope.family.halt.take_reason()
             && !was_blocked
         {
             outcome.summary.stop = StopReason::Blocked;
@@ -203,11 +211,14 @@ impl TurnRun<'_> {
 
     /// Adds a result for every tool call that has none yet, and stores the part of an interrupted
     /// answer that was already streamed.
-    async fn close_open_calls(&mut self, stop: StopReason) -> Result<(), EarlyStop> {
+    async fn add_missing_call_results(
+        &mut self,
+        stop: StopReason,
+    ) -> Result<(), EarlyTurnEndReason> {
         let why = if stop == StopReason::Cancelled {
-            CANCELLED
+            USER_CANCELLED_CALL_RESULT
         } else {
-            ABANDONED
+            ABANDONED_CALL_RESULT
         };
         let session = self.agent.spec.session.clone();
         self.store_partial_answer().await?;
@@ -224,7 +235,7 @@ impl TurnRun<'_> {
             known.push(self.ctx.scope.skills.parts.attach_parts_to(message, &id));
             inject.extend(finished.inject);
         }
-        for message in session.close_calls(&known, why)? {
+        for message in session.close_calls_without_result(&known, why)? {
             self.ctx.emit_message(message).await;
         }
         self.ctx.inject_texts(inject).await
@@ -232,7 +243,7 @@ impl TurnRun<'_> {
 
     /// Outputs the part of an answer that arrived before the model failed, as far as hooks allow:
     /// the provider bills that part, and it may be useful.
-    async fn output_partial_answer(&mut self) -> Result<(), EarlyStop> {
+    async fn output_partial_answer(&mut self) -> Result<(), EarlyTurnEndReason> {
         match self.store_partial_answer().await? {
             Some(text) => self.output_incomplete_answer(text).await,
             None => Ok(()),
@@ -241,7 +252,7 @@ impl TurnRun<'_> {
 
     /// Outputs the last text that the model wrote before the plugin's agent loop that runs the turn
     /// failed, as far as hooks allow.
-    async fn output_last_text(&mut self) -> Result<(), EarlyStop> {
+    async fn output_last_text(&mut self) -> Result<(), EarlyTurnEndReason> {
         let draft = self.answer.take_last_model_text();
         match draft.trim().is_empty() {
             true => Ok(()),
@@ -250,12 +261,12 @@ impl TurnRun<'_> {
     }
 
     /// Outputs the incomplete answer that the model gave before the turn failed.
-    async fn output_incomplete_answer(&mut self, text: String) -> Result<(), EarlyStop> {
-        self.answers = TurnAnswerSchemaCheck::default();
+    async fn output_incomplete_answer(&mut self, text: String) -> Result<(), EarlyTurnEndReason> {
+        self.answers = TurnAnswerSchemaChecker::default();
         match self.emit_output(text).await {
             // The refusal by the hook is already in the output, and the turn counts as failed in
             // any case.
-            Err(EarlyStop::Blocked(_)) => Ok(()),
+            Err(EarlyTurnEndReason::Blocked(_)) => Ok(()),
             given => given,
         }
     }
@@ -263,16 +274,19 @@ impl TurnRun<'_> {
     /// Stores the streamed part of an interrupted answer, because the user has read it and may
     /// refer to it. Returns that text as changed by hooks; `None` if nothing was streamed or a hook
     /// withheld it.
-    async fn store_partial_answer(&mut self) -> Result<Option<String>, EarlyStop> {
+    async fn store_partial_answer(&mut self) -> Result<Option<String>, EarlyTurnEndReason> {
         let partial = std::mem::take(&mut self.progress.partial);
         if partial.trim().is_empty() {
             return Ok(None);
         }
         let text = format!("{partial}\n\n[the answer was cut off here]");
         let message = Message::text(Role::Assistant, text);
-        let reviewed = self.ctx.dispatch_point::<at::PostReason>(message).await;
+        let reviewed = self
+            .ctx
+            .dispatch_hooks_of_point::<at::PostReason>(message)
+            .await;
         if let Some(said) = blocking_hook_text(&reviewed) {
-            self.correct_shown_text(&withheld_text(said));
+            self.correct_shown_text(&withheld_answer_text(said));
             return Ok(None);
         }
         let text = reviewed.value.joined_text();
@@ -301,7 +315,7 @@ impl TurnRun<'_> {
             message: why.to_owned(),
         });
         self.ctx
-            .dispatch_point::<at::Error>(FailureReport {
+            .dispatch_hooks_of_point::<at::Error>(FailureReport {
                 where_: place.to_owned(),
                 message: why.to_owned(),
                 plugin: None,
@@ -320,24 +334,24 @@ mod tests {
 
     use super::find_unshown_output;
     use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
-    use crate::event::Events;
+    use crate::event::EventSender;
     use crate::point::payload::Source;
     use crate::provider::scripted::{Reply, Script, Scripted};
     use crate::session::Session;
-    use crate::tool::approval::AllowAll;
+    use crate::tool::approval::AllowAllApprover;
     use crate::tool::builtin;
-    use crate::tool::live::LiveOutputs;
-    use crate::tool::policy::{PolicyMode, ToolPolicy};
+    use crate::tool::live::RunningToolCallOutputs;
+    use crate::tool::policy::{ToolPolicy, ToolPolicyRunMode};
     use crate::tool::registry::ToolRegistry;
     use crate::tool::workspace::Workspace;
 
     /// Runs a turn. Returns whether it failed, and the names of its events.
     async fn run(session: Session, script: Vec<Reply>, place: &Path) -> (bool, Vec<&'static str>) {
-        let (events, mut receiver) = Events::channel();
+        let (events, mut receiver) = EventSender::channel();
         let mut tools = ToolRegistry::default();
         if place.is_dir() {
             let workspace = Arc::new(Workspace::open(place).unwrap());
-            for tool in builtin::all_builtin_tools(&workspace) {
+            for tool in builtin::unconfined_built_in_tools(&workspace) {
                 tools.add(tool).unwrap();
             }
         }
@@ -350,13 +364,13 @@ mod tests {
             deferred: Arc::default(),
             hooks: Arc::default(),
             policy: Arc::new(ToolPolicy {
-                mode: PolicyMode {
+                mode: ToolPolicyRunMode {
                     yes: true,
-                    ..PolicyMode::default()
+                    ..ToolPolicyRunMode::default()
                 },
                 ..ToolPolicy::default()
             }),
-            approver: Arc::new(AllowAll),
+            approver: Arc::new(AllowAllApprover),
             session: Arc::new(session),
             events,
             keep_in_store: Arc::new(|_, _, _| {}),
@@ -372,7 +386,7 @@ mod tests {
             call_chain: Vec::new(),
             agent_loop: None,
             known: Arc::default(),
-            live: LiveOutputs::default(),
+            live: RunningToolCallOutputs::default(),
             background: crate::tool::background::BackgroundCommands::default(),
             told: Arc::default(),
         });

@@ -3,43 +3,43 @@
 //! The other agent asks about a call twice: before it runs, the call passes `pre-tool`, policy and
 //! approval; afterwards its result passes `post-tool`. Both are recorded in the session file like a
 //! call of a client. No tool runs in this host. This file must not know the formats of the agents.
-//! Start from [`ForeignRequest`].
+//! Start from [`ExternalAgentRequest`].
 
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::call::{AllowedCall, PersonToAsk, ToolCallGate, UnreviewedCall};
-use super::scope::TurnScope;
+use super::call::{AllowedToolCall, ToolCallChecker, UnreviewedToolCall, UserToAskForApproval};
+use super::scope::SharedTurnState;
 use super::stop::blocking_hook_text;
 use crate::lock::lock;
 use crate::message::{EffectClass, Parts, ToolCall, ToolResult, ToolSpec};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::AttributedText;
+use crate::point::dispatch::PluginAttributedText;
 use crate::point::payload::{FinishedCall, Source, TurnInput};
 use crate::session::Body;
 use crate::text::format_error_chain;
 use crate::tool::approval::{ApprovalAnswer, Approver, Question};
-use crate::tool::registry::ToolEntry;
+use crate::tool::registry::RegisteredTool;
 use crate::tool::subject::Subject;
-use crate::tool::{FileTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput};
+use crate::tool::{FileChangeTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput};
 
 /// Refusal of a request of another agent on which no guard decided, because the session is closing.
-const ENDED: &str = "the guard ends";
+const SESSION_CLOSING_REFUSAL: &str = "the guard ends";
 
 /// Request of another agent to judge a call, a result or a prompt.
-pub struct ForeignRequest {
+pub struct ExternalAgentRequest {
     /// Name of the agent, as in `guard:codex`. The session and the events show it as the author of
     /// the call. The names of plugins cannot contain a `:`.
     pub client: Arc<str>,
     /// Call, result or prompt that the agent asks about.
-    pub about: ExternalAgentAction,
+    pub about: ExternalAgentRequestSubject,
 }
 
 /// Call, result or prompt that another agent asks about.
-pub enum ExternalAgentAction {
+pub enum ExternalAgentRequestSubject {
     /// A tool call that is about to run. If this host has an equivalent tool, the call has the name
     /// and the arguments of that tool.
     Call {
@@ -68,21 +68,21 @@ pub enum ExternalAgentAction {
 
 /// Verdict on a request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ExternalAgentVerdict {
+pub struct VerdictForExternalAgent {
     /// Reason for the refusal, with the name of the plugin or other part that refused; `None` if
     /// the request is allowed.
     pub refused: Option<String>,
     /// Question that the agent must ask its user before the call runs; `None` if none is required.
     pub asked: Option<String>,
     /// New value of what hooks changed; `None` if they changed nothing.
-    pub changed: Option<ExternalAgentChange>,
+    pub changed: Option<HookChangeForExternalAgent>,
     /// Texts of hooks for the model, each with the name of its plugin.
     pub notes: Vec<String>,
 }
 
 /// New value after a change by hooks.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ExternalAgentChange {
+pub enum HookChangeForExternalAgent {
     /// Arguments of a call.
     Arguments(Value),
     /// Result of a call.
@@ -91,7 +91,7 @@ pub enum ExternalAgentChange {
     Prompt(String),
 }
 
-impl ExternalAgentVerdict {
+impl VerdictForExternalAgent {
     /// Creates a verdict that refuses the request.
     #[must_use]
     pub fn refused(why: impl Into<String>) -> Self {
@@ -102,77 +102,79 @@ impl ExternalAgentVerdict {
     }
 }
 
-impl ForeignRequest {
+impl ExternalAgentRequest {
     /// Returns the approximate size of the request in memory, in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         match &self.about {
-            ExternalAgentAction::Call { call, .. } => call.arguments.to_string().len(),
-            ExternalAgentAction::Result { call, content, .. } => {
+            ExternalAgentRequestSubject::Call { call, .. } => call.arguments.to_string().len(),
+            ExternalAgentRequestSubject::Result { call, content, .. } => {
                 call.arguments.to_string().len() + content.text().len()
             }
-            ExternalAgentAction::Prompt { text } => text.len(),
+            ExternalAgentRequestSubject::Prompt { text } => text.len(),
         }
     }
 }
 
 /// Judges a request within a turn.
-pub(super) async fn judge_request(
-    scope: &TurnScope,
+pub(super) async fn judge_external_agent_request(
+    scope: &SharedTurnState,
     step: u32,
-    request: ForeignRequest,
-) -> ExternalAgentVerdict {
-    let ForeignRequest { client, about } = request;
+    request: ExternalAgentRequest,
+) -> VerdictForExternalAgent {
+    let ExternalAgentRequest { client, about } = request;
     let caller = scope.turn_caller(step);
     let judged = async {
         match about {
-            ExternalAgentAction::Call {
+            ExternalAgentRequestSubject::Call {
                 call,
                 effect_class,
                 cannot_ask,
             } => {
                 let asker = QuestionRecordingApprover::default();
                 let asked = match &cannot_ask {
-                    Some(why) => PersonToAsk::Nobody(why),
-                    None => PersonToAsk::Client(Some(&asker)),
+                    Some(why) => UserToAskForApproval::Nobody(why),
+                    None => UserToAskForApproval::Client(Some(&asker)),
                 };
-                let gate = ToolCallGate::for_agent(scope, &caller, &client, asked);
-                let mut verdict = judge_call(gate, call, effect_class).await;
+                let checker = ToolCallChecker::for_external_agent(scope, &caller, &client, asked);
+                let mut verdict = judge_external_tool_call(checker, call, effect_class).await;
                 verdict.asked = asker.take_question().filter(|_| verdict.refused.is_none());
                 verdict
             }
-            ExternalAgentAction::Result {
+            ExternalAgentRequestSubject::Result {
                 call,
                 content,
                 is_error,
             } => {
-                let nobody = PersonToAsk::Client(None);
-                let gate = ToolCallGate::for_agent(scope, &caller, &client, nobody);
-                judge_result(gate, call, content, is_error).await
+                let nobody = UserToAskForApproval::Client(None);
+                let checker = ToolCallChecker::for_external_agent(scope, &caller, &client, nobody);
+                judge_external_tool_result(checker, call, content, is_error).await
             }
-            ExternalAgentAction::Prompt { text } => judge_prompt(scope, &caller, text).await,
+            ExternalAgentRequestSubject::Prompt { text } => {
+                judge_external_agent_prompt(scope, &caller, text).await
+            }
         }
     };
     tokio::select! {
         biased;
-        () = scope.cancel.cancelled() => ExternalAgentVerdict::refused(ENDED),
+        () = scope.cancel.cancelled() => VerdictForExternalAgent::refused(SESSION_CLOSING_REFUSAL),
         verdict = judged => verdict,
     }
 }
 
 /// Judges a call before it runs.
-async fn judge_call(
-    gate: ToolCallGate<'_>,
+async fn judge_external_tool_call(
+    checker: ToolCallChecker<'_>,
     call: ToolCall,
     effect_class: EffectClass,
-) -> ExternalAgentVerdict {
-    let tools = gate.scope.skills.tools();
+) -> VerdictForExternalAgent {
+    let tools = checker.scope.skills.tools();
     let own = tools.get(&call.name);
     let own = own.filter(|own| own.spec.plugin.is_none());
     let entry =
         build_external_tool_entry(&call.name, effect_class, own.map(|own| own.tool.clone()));
-    gate.emit_call(&call).await;
+    checker.emit_tool_call_event(&call).await;
     let (mut proposed, mut notes) = (call.clone(), Vec::new());
-    let subject = match gate
+    let subject = match checker
         .check_known_tool_call(&mut proposed, &entry, &mut notes)
         .await
     {
@@ -180,38 +182,38 @@ async fn judge_call(
         Err(refusal) => {
             let mut ran = refusal.into_refused_call(proposed, notes);
             // The refusal may quote the call, so it passes the hooks that mask secrets in results.
-            let finished = gate.finish_call(&mut ran).await;
-            return ExternalAgentVerdict::refused(finished.value.result.content.to_string());
+            let finished = checker.finish_call_with_post_tool_hooks(&mut ran).await;
+            return VerdictForExternalAgent::refused(finished.value.result.content.to_string());
         }
     };
     let changed = (proposed.arguments != call.arguments)
-        .then(|| ExternalAgentChange::Arguments(proposed.arguments.clone()));
-    let told = notes.iter().map(hook_note_text).collect();
-    let allowed = AllowedCall {
+        .then(|| HookChangeForExternalAgent::Arguments(proposed.arguments.clone()));
+    let told = notes.iter().map(format_hook_note).collect();
+    let allowed = AllowedToolCall {
         is_changed: changed.is_some(),
         call: proposed,
         entry,
         subject,
         notes,
     };
-    if let Err(error) = gate.record_call_start(&allowed) {
+    if let Err(error) = checker.record_call_start(&allowed) {
         let why = format!(
             "the call cannot be recorded in the session of the guard: {}",
             format_error_chain(&error)
         );
-        return ExternalAgentVerdict::refused(why);
+        return VerdictForExternalAgent::refused(why);
     }
-    ExternalAgentVerdict {
+    VerdictForExternalAgent {
         changed,
         notes: told,
-        ..ExternalAgentVerdict::default()
+        ..VerdictForExternalAgent::default()
     }
 }
 
-impl ToolCallGate<'_> {
+impl ToolCallChecker<'_> {
     /// Records that another agent is about to run a call. Does not wait for the disk: after a power
     /// failure, the other agent's own log is the record of its calls.
-    fn record_call_start(&self, allowed: &AllowedCall) -> Result<(), crate::session::Error> {
+    fn record_call_start(&self, allowed: &AllowedToolCall) -> Result<(), crate::session::Error> {
         self.scope.spec.session.append(Body::ToolStart {
             call: allowed.call.id.clone(),
             name: allowed.call.name.clone(),
@@ -225,14 +227,14 @@ impl ToolCallGate<'_> {
 
 /// Calls the hooks of `post-tool` with the result of another agent's call, and returns their
 /// verdict.
-async fn judge_result(
-    gate: ToolCallGate<'_>,
+async fn judge_external_tool_result(
+    checker: ToolCallChecker<'_>,
     call: ToolCall,
     content: Parts,
     is_error: bool,
-) -> ExternalAgentVerdict {
+) -> VerdictForExternalAgent {
     let before = content.clone();
-    let mut ran = UnreviewedCall {
+    let mut ran = UnreviewedToolCall {
         finished: Arc::new(FinishedCall {
             plugin: None,
             result: ToolResult {
@@ -249,22 +251,27 @@ async fn judge_result(
         is_changed: false,
         fault: None,
     };
-    let finished = gate.finish_call(&mut ran).await;
+    let finished = checker.finish_call_with_post_tool_hooks(&mut ran).await;
     let content = &finished.value.result.content;
-    let changed = (*content != before).then(|| ExternalAgentChange::Content(content.clone()));
+    let changed =
+        (*content != before).then(|| HookChangeForExternalAgent::Content(content.clone()));
     let notes = finished.inject.iter();
-    ExternalAgentVerdict {
+    VerdictForExternalAgent {
         changed,
         notes: notes
             .map(|(plugin, injection)| format_injected_text(plugin, &injection.text))
             .collect(),
-        ..ExternalAgentVerdict::default()
+        ..VerdictForExternalAgent::default()
     }
 }
 
 /// Judges a prompt with the hooks of `turn-start`, then of `pre-assess`, as for a turn of this
 /// host.
-async fn judge_prompt(scope: &TurnScope, caller: &Caller, text: String) -> ExternalAgentVerdict {
+async fn judge_external_agent_prompt(
+    scope: &SharedTurnState,
+    caller: &Caller,
+    text: String,
+) -> VerdictForExternalAgent {
     let input = TurnInput {
         text: text.clone(),
         source: Source::Agent,
@@ -272,31 +279,33 @@ async fn judge_prompt(scope: &TurnScope, caller: &Caller, text: String) -> Exter
     let emitter = &scope.emitter;
     let started = emitter.dispatch_hooks::<at::TurnStart>(caller, input).await;
     if let Some(said) = blocking_hook_text(&started) {
-        return ExternalAgentVerdict::refused(refusal_text(said));
+        return VerdictForExternalAgent::refused(format_hook_refusal_text(said));
     }
     let taken = emitter
         .dispatch_hooks::<at::PreAssess>(caller, started.value)
         .await;
     if let Some(said) = blocking_hook_text(&taken) {
-        return ExternalAgentVerdict::refused(refusal_text(said));
+        return VerdictForExternalAgent::refused(format_hook_refusal_text(said));
     }
-    let changed =
-        (taken.value.text != text).then(|| ExternalAgentChange::Prompt(taken.value.text.clone()));
+    let changed = (taken.value.text != text)
+        .then(|| HookChangeForExternalAgent::Prompt(taken.value.text.clone()));
     let notes = started.inject.iter().chain(&taken.inject);
-    ExternalAgentVerdict {
+    VerdictForExternalAgent {
         changed,
         notes: notes
             .map(|(plugin, injection)| format_injected_text(plugin, &injection.text))
             .collect(),
-        ..ExternalAgentVerdict::default()
+        ..VerdictForExternalAgent::default()
     }
 }
 
-fn refusal_text(AttributedText { plugin, text }: &AttributedText) -> String {
+fn format_hook_refusal_text(
+    PluginAttributedText { plugin, text }: &PluginAttributedText,
+) -> String {
     format!("refused by plugin {plugin}: {text}")
 }
 
-fn hook_note_text(AttributedText { plugin, text }: &AttributedText) -> String {
+fn format_hook_note(PluginAttributedText { plugin, text }: &PluginAttributedText) -> String {
     format_injected_text(plugin, text)
 }
 
@@ -342,8 +351,8 @@ impl Tool for ExternalAgentTool {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileTrackingMethod {
-        FileTrackingMethod::Unneeded
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
+        FileChangeTrackingMethod::Unneeded
     }
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
@@ -363,9 +372,9 @@ fn build_external_tool_entry(
     name: &str,
     effect_class: EffectClass,
     own: Option<SharedTool>,
-) -> ToolEntry {
+) -> RegisteredTool {
     let spec = ToolSpec::bare_spec(name, effect_class);
-    ToolEntry {
+    RegisteredTool {
         spec: Arc::new(spec.clone()),
         tool: Arc::new(ExternalAgentTool { spec, own }),
         check: Arc::new(|arguments: &Value| match arguments.is_object() {

@@ -38,12 +38,12 @@ impl AgentHaltReason {
     }
 
     /// Returns the reason and clears it.
-    pub(super) fn take(&self) -> Option<String> {
+    pub(super) fn take_reason(&self) -> Option<String> {
         self.0.send_replace(None)
     }
 
     /// Waits until there is a reason, and returns it.
-    pub(super) async fn wait(&self) -> String {
+    pub(super) async fn wait_for_reason(&self) -> String {
         let mut receiver = self.0.subscribe();
         let kept = receiver.wait_for(Option::is_some).await;
         match kept.ok().and_then(|kept| kept.clone()) {
@@ -61,12 +61,12 @@ mod tests {
     #[tokio::test]
     async fn the_first_reason_is_told_until_it_is_taken() {
         let halt = AgentHaltReason::default();
-        assert!(!halt.is_set() && halt.take().is_none());
+        assert!(!halt.is_set() && halt.take_reason().is_none());
         halt.set_reason("one".to_owned());
         halt.set_reason("two".to_owned());
         assert!(halt.is_set());
-        assert_eq!(halt.wait().await, "one");
-        assert_eq!(halt.take().as_deref(), Some("one"));
+        assert_eq!(halt.wait_for_reason().await, "one");
+        assert_eq!(halt.take_reason().as_deref(), Some("one"));
         assert!(!halt.is_set());
     }
 }

@@ -6,51 +6,52 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::blobs::unreadable_text;
-use super::budget::CountedCalls;
-use super::host_calls::PluginCalls;
+use super::blobs::describe_blob_error;
+use super::budget::LimitedCallCounts;
+use super::host_calls::PluginHostCallExecutor;
 use super::lifecycle::LiveAgent;
-use super::scope::{ActiveTurns, TurnScope};
-use super::sink::{HookEffectExecutor, StoreWriter, log_plugin_line};
-use crate::checkpoint::{CallFileRecorder, CallOrigin};
-use crate::event::{Event, Events};
+use super::scope::{ActiveTurns, SharedTurnState};
+use super::sink::{HookEffectExecutor, PluginStoreWriter, log_plugin_line};
+use crate::checkpoint::{CallFileChangeRecorder, FileChangeOrigin};
+use crate::event::{Event, EventSender};
 use crate::message::{Message, Parts};
 use crate::point::caller::Caller;
 use crate::point::defined::PluginDefinedPoints;
-use crate::point::dispatch::Dispatcher;
+use crate::point::dispatch::HookDispatcher;
 use crate::point::handle::{
-    AgentHandle, AgentPreset, AgentReport, AgentTask, ConcurrentAgentTask, FileChangeRecorder,
-    HandleError, ModelQuestion, ModelReply, PersonAnswer, PersonQuestion, PointAnswer, StateWrite,
+    AgentHandle, BackgroundSubagentTask, FileChangeRecorder, HandleError, PluginDefinedPointAnswer,
+    PluginModelQuestion, PluginModelReply, PluginStateWriteTime, PluginUserAnswer,
+    PluginUserQuestion, SubagentPresetSummary, SubagentReport, SubagentTask,
 };
 use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
 use crate::session::{Error, Session};
 
 /// Maximum number of messages that a plugin gets from one call (`wit/session.wit`).
-const MAX_MESSAGES: usize = 1_000;
+const MAX_MESSAGES_PER_PLUGIN_CALL: usize = 1_000;
 
 /// Maximum length of the name of a session entry that a plugin appends, in bytes.
-const MAX_NAME_BYTES: usize = 128;
+const MAX_SESSION_ENTRY_NAME_BYTES: usize = 128;
 
 /// Maximum length of a session entry that a plugin appends, in bytes. Larger data belongs in the
 /// plugin's state, where it can be replaced.
-const MAX_ENTRY_BYTES: usize = 1 << 20;
+const MAX_SESSION_ENTRY_BYTES: usize = 1 << 20;
 
 /// Access of plugins to one session. All plugins share it, so every method has the plugin as a
 /// parameter.
-pub struct SessionHandle {
+pub struct PluginSessionHandle {
     outlet: HookEffectExecutor,
     /// Dispatcher, points that plugins define, and running turns. Set after the plugins have got
     /// this handle, when the hooks are known. The reference is weak because the dispatcher holds
     /// the hooks and the hooks hold this handle: a strong one would form a cycle that is never
     /// freed.
-    agent: OnceLock<(Weak<Dispatcher>, PluginDefinedPoints, ActiveTurns)>,
+    agent: OnceLock<(Weak<HookDispatcher>, PluginDefinedPoints, ActiveTurns)>,
 }
 
-impl SessionHandle {
+impl PluginSessionHandle {
     /// Creates a handle for `session`.
     #[must_use]
-    pub fn new(session: Arc<Session>, events: Events, keep: StoreWriter) -> Self {
+    pub fn new(session: Arc<Session>, events: EventSender, keep: PluginStoreWriter) -> Self {
         Self {
             outlet: HookEffectExecutor {
                 session,
@@ -69,7 +70,7 @@ impl SessionHandle {
     }
 
     /// Returns the running turn of the agent for which a plugin acts.
-    fn active_turn(&self, caller: &Caller) -> Result<Arc<TurnScope>, HandleError> {
+    fn active_turn(&self, caller: &Caller) -> Result<Arc<SharedTurnState>, HandleError> {
         let agent = self.agent.get();
         agent
             .and_then(|(_, _, turns)| turns.find_active_turn(&caller.context.agent))
@@ -88,13 +89,13 @@ macro_rules! in_turn {
         ) -> BoxFuture<'a, Result<$answer, HandleError>> {
             Box::pin(async move {
                 let turn = self.active_turn(&caller)?;
-                PluginCalls::new(&turn, plugin).$method($($name,)+ caller).await
+                PluginHostCallExecutor::new(&turn, plugin).$method($($name,)+ caller).await
             })
         }
     };
 }
 
-impl AgentHandle for SessionHandle {
+impl AgentHandle for PluginSessionHandle {
     fn log(&self, plugin: &str, level: Level, text: &str) {
         log_plugin_line(plugin, level, text);
     }
@@ -104,11 +105,11 @@ impl AgentHandle for SessionHandle {
     }
 
     fn access(&self, record: AccessRecord) {
-        self.outlet.record_access(record);
+        self.outlet.record_plugin_access(record);
     }
 
     fn status(&self, plugin: &str, text: String) {
-        self.outlet.session.set_status(plugin, &text);
+        self.outlet.session.set_plugin_status_line(plugin, &text);
         let plugin = plugin.to_owned();
         self.outlet.events.emit(Event::Status { plugin, text });
     }
@@ -119,17 +120,17 @@ impl AgentHandle for SessionHandle {
         caller: &Caller,
     ) -> Option<Arc<dyn FileChangeRecorder>> {
         let turn = self.active_turn(caller).ok()?;
-        Some(Arc::new(CallFileRecorder {
+        Some(Arc::new(CallFileChangeRecorder {
             checkpoints: turn.family.checkpoints.clone(),
-            origin: CallOrigin {
-                turn: turn.family.root.turn(),
+            origin: FileChangeOrigin {
+                turn: turn.family.root.last_turn_number(),
                 call: caller.call.as_deref().unwrap_or_default().to_owned(),
                 tool: format!("plugin {plugin}"),
             },
         }))
     }
 
-    in_turn!(ask_person(question: PersonQuestion) -> PersonAnswer);
+    in_turn!(ask_person(question: PluginUserQuestion) -> PluginUserAnswer);
 
     fn state_get(&self, plugin: &str, key: &str) -> Option<String> {
         match self.outlet.session.state_get(plugin, key) {
@@ -146,18 +147,23 @@ impl AgentHandle for SessionHandle {
         plugin: &str,
         key: &str,
         value: Option<&str>,
-        when: StateWrite,
+        when: PluginStateWriteTime,
     ) -> Result<(), HandleError> {
         let session = &self.outlet.session;
         let set = match when {
-            StateWrite::AtOnce => session.state_set(plugin, key, value),
-            StateWrite::WithNextEntry => session.state_set_with_next(plugin, key, value),
+            PluginStateWriteTime::AtOnce => session.state_set(plugin, key, value),
+            PluginStateWriteTime::WithNextEntry => {
+                session.state_set_with_next_entry(plugin, key, value)
+            }
         };
         set.map_err(to_handle_error)
     }
 
     fn write_waiting(&self) -> Result<(), HandleError> {
-        self.outlet.session.write_waiting().map_err(to_handle_error)
+        self.outlet
+            .session
+            .write_deferred_lines()
+            .map_err(to_handle_error)
     }
 
     fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
@@ -165,10 +171,10 @@ impl AgentHandle for SessionHandle {
     }
 
     fn view_messages(&self, caller: &Caller, last: usize, view: &mut dyn FnMut(&[Message])) {
-        let last = last.min(MAX_MESSAGES);
+        let last = last.min(MAX_MESSAGES_PER_PLUGIN_CALL);
         match self.active_turn(caller) {
-            Ok(turn) => turn.spec.session.view_last_messages(last, view),
-            Err(_) => self.outlet.session.view_last_messages(last, view),
+            Ok(turn) => turn.spec.session.with_last_messages(last, view),
+            Err(_) => self.outlet.session.with_last_messages(last, view),
         }
     }
 
@@ -178,28 +184,28 @@ impl AgentHandle for SessionHandle {
             let read = tokio::task::spawn_blocking(move || blobs.get(&id)).await;
             match read {
                 Ok(Ok(bytes)) => Ok(bytes),
-                Ok(Err(error)) => Err(HandleError::NotFound(unreadable_text(&error))),
+                Ok(Err(error)) => Err(HandleError::NotFound(describe_blob_error(&error))),
                 Err(_) => Err(HandleError::Failed("the blob cannot be read".to_owned())),
             }
         })
     }
 
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
-        if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        if name.is_empty() || name.len() > MAX_SESSION_ENTRY_NAME_BYTES {
             return Err(HandleError::InvalidInput(format!(
-                "the name of an entry has {} bytes, 1 to {MAX_NAME_BYTES} are allowed",
+                "the name of an entry has {} bytes, 1 to {MAX_SESSION_ENTRY_NAME_BYTES} are allowed",
                 name.len()
             )));
         }
         let bytes = value.to_string().len();
-        if bytes > MAX_ENTRY_BYTES {
+        if bytes > MAX_SESSION_ENTRY_BYTES {
             return Err(HandleError::Limit(format!(
-                "an entry of {bytes} bytes, at most {MAX_ENTRY_BYTES}"
+                "an entry of {bytes} bytes, at most {MAX_SESSION_ENTRY_BYTES}"
             )));
         }
         let session = &self.outlet.session;
         session
-            .append_custom(plugin, name, value)
+            .append_custom_entry(plugin, name, value)
             .map_err(to_handle_error)
     }
 
@@ -209,7 +215,7 @@ impl AgentHandle for SessionHandle {
         name: &'a str,
         payload: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginDefinedPointAnswer, HandleError>> {
         Box::pin(async move {
             let Some((dispatcher, points, _)) = self.agent.get() else {
                 return Err(HandleError::NotFound(format!(
@@ -224,31 +230,31 @@ impl AgentHandle for SessionHandle {
         })
     }
 
-    in_turn!(ask_model(question: ModelQuestion) -> ModelReply);
+    in_turn!(ask_model(question: PluginModelQuestion) -> PluginModelReply);
 
-    in_turn!(run_agent(task: AgentTask) -> String);
+    in_turn!(run_agent(task: SubagentTask) -> String);
 
-    fn agent_presets(&self, caller: &Caller) -> Result<Vec<AgentPreset>, HandleError> {
+    fn agent_presets(&self, caller: &Caller) -> Result<Vec<SubagentPresetSummary>, HandleError> {
         let presets = &self.active_turn(caller)?.spec.presets;
-        let all = presets.iter().map(|preset| AgentPreset {
+        let all = presets.iter().map(|preset| SubagentPresetSummary {
             name: preset.name.clone(),
             description: preset.description.clone(),
         });
         Ok(all.collect())
     }
 
-    in_turn!(start_agent(order: ConcurrentAgentTask) -> String);
+    in_turn!(start_agent(order: BackgroundSubagentTask) -> String);
 
     in_turn!(resume_agent(id: String, message: String) -> ());
 
-    in_turn!(wait_agents(ids: Vec<String>, limit: Duration) -> Vec<AgentReport>);
+    in_turn!(wait_agents(ids: Vec<String>, limit: Duration) -> Vec<SubagentReport>);
 
-    in_turn!(stop_agent(id: String) -> AgentReport);
+    in_turn!(stop_agent(id: String) -> SubagentReport);
 
     fn reset_call_limits(&self, caller: &Caller) {
         if let Ok(turn) = self.active_turn(caller) {
             turn.budget
-                .set_call_counts(CountedCalls::with_period_name("minute"));
+                .set_call_counts(LimitedCallCounts::with_period_name("minute"));
         }
     }
 
@@ -267,4 +273,4 @@ pub(super) fn to_handle_error(error: Error) -> HandleError {
     }
 }
 
-impl_partial_debug!(SessionHandle, self);
+impl_partial_debug!(PluginSessionHandle, self);

@@ -2,37 +2,37 @@
 //! and texts for its end (follow-ups).
 
 use super::answer::CurrentAnswerState;
-use super::assess::{apply_ask_first_rule, assess_input};
-use super::background::take_background_notes;
+use super::assess::{apply_low_confidence_ask_first_rule, assess_how_to_handle_input};
+use super::background::take_ended_background_command_notes;
 use super::blobs::store_attachments;
 use super::repeated::InterruptedCallRepeater;
 use super::skill::fork::run_skill_in_subagent;
-use super::skill::ready::InvokedSkill;
-use super::steering::{QueuedText, SteeringQueue};
-use super::stop::{EarlyStop, blocking_hook_text, stop_if_blocked};
-use super::turn::{TurnRun, TurnWork};
+use super::skill::ready::SkillToRunInSubagent;
+use super::steering::{QueuedSteeringText, SteeringQueueKind};
+use super::stop::{EarlyTurnEndReason, blocking_hook_text, stop_if_blocked};
+use super::turn::{RunningTurn, TurnWorkKind};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
-use crate::point::dispatch::DispatchResult;
+use crate::point::dispatch::HookDispatchResult;
 use crate::point::handle::HandleError;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
 use crate::session::InterruptedTurn;
 
-impl TurnRun<'_> {
+impl RunningTurn<'_> {
     /// Takes the input of the turn and begins to archive earlier turns. If the turn continues an
     /// interrupted one, also runs the interrupted calls again whose tools allow it.
-    pub(super) async fn begin_turn_input(&mut self) -> Result<Decision, EarlyStop> {
-        let decision = self.take_input().await?;
-        if let Some(before) = self.interrupted_turn().cloned() {
+    pub(super) async fn begin_turn_with_input(&mut self) -> Result<Decision, EarlyTurnEndReason> {
+        let decision = self.assess_and_add_turn_input().await?;
+        if let Some(before) = self.continued_interrupted_turn().cloned() {
             let repeater = InterruptedCallRepeater::new(&mut self.ctx, &self.calls);
             repeater.rerun_interrupted_calls(&before).await?;
         }
         let scope = self.ctx.scope.clone();
         self.agent.archive_ready_turns(&scope).await;
         let archival = &mut self.agent.archival;
-        archival.begin_archiving(&self.agent.spec, &scope);
+        archival.begin_preparing_due_turns(&self.agent.spec, &scope);
         Ok(decision)
     }
 
@@ -41,27 +41,31 @@ impl TurnRun<'_> {
     /// message, so the model never sees it. The input of a continued turn passes the same hooks
     /// again, because the hooks may have changed since; the session stores the input as it was
     /// before any hook.
-    pub(super) async fn take_input(&mut self) -> Result<Decision, EarlyStop> {
+    pub(super) async fn assess_and_add_turn_input(
+        &mut self,
+    ) -> Result<Decision, EarlyTurnEndReason> {
         let started = self
             .ctx
-            .dispatch_point::<at::TurnStart>(self.input.clone())
+            .dispatch_hooks_of_point::<at::TurnStart>(self.input.clone())
             .await;
         stop_if_blocked("input", blocking_hook_text(&started))?;
         let taken = self
             .ctx
-            .dispatch_point::<at::PreAssess>(started.value)
+            .dispatch_hooks_of_point::<at::PreAssess>(started.value)
             .await;
         stop_if_blocked("input", blocking_hook_text(&taken))?;
         if taken.value.text.trim().is_empty() {
-            return Err(EarlyStop::Blocked("[the input is empty]".to_owned()));
+            return Err(EarlyTurnEndReason::Blocked(
+                "[the input is empty]".to_owned(),
+            ));
         }
         self.input = taken.value;
         self.reflected.record_user_text(&self.input.text);
 
-        let assessment = assess_input(&self.input.text);
-        let assessment = apply_ask_first_rule(
+        let assessment = assess_how_to_handle_input(&self.input.text);
+        let assessment = apply_low_confidence_ask_first_rule(
             self.ctx
-                .dispatch_or_stop::<at::PostAssess>("assessment", assessment)
+                .dispatch_hooks_or_end_turn::<at::PostAssess>("assessment", assessment)
                 .await?,
         );
         self.ctx.emit_event(Event::Assessed {
@@ -73,15 +77,15 @@ impl TurnRun<'_> {
         // The conversation already contains the input of a continued turn, as changed by the hooks
         // of the interrupted turn.
         if self
-            .interrupted_turn()
+            .continued_interrupted_turn()
             .is_some_and(|before| before.is_taken)
         {
             self.ctx.record_last_input();
         } else {
-            let before = self.interrupted_turn().into_iter();
+            let before = self.continued_interrupted_turn().into_iter();
             let before = before.flat_map(|before| before.attached.iter().cloned());
             let attached = before.map(Content::Blob).chain(self.attached.clone());
-            let mut message = self.user_message(self.input.text.clone(), attached.collect());
+            let mut message = self.build_user_message(self.input.text.clone(), attached.collect());
             if self.input.source == Source::Agent {
                 message.origin = Some(Origin::Agent);
             }
@@ -89,7 +93,7 @@ impl TurnRun<'_> {
         }
         self.ctx.inject_texts(started.inject).await?;
         self.ctx.inject_texts(taken.inject).await?;
-        if let Some(note) = take_background_notes(self.agent) {
+        if let Some(note) = take_ended_background_command_notes(self.agent) {
             let note = Message::text(Role::User, note).from(Origin::Reflection);
             self.ctx.push(note).await?;
         }
@@ -98,26 +102,33 @@ impl TurnRun<'_> {
 
     /// Adds every text that was queued for the next request to the model to the conversation.
     /// Returns whether the model has new text to read.
-    pub(super) async fn take_queued_steering_texts(&mut self) -> Result<bool, EarlyStop> {
+    pub(super) async fn take_queued_steering_texts(&mut self) -> Result<bool, EarlyTurnEndReason> {
         let mut is_new = false;
-        while let Some((queued, received)) = self.receive_queued_text(SteeringQueue::Steering).await
+        while let Some((queued, received)) = self
+            .take_queued_text_through_hooks(SteeringQueueKind::Steering)
+            .await
         {
-            is_new |= self.add_queued_text(queued, received).await?;
+            is_new |= self
+                .add_queued_text_to_conversation(queued, received)
+                .await?;
         }
         Ok(is_new)
     }
 
     /// Takes the next text from a queue, and calls the hooks that receive it. Skips a text that its
     /// author withdrew while the hooks ran. Returns the text and the outcome of the hooks.
-    async fn receive_queued_text(
+    async fn take_queued_text_through_hooks(
         &self,
-        queue: SteeringQueue,
-    ) -> Option<(QueuedText, DispatchResult<TurnInput>)> {
+        queue: SteeringQueueKind,
+    ) -> Option<(QueuedSteeringText, HookDispatchResult<TurnInput>)> {
         let queues = &self.agent.steering;
         loop {
-            let next = queues.next(queue)?;
+            let next = queues.next_queued_text(queue)?;
             let input = next.input.clone();
-            let received = self.ctx.dispatch_point::<at::SteeringReceived>(input).await;
+            let received = self
+                .ctx
+                .dispatch_hooks_of_point::<at::SteeringReceived>(input)
+                .await;
             if queues.remove_queued_text(queue, &next) {
                 return Some((next, received));
             }
@@ -126,14 +137,18 @@ impl TurnRun<'_> {
 
     /// Takes the next follow-up: a queued text with which the turn continues instead of ending. The
     /// turn then gets the full number of steps again. Returns whether there was a follow-up.
-    pub(super) async fn take_follow_up(&mut self) -> Result<bool, EarlyStop> {
-        while let Some((queued, received)) =
-            self.receive_queued_text(SteeringQueue::FollowUps).await
+    pub(super) async fn take_follow_up(&mut self) -> Result<bool, EarlyTurnEndReason> {
+        while let Some((queued, received)) = self
+            .take_queued_text_through_hooks(SteeringQueueKind::FollowUps)
+            .await
         {
             if blocking_hook_text(&received).is_none() {
                 self.input = received.value.clone();
             }
-            if self.add_queued_text(queued, received).await? {
+            if self
+                .add_queued_text_to_conversation(queued, received)
+                .await?
+            {
                 self.last_step = self.ctx.step + self.agent.spec.config.max_steps.max(1);
                 self.reflected.reset_reflection_rounds();
                 self.answers.reset_repeated_answer_count();
@@ -146,11 +161,11 @@ impl TurnRun<'_> {
 
     /// Adds a text that arrived during the turn to the conversation, unless a hook dropped it, and
     /// the messages that hooks add to it. Returns whether the model has new text to read.
-    async fn add_queued_text(
+    async fn add_queued_text_to_conversation(
         &mut self,
-        queued: QueuedText,
-        received: DispatchResult<TurnInput>,
-    ) -> Result<bool, EarlyStop> {
+        queued: QueuedSteeringText,
+        received: HookDispatchResult<TurnInput>,
+    ) -> Result<bool, EarlyTurnEndReason> {
         let dropped = blocking_hook_text(&received);
         self.ctx.emit_event(Event::SteeringTaken {
             number: queued.number,
@@ -170,7 +185,7 @@ impl TurnRun<'_> {
                 .activate_prepared_skills(&caller, &received.value.text)
                 .await;
             let attached = store_attachments(&self.ctx.scope.family.root, queued.attached).await;
-            let message = self.user_message(received.value.text, attached);
+            let message = self.build_user_message(received.value.text, attached);
             self.ctx.push(message).await?;
         }
         self.ctx.inject_texts(received.inject).await?;
@@ -179,7 +194,7 @@ impl TurnRun<'_> {
 
     /// Creates the message for a user's text and images. Emits a notice if the model will not see
     /// the images.
-    fn user_message(&self, text: String, attached: Vec<Content>) -> Message {
+    fn build_user_message(&self, text: String, attached: Vec<Content>) -> Message {
         let skills = self.ctx.scope.skills.prepared_skill_parts(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
         let spec = &self.agent.spec;
@@ -195,18 +210,18 @@ impl TurnRun<'_> {
     }
 
     /// Returns the interrupted turn that this turn continues; `None` if it continues none.
-    pub(super) fn interrupted_turn(&self) -> Option<&InterruptedTurn> {
+    pub(super) fn continued_interrupted_turn(&self) -> Option<&InterruptedTurn> {
         match &self.work {
-            TurnWork::Answer { continues, .. } => continues.as_deref(),
-            TurnWork::Compact => None,
+            TurnWorkKind::Answer { continues, .. } => continues.as_deref(),
+            TurnWorkKind::Compact => None,
         }
     }
 
     /// Activates the skills that were invoked for this turn. Returns the invoked skill that a
     /// subagent is to carry out, if there is one.
-    pub(super) async fn activate_invoked_skills(&mut self) -> Option<InvokedSkill> {
+    pub(super) async fn activate_invoked_skills(&mut self) -> Option<SkillToRunInSubagent> {
         self.end_dropped_turn_skills().await;
-        if let Some(before) = self.interrupted_turn().cloned() {
+        if let Some(before) = self.continued_interrupted_turn().cloned() {
             self.restore_interrupted_turn(&before);
         }
         let caller = self.ctx.caller();
@@ -252,20 +267,23 @@ impl TurnRun<'_> {
     /// Runs a skill in a subagent, whose answer becomes the answer of the turn. If the input
     /// contains more than the invocation of the skill, such as piped text, the subagent gets that
     /// too, as changed by hooks.
-    pub(super) async fn answer_by_subagent(
+    pub(super) async fn answer_by_skill_subagent(
         &mut self,
-        invoked: InvokedSkill,
-    ) -> Result<(), EarlyStop> {
+        invoked: SkillToRunInSubagent,
+    ) -> Result<(), EarlyTurnEndReason> {
         let caller = self.ctx.caller();
         let input = self.input.text.as_str();
         let rest = input.strip_prefix(&*invoked.input).unwrap_or(input).trim();
         let answer = run_skill_in_subagent(&self.ctx.scope, caller, invoked.ready, rest).await;
         let answer = answer.map_err(|error| match error {
-            HandleError::Denied(text) => EarlyStop::Blocked(text),
-            other => EarlyStop::Blocked(format!("[the skill was not run: {other}]")),
+            HandleError::Denied(text) => EarlyTurnEndReason::Blocked(text),
+            other => EarlyTurnEndReason::Blocked(format!("[the skill was not run: {other}]")),
         })?;
         let message = Message::text(Role::Assistant, answer);
-        let reviewed = self.ctx.dispatch_point::<at::PostReason>(message).await;
+        let reviewed = self
+            .ctx
+            .dispatch_hooks_of_point::<at::PostReason>(message)
+            .await;
         stop_if_blocked("answer", blocking_hook_text(&reviewed))?;
         let message = reviewed.value;
         let text = message.joined_text();

@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::lock::lock;
 
 /// Maximum total length in bytes of the texts of a call that is cached.
-const MAX_KEPT_BYTES: usize = 16 << 10;
+const MAX_CACHED_CALL_BYTES: usize = 16 << 10;
 
 /// Maximum number of cached calls.
-const MAX_KEPT_CALLS: usize = 32;
+const MAX_CACHED_CALLS: usize = 32;
 
 /// Cached call. The same call is in several events, and the hooks change it for observers only
 /// once.
-struct CachedObserverCall {
+struct CachedObserverToolCall {
     /// Text that hooks judged: the name and all texts of the call. It is the key of the cache.
     text: String,
     /// Plugins whose code caused the call.
@@ -27,7 +27,7 @@ struct CachedObserverCall {
 
 /// The latest cached calls of a turn, newest first.
 #[derive(Default)]
-pub(super) struct ObserverCallCache(Mutex<VecDeque<CachedObserverCall>>);
+pub(super) struct ObserverCallCache(Mutex<VecDeque<CachedObserverToolCall>>);
 
 impl ObserverCallCache {
     /// Returns the name and arguments that observers see of a call, if the cache contains the same
@@ -52,12 +52,12 @@ impl ObserverCallCache {
         chain: &[Arc<str>],
         shown: &(String, Value),
     ) {
-        if text.len() > MAX_KEPT_BYTES {
+        if text.len() > MAX_CACHED_CALL_BYTES {
             return;
         }
         let mut calls = lock(&self.0);
-        calls.truncate(MAX_KEPT_CALLS - 1);
-        calls.push_front(CachedObserverCall {
+        calls.truncate(MAX_CACHED_CALLS - 1);
+        calls.push_front(CachedObserverToolCall {
             text,
             chain: chain.to_vec(),
             shown: shown.clone(),

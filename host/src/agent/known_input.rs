@@ -8,13 +8,13 @@ use super::outcome::{Error, TurnOutcome};
 use super::spec::{AgentSpec, TurnSpec};
 use crate::event::Event;
 use crate::point::outcome::Level;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of an input's id in a notice, in bytes.
-const MAX_SHOWN_ID: usize = 96;
+const MAX_SHOWN_INPUT_ID_BYTES: usize = 96;
 
 /// Decision on an input.
-pub(super) enum InputDecision {
+pub(super) enum TurnInputDecision {
     /// Run this turn: a new one for the input, or one that continues the interrupted turn of the
     /// input.
     Run(TurnSpec),
@@ -26,24 +26,28 @@ pub(super) enum InputDecision {
 ///
 /// # Errors
 /// The turn that ran the input was interrupted, and other turns came after that turn.
-pub(super) fn decide_on_input(agent: &AgentSpec, spec: TurnSpec) -> Result<InputDecision, Error> {
+pub(super) fn decide_turn_for_input_id(
+    agent: &AgentSpec,
+    spec: TurnSpec,
+) -> Result<TurnInputDecision, Error> {
     let id = spec
         .input_id
         .as_deref()
         .filter(|_| spec.continues.is_none());
-    let Some((id, taken)) = id.and_then(|id| Some((id, agent.session.taken_input(id)?))) else {
-        return Ok(InputDecision::Run(spec));
+    let Some((id, taken)) = id.and_then(|id| Some((id, agent.session.find_turn_for_input_id(id)?)))
+    else {
+        return Ok(TurnInputDecision::Run(spec));
     };
     let Some(ended) = taken.ended else {
-        let interrupted = agent.session.interrupted();
+        let interrupted = agent.session.interrupted_turn();
         let same = interrupted.filter(|turn| turn.input_id.as_deref() == Some(id));
         let Some(interrupted) = same else {
             return Err(Error::InputTaken {
-                id: clean_line(id, MAX_SHOWN_ID),
+                id: escape_and_truncate_line(id, MAX_SHOWN_INPUT_ID_BYTES),
                 turn: taken.turn,
             });
         };
-        return Ok(InputDecision::Run(TurnSpec {
+        return Ok(TurnInputDecision::Run(TurnSpec {
             answer_schema: spec.answer_schema,
             max_cost_usd: spec.max_cost_usd,
             preset: spec.preset,
@@ -53,7 +57,7 @@ pub(super) fn decide_on_input(agent: &AgentSpec, spec: TurnSpec) -> Result<Input
     let (summary, output) = *ended;
     let text = format!(
         "the input `{}` already ran in turn {}; its outcome is returned again",
-        clean_line(id, MAX_SHOWN_ID),
+        escape_and_truncate_line(id, MAX_SHOWN_INPUT_ID_BYTES),
         taken.turn
     );
     agent.events.emit(Event::notice(Level::Info, text));
@@ -62,7 +66,7 @@ pub(super) fn decide_on_input(agent: &AgentSpec, spec: TurnSpec) -> Result<Input
         summary: summary.clone(),
         output: output.clone(),
     });
-    Ok(InputDecision::Known(TurnOutcome {
+    Ok(TurnInputDecision::Known(TurnOutcome {
         turn: taken.turn,
         output,
         summary,

@@ -9,52 +9,52 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::archive::join::{ArchiveQueue, warn_summary_style};
-use super::compact::CompactionState;
-use super::emitter::EventEmitter;
+use super::archive::join::{TurnArchiveQueue, warn_unsuitable_summary_style};
+use super::compact::CompactionRequestSizes;
+use super::emitter::TurnEventEmitter;
 use super::outcome::Error;
-use super::replace::PluginReplacements;
-use super::scope::{AgentTreeState, TurnScope};
-use super::sink::{AgentDispatchSink, HookEffectExecutor};
+use super::replace::SharedPluginReplacementQueue;
+use super::scope::{SharedAgentTreeState, SharedTurnState};
+use super::sink::{AgentHookDispatchSink, HookEffectExecutor};
 use super::skill::active::ActiveSkills;
-use super::skill::ready::InvokedSkill;
+use super::skill::ready::SkillToRunInSubagent;
 use super::spec::AgentSpec;
-use super::steering::SteerHandle;
-use crate::checkpoint::Checkpoints;
+use super::steering::AgentSteeringHandle;
+use crate::checkpoint::SessionCheckpoints;
 use crate::event::{self, Event};
-use crate::point::caller::{CallContext, Caller};
+use crate::point::caller::{Caller, PluginCallContext};
 use crate::point::catalog::{Error as ErrorPoint, SessionEnd, SessionStart};
-use crate::point::dispatch::Dispatcher;
+use crate::point::dispatch::HookDispatcher;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, SessionInfo};
 use crate::session::{self, Body, Entry, UndoneTurn};
-use crate::tool::approval::{SessionApproval, SessionApprovals};
-use crate::tool::background::BackgroundStopGuard;
+use crate::tool::approval::{SessionApprovals, SessionCallApproval};
+use crate::tool::background::BackgroundCommandsStopGuard;
 
 /// Lower bound for the wait for background hooks when the session ends. This is wall-clock time: it
 /// includes waits during which the deadlines of the hooks are suspended.
-const MIN_SETTLE: Duration = Duration::from_secs(15);
+const MIN_BACKGROUND_HOOKS_WAIT: Duration = Duration::from_secs(15);
 
 /// Upper bound for the wait for background hooks when the session ends, regardless of their
 /// deadlines.
-const MAX_SETTLE: Duration = Duration::from_secs(60);
+const MAX_BACKGROUND_HOOKS_WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct LiveAgent {
     pub(super) spec: Arc<AgentSpec>,
-    pub(super) dispatcher: Arc<Dispatcher>,
-    pub(super) sink: Arc<AgentDispatchSink>,
-    pub(super) steering: SteerHandle,
-    pub(super) replacements: PluginReplacements,
+    pub(super) dispatcher: Arc<HookDispatcher>,
+    pub(super) sink: Arc<AgentHookDispatchSink>,
+    pub(super) steering: AgentSteeringHandle,
+    pub(super) replacements: SharedPluginReplacementQueue,
     pub(super) approvals: Arc<SessionApprovals>,
     /// Active skills: those of the running turn, and those that stay active across turns.
     pub(super) skills: Arc<ActiveSkills>,
     /// Skill that the user invoked for the next turn.
-    pub(super) invoked: Option<InvokedSkill>,
-    pub(super) family: AgentTreeState,
+    pub(super) invoked: Option<SkillToRunInSubagent>,
+    pub(super) family: SharedAgentTreeState,
     /// Scope of the running turn, or of the last one, which is kept because background hooks may
     /// outlive their turn.
-    pub(super) scope: Option<Arc<TurnScope>>,
-    pub(super) compaction: CompactionState,
+    pub(super) scope: Option<Arc<SharedTurnState>>,
+    pub(super) compaction: CompactionRequestSizes,
     /// The stable parts of the system prompt, as built in the first turn; later turns reuse them.
     pub(super) frozen: Option<Vec<PromptPart>>,
     /// Last entry in the session file that lists the parts of the system prompt.
@@ -64,23 +64,23 @@ pub(crate) struct LiveAgent {
     pub(super) opening: Vec<Event>,
     pub(super) is_started: bool,
     /// Earlier turns that are being archived.
-    pub(super) archival: ArchiveQueue,
+    pub(super) archival: TurnArchiveQueue,
     /// Whether the model was already notified of the background commands of an earlier run of the
     /// program.
     pub(super) is_background_told: bool,
     /// Ends the background commands when the agent is dropped; `None` for a subagent.
-    pub(super) background_guard: Option<BackgroundStopGuard>,
+    pub(super) background_guard: Option<BackgroundCommandsStopGuard>,
 }
 
 impl LiveAgent {
     /// Creates an agent with the state `family`, which the main agent shares with all subagents.
-    pub(super) fn new_with_shared_state(spec: AgentSpec, family: AgentTreeState) -> Self {
+    pub(super) fn new_with_shared_state(spec: AgentSpec, family: SharedAgentTreeState) -> Self {
         let outlet = HookEffectExecutor {
             session: spec.session.clone(),
             events: spec.events.clone(),
             keep: spec.keep_in_store.clone(),
         };
-        let sink = AgentDispatchSink::new(
+        let sink = AgentHookDispatchSink::new(
             outlet,
             spec.name.clone(),
             family.halt.clone(),
@@ -90,8 +90,8 @@ impl LiveAgent {
         let approvals = SessionApprovals::for_session(spec.session.id());
         if spec.config.keeps_approvals && family.parent.is_none() {
             let kept = spec.session.session_approvals().into_iter();
-            approvals.restore(kept.map(|(tool, part)| {
-                let approved = SessionApproval {
+            approvals.restore_recorded_answers(kept.map(|(tool, part)| {
+                let approved = SessionCallApproval {
                     tool,
                     covers: part.covers,
                     plugin: part.plugin,
@@ -102,24 +102,27 @@ impl LiveAgent {
         }
         Self {
             dispatcher: Arc::new(match &family.parent {
-                None => Dispatcher::new(spec.hooks.clone(), sink.clone()),
+                None => HookDispatcher::new(spec.hooks.clone(), sink.clone()),
                 Some(parent) => parent.emitter.dispatcher.for_subagent(sink.clone()),
             }),
             sink,
-            steering: SteerHandle::default(),
-            replacements: PluginReplacements::default(),
+            steering: AgentSteeringHandle::default(),
+            replacements: SharedPluginReplacementQueue::default(),
             approvals: Arc::new(approvals),
-            skills: Arc::new(ActiveSkills::for_session(&spec.session, &spec.skills)),
+            skills: Arc::new(ActiveSkills::restore_for_session(
+                &spec.session,
+                &spec.skills,
+            )),
             invoked: None,
             family,
             scope: None,
-            compaction: CompactionState::default(),
+            compaction: CompactionRequestSizes::default(),
             frozen: None,
             ledger: None,
             is_announced: false,
             opening: Vec::new(),
             is_started: false,
-            archival: ArchiveQueue::default(),
+            archival: TurnArchiveQueue::default(),
             is_background_told: false,
             background_guard: None,
             spec: Arc::new(spec),
@@ -139,19 +142,19 @@ impl LiveAgent {
 
     /// Emits an event that is not part of a turn.
     pub(crate) fn emit_event_to_observers(&mut self, event: Event) {
-        self.announce_session();
+        self.emit_session_opened();
         self.spec.events.emit(event);
     }
 
     /// Returns the handle for sending messages to a running turn.
     #[must_use]
-    pub(crate) fn steering(&self) -> SteerHandle {
+    pub(crate) fn steer_handle(&self) -> AgentSteeringHandle {
         self.steering.clone()
     }
 
     /// Returns the user's approvals that apply for the rest of the session.
     #[must_use]
-    pub(crate) fn approvals(&self) -> Arc<SessionApprovals> {
+    pub(crate) fn session_approvals(&self) -> Arc<SessionApprovals> {
         self.approvals.clone()
     }
 
@@ -170,10 +173,10 @@ impl LiveAgent {
         entries: &[Entry],
     ) -> Result<Option<UndoneTurn>, session::Error> {
         // Stop the archiving first, because the turn to undo may be the one that is being archived.
-        self.archival.stop_archiving().await;
-        let undone = self.spec.session.undo(entries)?;
+        self.archival.cancel_preparation().await;
+        let undone = self.spec.session.undo_last_turn(entries)?;
         self.compaction.allow_compaction_retry();
-        self.spec.session.synced().await?;
+        self.spec.session.sync_on_blocking_thread().await?;
         Ok(undone)
     }
 
@@ -186,24 +189,24 @@ impl LiveAgent {
         entries: &[Entry],
         turn: u32,
     ) -> Result<Vec<UndoneTurn>, session::Error> {
-        self.archival.stop_archiving().await;
-        let undone = self.spec.session.rewind(entries, turn)?;
+        self.archival.cancel_preparation().await;
+        let undone = self.spec.session.undo_turns_since(entries, turn)?;
         self.compaction.allow_compaction_retry();
-        self.spec.session.synced().await?;
+        self.spec.session.sync_on_blocking_thread().await?;
         Ok(undone)
     }
 
     /// Returns the checkpoints: copies of files from before the tool calls of the session changed
     /// them.
-    pub(crate) fn checkpoints(&self) -> Arc<Checkpoints> {
+    pub(crate) fn checkpoints(&self) -> Arc<SessionCheckpoints> {
         self.family.checkpoints.clone()
     }
 
     /// Creates the scope of a turn: the state that the turn shares with hooks and tools.
-    pub(super) fn create_turn_scope(&mut self, cancel: CancellationToken) -> Arc<TurnScope> {
-        let scope = TurnScope::new(
+    pub(super) fn create_turn_scope(&mut self, cancel: CancellationToken) -> Arc<SharedTurnState> {
+        let scope = SharedTurnState::new(
             self.spec.clone(),
-            EventEmitter::new(
+            TurnEventEmitter::new(
                 self.spec.clone(),
                 self.dispatcher.clone(),
                 self.sink.clone(),
@@ -233,10 +236,10 @@ impl LiveAgent {
         if self.is_main() {
             self.close_background_commands().await;
         }
-        self.close_archival().await;
+        self.archive_ready_turns_on_close().await;
         if self.is_started {
             let info = self.session_info();
-            let caller = self.caller();
+            let caller = self.hook_caller_outside_turn();
             self.dispatcher.dispatch::<SessionEnd>(&caller, info).await;
         }
         let have_ended = self.wait_for_background_hooks().await;
@@ -247,13 +250,14 @@ impl LiveAgent {
             self.wait_for_background_hooks().await;
         }
         self.spec.session.record_changed_statuses();
-        self.spec.session.synced().await?;
+        self.spec.session.sync_on_blocking_thread().await?;
         if self.is_main() {
             let checkpoints = self.checkpoints();
             // Ignore a failure to clean up the checkpoints: it only wastes disk space.
-            let _ = tokio::task::spawn_blocking(move || checkpoints.close()).await;
+            let _ = tokio::task::spawn_blocking(move || checkpoints.remove_unreferenced_contents())
+                .await;
         }
-        match self.family.halt.take() {
+        match self.family.halt.take_reason() {
             Some(why) if self.is_main() => Err(Error::Guard(why)),
             _ => Ok(()),
         }
@@ -273,28 +277,28 @@ impl LiveAgent {
 
     /// Archives the turns whose summaries are ready. Call this only at a safe point: between two
     /// steps of the turn of `scope`, or after that turn.
-    pub(super) async fn archive_ready_turns(&mut self, scope: &Arc<TurnScope>) {
+    pub(super) async fn archive_ready_turns(&mut self, scope: &Arc<SharedTurnState>) {
         self.archival
-            .archive_turns_that_are_prepared(&self.spec, scope, &mut self.compaction)
+            .archive_prepared_turns(&self.spec, scope, &mut self.compaction)
             .await;
     }
 
     /// Archives the turns that are due, and waits until this is done. An embedder with idle time
     /// can call this; otherwise the turns are archived during the next turn.
-    pub(crate) async fn finish_archival(&mut self) {
+    pub(crate) async fn archive_due_turns_and_wait(&mut self) {
         let Some(scope) = self.scope.clone() else {
             return;
         };
         self.archive_ready_turns(&scope).await;
-        self.archival.begin_archiving(&self.spec, &scope);
-        self.archival.wait_for_archives().await;
+        self.archival.begin_preparing_due_turns(&self.spec, &scope);
+        self.archival.wait_for_preparation().await;
         self.archive_ready_turns(&scope).await;
     }
 
     /// Waits briefly for the summaries that are being prepared, and archives the turns whose
     /// summaries are ready. Called when the session is closed; all other turns remain to be
     /// archived.
-    pub(super) async fn close_archival(&mut self) {
+    pub(super) async fn archive_ready_turns_on_close(&mut self) {
         let Some(scope) = self.scope.clone() else {
             return;
         };
@@ -304,30 +308,31 @@ impl LiveAgent {
             .await
         {
             self.archive_ready_turns(&scope).await;
-            self.archival.stop_archiving().await;
+            self.archival.cancel_preparation().await;
         }
     }
 
     /// Replaces plugins with new versions that are queued; `scope` is the scope of the running
     /// turn.
-    pub(super) fn apply_plugin_replacements(&mut self, scope: Option<&TurnScope>) {
+    pub(super) fn apply_plugin_replacements(&mut self, scope: Option<&SharedTurnState>) {
         self.replacements
-            .apply_queued(&mut self.spec, &self.dispatcher, scope);
+            .apply_queued_replacements(&mut self.spec, &self.dispatcher, scope);
     }
 
     /// Returns the queue of plugins that replace loaded ones.
-    pub(crate) fn replacement_queue(&self) -> PluginReplacements {
+    pub(crate) fn plugin_replacement_queue(&self) -> SharedPluginReplacementQueue {
         self.replacements.clone()
     }
 
-    /// Waits for background hooks for at most the longest of their deadlines (within `MIN_SETTLE`
-    /// and `MAX_SETTLE`), and reports those that still run. Returns whether all of them have ended.
+    /// Waits for background hooks for at most the longest of their deadlines (within
+    /// `MIN_BACKGROUND_HOOKS_WAIT` and `MAX_BACKGROUND_HOOKS_WAIT`), and reports those that still
+    /// run. Returns whether all of them have ended.
     pub(super) async fn wait_for_background_hooks(&self) -> bool {
         let longest = self
             .dispatcher
             .longest_background_deadline()
             .unwrap_or_default();
-        let limit = longest.clamp(MIN_SETTLE, MAX_SETTLE);
+        let limit = longest.clamp(MIN_BACKGROUND_HOOKS_WAIT, MAX_BACKGROUND_HOOKS_WAIT);
         let running = self.dispatcher.wait_for_background_hooks(limit).await;
         if !running.is_empty() {
             self.spec.events.emit(Event::notice(Level::Warn, format!(
@@ -340,13 +345,13 @@ impl LiveAgent {
     }
 
     /// Emits the event that the session is open, once, before the first turn.
-    pub(crate) fn announce_session(&mut self) {
+    pub(crate) fn emit_session_opened(&mut self) {
         if !self.is_main() || std::mem::replace(&mut self.is_announced, true) {
             return;
         }
         let info = self.session_info();
         self.spec.events.emit(Event::SessionOpened {
-            version: event::VERSION,
+            version: event::EVENT_STREAM_VERSION,
             id: info.id,
             resumed: info.resumed,
             messages: info.messages,
@@ -359,7 +364,7 @@ impl LiveAgent {
         for notice in self.spec.session.notices() {
             self.emit_notice(Level::Warn, notice.clone());
         }
-        warn_summary_style(&self.spec);
+        warn_unsuitable_summary_style(&self.spec);
     }
 
     /// Calls the hooks of `session-start`, once. The first turn does this, so that the user can
@@ -369,7 +374,7 @@ impl LiveAgent {
             return;
         }
         let info = self.session_info();
-        let caller = self.caller();
+        let caller = self.hook_caller_outside_turn();
         self.dispatcher
             .dispatch::<SessionStart>(&caller, info)
             .await;
@@ -378,7 +383,7 @@ impl LiveAgent {
 
     /// Reports hooks that failed outside a turn to the hooks of `error`.
     pub(super) async fn report_hook_failures(&self) {
-        let caller = self.caller();
+        let caller = self.hook_caller_outside_turn();
         for report in self.sink.take_failures(0) {
             self.dispatcher
                 .dispatch::<ErrorPoint>(&caller, report)
@@ -397,11 +402,13 @@ impl LiveAgent {
     }
 
     /// Returns the caller of hooks outside a turn.
-    pub(super) fn caller(&self) -> Caller {
+    pub(super) fn hook_caller_outside_turn(&self) -> Caller {
         Caller {
-            context: CallContext {
-                skill: self.skills.last(),
-                ..self.spec.call_context(self.spec.session.id().clone())
+            context: PluginCallContext {
+                skill: self.skills.last_skill_id(),
+                ..self
+                    .spec
+                    .plugin_call_context(self.spec.session.id().clone())
             },
             call_chain: self.spec.call_chain.clone(),
             ..Caller::default()

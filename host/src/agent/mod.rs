@@ -12,8 +12,8 @@
 //!
 //! `scope` is the state of a turn that plugins can reach. Its parts are `budget` (usage and
 //! limits), `emitter` (hooks and events), and `skill::scope` (active skills and tools). Every
-//! request passes the gate in `request`, every tool call the gate in `call`, and every call by a
-//! plugin the gate in `host_calls`.
+//! request passes the checks in `request`, every tool call those in `call`, and every call by a
+//! plugin those in `host_calls`.
 //!
 //! Imports between these files have no cycles, direct or indirect; a test in `tests/it/tidy`
 //! enforces this.
@@ -78,29 +78,35 @@ mod watchers;
 pub use answer_schema::AnswerSchema;
 pub use archive::{
     ArchivalConfig, ArchiveHolderListConfig, ArchiveSummaryConfig, ArchiveTriggerConfig,
-    SummaryStyle, check as check_archival,
+    SummaryStyle, check_archival_config as check_archival,
 };
-pub(crate) use between::EndedPluginCall;
-pub(crate) use budget::CountedCalls;
+pub(crate) use between::BetweenTurnsPluginCallOutcome;
+pub(crate) use budget::LimitedCallCounts;
 #[doc(hidden)]
-pub use call::NO_TOOL;
+pub use call::UNKNOWN_TOOL_REFUSAL_PREFIX;
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 #[doc(hidden)]
 pub use direct::HookOnlyTurn;
 #[doc(hidden)]
-pub use end::{find_unshown_output, unfinished_answer, unsaved_answer};
-pub use foreign::{ExternalAgentAction, ExternalAgentChange, ExternalAgentVerdict, ForeignRequest};
-pub use handle::SessionHandle;
+pub use end::{extract_unfinished_answer, extract_unsaved_answer, find_unshown_output};
+pub use foreign::{
+    ExternalAgentRequest, ExternalAgentRequestSubject, HookChangeForExternalAgent,
+    VerdictForExternalAgent,
+};
+pub use handle::PluginSessionHandle;
 pub(crate) use lifecycle::LiveAgent;
 pub use outcome::{Error, TurnOutcome};
 pub use outside::{
-    ClientCallReceiver, ClientCallResult, ClientCallSender, ClientToolCall, ToolsOfferedToClients,
+    ClientOfferedToolsReceiver, ClientToolCall, ClientToolCallReceiver, ClientToolCallResult,
+    ClientToolCallSender,
 };
 pub use reflect::ReflectConfig;
-pub(crate) use replace::{PluginReplacement, PluginReplacements, WeakReplacementQueue};
-pub use sink::StoreWriter;
+pub(crate) use replace::{
+    PluginReplacement, SharedPluginReplacementQueue, WeakPluginReplacementQueue,
+};
+pub use sink::PluginStoreWriter;
 pub(crate) use spec::{AgentSpec, TurnSpec};
-pub use steering::{QueuedTextView, SteerHandle};
+pub use steering::{AgentSteeringHandle, QueuedSteeringTextView};
 pub use subagent::SubagentsConfig;
 pub(crate) use subagent::preset::SubagentPresets;

@@ -5,35 +5,35 @@ use std::sync::Arc;
 use super::archive::live::add_query_tool as add_query;
 use super::deferred::defer_tools;
 use super::lifecycle::LiveAgent;
-use super::scope::{ActiveTurns, AgentTreeState};
+use super::scope::{ActiveTurns, SharedAgentTreeState};
 use super::skill::catalogue;
-use super::skill::memory::SkillMemory;
-use super::skill::tool::add_tool;
+use super::skill::memory::SessionSkillMemory;
+use super::skill::tool::add_skill_tool;
 use super::spec::AgentSpec;
 use super::subagent::registry::SubagentRegistry;
-use super::subagent::tools::add_tools as add_subagents;
-use crate::checkpoint::{CheckpointSpec, Checkpoints};
+use super::subagent::tools::add_subagent_tools as add_subagents;
+use crate::checkpoint::{SessionCheckpointSpec, SessionCheckpoints};
 use crate::event::Event;
 use crate::point::outcome::Level;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 use crate::tool::SharedTool;
-use crate::tool::background::BackgroundStopGuard;
+use crate::tool::background::BackgroundCommandsStopGuard;
 
 impl LiveAgent {
     /// Creates the main agent of a session, which has not run a turn yet.
     #[must_use]
     pub(crate) fn new(mut spec: AgentSpec) -> Self {
-        let family = AgentTreeState {
+        let family = SharedAgentTreeState {
             session: spec.session.id().clone(),
             active_turns: ActiveTurns::default(),
             halt: Arc::default(),
             root: spec.session.clone(),
             parent: None,
             presets: Arc::default(),
-            skills: Arc::new(SkillMemory::for_session(&spec)),
-            checkpoints: Arc::new(Checkpoints::new(CheckpointSpec {
+            skills: Arc::new(SessionSkillMemory::restore_for_session(&spec)),
+            checkpoints: Arc::new(SessionCheckpoints::new(SessionCheckpointSpec {
                 config: spec.config.checkpoint.clone(),
-                session: spec.session.folder().unwrap_or_default(),
+                session: spec.session.local_folder().unwrap_or_default(),
                 workspace: spec.workspace.clone(),
                 own_folders: spec.own_folders.to_vec(),
             })),
@@ -41,18 +41,18 @@ impl LiveAgent {
         };
         add_query(&mut spec, &family.active_turns);
         add_subagents(&mut spec, &family.active_turns);
-        let notice = add_skills(&mut spec, &family.active_turns);
+        let notice = add_skill_tool_and_list(&mut spec, &family.active_turns);
         let background = spec.background.clone();
         let mut agent = Self::new_with_shared_state(spec, family);
-        agent.background_guard = Some(BackgroundStopGuard(background));
+        agent.background_guard = Some(BackgroundCommandsStopGuard(background));
         let lasting = agent.skills.all();
-        let forgotten = SkillMemory::list_changed_skill_warnings(&agent.spec);
+        let forgotten = SessionSkillMemory::list_changed_skill_warnings(&agent.spec);
         let forgotten = forgotten
             .into_iter()
             .map(|text| Event::notice(Level::Warn, text));
         let lasting = lasting.iter().map(|skill| skill.activation_event());
         agent.queue_opening_events(lasting.chain(forgotten).chain(notice));
-        let before = previous_run_events(&agent.spec);
+        let before = create_previous_run_events(&agent.spec);
         agent.queue_opening_events(before);
         agent
     }
@@ -72,11 +72,11 @@ impl LiveAgent {
 }
 
 /// Maximum length of the list of approvals or plugins in a notice, in bytes.
-const MAX_LISTED_BYTES: usize = 300;
+const MAX_NOTICE_LIST_BYTES: usize = 300;
 
 /// Returns the events about the previous run of a resumed session: the status lines of plugins that
 /// are still loaded, the names of plugins that are not, and the approvals that no longer apply.
-fn previous_run_events(spec: &AgentSpec) -> Vec<Event> {
+fn create_previous_run_events(spec: &AgentSpec) -> Vec<Event> {
     let (kept, gone): (Vec<_>, Vec<_>) = spec
         .session
         .plugin_status_lines()
@@ -93,15 +93,15 @@ fn previous_run_events(spec: &AgentSpec) -> Vec<Event> {
         let session = &spec.session;
         names
             .iter()
-            .for_each(|plugin| session.set_status(plugin, ""));
-        events.push(notice_with_list(
+            .for_each(|plugin| session.set_plugin_status_line(plugin, ""));
+        events.push(create_notice_with_list(
             "status lines of plugins that no longer run are gone: ",
             &names.join(", "),
         ));
     }
     let ended = spec.session.approvals_of_previous_run();
     if !ended.is_empty() {
-        events.push(notice_with_list(
+        events.push(create_notice_with_list(
             "calls that you allowed for the previous run are asked about again: ",
             &ended.join("; "),
         ));
@@ -109,16 +109,16 @@ fn previous_run_events(spec: &AgentSpec) -> Vec<Event> {
     events
 }
 
-fn notice_with_list(what: &str, list: &str) -> Event {
-    let text = clean_line(&format!("{what}{list}"), MAX_LISTED_BYTES);
+fn create_notice_with_list(what: &str, list: &str) -> Event {
+    let text = escape_and_truncate_line(&format!("{what}{list}"), MAX_NOTICE_LIST_BYTES);
     Event::notice(Level::Info, text)
 }
 
 /// Adds the tool `skill` and, if there are skills, the list of them to the system prompt. Returns a
 /// notice about the list for the user.
-fn add_skills(spec: &mut AgentSpec, active_turns: &ActiveTurns) -> Option<Event> {
-    add_tool(spec, active_turns);
-    let (part, notice) = catalogue::catalogue_part(&spec.skills)?;
+fn add_skill_tool_and_list(spec: &mut AgentSpec, active_turns: &ActiveTurns) -> Option<Event> {
+    add_skill_tool(spec, active_turns);
+    let (part, notice) = catalogue::skill_list_prompt_part(&spec.skills)?;
     spec.parts.push(part);
     notice.map(|text| Event::notice(Level::Warn, text))
 }

@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::budget::TurnBudget;
-use super::compact::{request_tokens, rough_request_tokens};
+use super::compact::{estimate_request_tokens, estimate_request_tokens_roughly};
 use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::lock::lock;
@@ -23,10 +23,10 @@ use crate::tokens;
 /// Streamed text of an answer, shared by the code that sends the request and the code that counts
 /// usage.
 #[derive(Clone, Default)]
-pub(super) struct StreamedText(Arc<Mutex<RequestAttempts>>);
+pub(super) struct SharedStreamedAnswerText(Arc<Mutex<StreamedRequestAttemptTexts>>);
 
 #[derive(Default)]
-struct RequestAttempts {
+struct StreamedRequestAttemptTexts {
     text: String,
     /// Text that was received in attempts that broke off. The provider bills these attempts as
     /// well.
@@ -35,7 +35,7 @@ struct RequestAttempts {
     n_lost: u64,
 }
 
-impl StreamedText {
+impl SharedStreamedAnswerText {
     /// Records a stream event of the answer.
     pub(super) fn record_stream_event(&self, event: &StreamEvent) {
         match event {
@@ -52,24 +52,24 @@ impl StreamedText {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, RequestAttempts> {
+    fn lock(&self) -> MutexGuard<'_, StreamedRequestAttemptTexts> {
         lock(&self.0)
     }
 }
 
 /// A request in progress. Its usage is counted once: when the outcome of the request is recorded,
 /// or else when this value is dropped.
-pub(super) struct PendingRequest<'a> {
+pub(super) struct PendingModelRequest<'a> {
     spec: &'a AgentSpec,
     budget: &'a TurnBudget,
     caller: &'a Caller,
     request: &'a Request,
     number: u32,
-    heard: StreamedText,
+    heard: SharedStreamedAnswerText,
     is_settled: bool,
 }
 
-impl<'a> PendingRequest<'a> {
+impl<'a> PendingModelRequest<'a> {
     pub(super) fn new(
         spec: &'a AgentSpec,
         budget: &'a TurnBudget,
@@ -83,13 +83,13 @@ impl<'a> PendingRequest<'a> {
             caller,
             request,
             number,
-            heard: StreamedText::default(),
+            heard: SharedStreamedAnswerText::default(),
             is_settled: false,
         }
     }
 
     /// Returns the buffer into which the streamed answer is recorded.
-    pub(super) fn streamed_text(&self) -> StreamedText {
+    pub(super) fn streamed_text(&self) -> SharedStreamedAnswerText {
         self.heard.clone()
     }
 
@@ -108,7 +108,7 @@ impl<'a> PendingRequest<'a> {
             (attempts.n_lost, tokens::count_tokens(&attempts.lost))
         };
         if n_lost > 0 {
-            let input = request_tokens(self.request).saturating_mul(n_lost);
+            let input = estimate_request_tokens(self.request).saturating_mul(n_lost);
             self.count_unanswered_usage(
                 input,
                 lost,
@@ -119,7 +119,7 @@ impl<'a> PendingRequest<'a> {
         let models = [response.model.as_deref(), Some(&*self.request.model)];
         let models = models.into_iter().flatten();
         let cost = request_cost(self.spec, self.request, models, &response.usage);
-        response.cost_usd = fully_priced_cost(cost);
+        response.cost_usd = cost_if_fully_priced(cost);
         cost
     }
 
@@ -152,8 +152,8 @@ impl<'a> PendingRequest<'a> {
             false => tokens::count_tokens,
         };
         let input = match is_rough {
-            true => rough_request_tokens(self.request),
-            false => request_tokens(self.request),
+            true => estimate_request_tokens_roughly(self.request),
+            false => estimate_request_tokens(self.request),
         };
         let (n_lost, written) = {
             let attempts = self.heard.lock();
@@ -175,19 +175,19 @@ impl<'a> PendingRequest<'a> {
         let models = [&*self.request.model];
         let cost = request_cost(self.spec, self.request, models, &usage);
         self.budget.add_usage(usage, cost);
-        self.spec.session.append_or_defer(Body::Unanswered {
+        self.spec.session.append_or_defer_error(Body::Unanswered {
             turn: self.caller.context.turn,
             step: self.caller.context.step,
             model: self.request.model.clone(),
             usage,
-            cost_usd: fully_priced_cost(cost),
+            cost_usd: cost_if_fully_priced(cost),
             reason: why.to_owned(),
         });
-        (usage, fully_priced_cost(cost))
+        (usage, cost_if_fully_priced(cost))
     }
 }
 
-impl Drop for PendingRequest<'_> {
+impl Drop for PendingModelRequest<'_> {
     fn drop(&mut self) {
         if !self.is_settled {
             self.count_unanswered_request("the turn went on without waiting for the answer", true);
@@ -228,7 +228,7 @@ pub(super) fn check_cost_limit(
         return Ok(());
     };
     let usage = Usage {
-        input_tokens: request_tokens(request),
+        input_tokens: estimate_request_tokens(request),
         ..Usage::default()
     };
     let next = request_cost(spec, request, [&*request.model], &usage);
@@ -248,7 +248,7 @@ pub(super) fn check_cost_limit(
 }
 
 /// Returns a cost in US dollars; `None` if the price of some tokens is unknown.
-fn fully_priced_cost(cost: Cost) -> Option<f64> {
+fn cost_if_fully_priced(cost: Cost) -> Option<f64> {
     (cost.unpriced_tokens == 0).then_some(cost.usd)
 }
 
@@ -256,7 +256,7 @@ fn fully_priced_cost(cost: Cost) -> Option<f64> {
 /// answer with text or calls has output tokens.
 fn estimate_missing_usage(usage: &mut Usage, request: &Request, answer: &Message) {
     if usage.input_tokens == 0 {
-        usage.input_tokens = request_tokens(request);
+        usage.input_tokens = estimate_request_tokens(request);
         usage.estimated = true;
     }
     if usage.output_tokens == 0 {

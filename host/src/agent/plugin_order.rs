@@ -4,7 +4,7 @@
 //! Owns the rules for the loop: the primitives that must come first, the maximum number of
 //! primitives between two requests to the model, and the models that a loop may name. A loop that
 //! breaks a rule, fails or returns too early ends the turn. The guards are inside the primitives,
-//! so the built-in order passes them as well. Start from [`run_turn_in_plugin_order`].
+//! so the built-in order passes them as well. Start from [`run_turn_with_plugin_loop`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,55 +12,60 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
-use super::answer::TurnEndAttempt;
-use super::reply::{ReplyShortfall, StoredReply};
-use super::step::{ReviewedReply, StepCost, StepRequestOptions};
-use super::stop::EarlyStop;
-use super::turn::TurnRun;
+use super::answer::TurnEndAttemptOutcome;
+use super::reply::{IncompleteReplyKind, StoredModelReply};
+use super::step::{HookReviewedReply, StepModelRequestOptions, StepModelUsage};
+use super::stop::EarlyTurnEndReason;
+use super::turn::RunningTurn;
 use crate::point::agent_loop::{
-    AgentLoop, CallReport, LoopModelRequest, MAX_CANDIDATES, MAX_PRIMITIVES, TakenInput,
-    TurnAnswer, TurnFinish, TurnPrimitive, TurnPrimitiveSender, check_added_size,
+    AgentLoop, AgentLoopModelAnswer, AgentLoopModelRequest, CallReport, MAX_CANDIDATE_ANSWERS,
+    MAX_OPERATIONS_BETWEEN_REQUESTS, TakenInput, TurnFinish, TurnOperationRequest,
+    TurnOperationRequestSender, check_added_text_size,
 };
 use crate::point::failure::Failure;
 use crate::point::handle::HandleError;
 use crate::point::outcome::{Injection, Level};
 use crate::point::payload::Decision;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Time within which the loop of a plugin must return after the turn has ended.
-const END_GRACE: Duration = Duration::from_secs(5);
+const PLUGIN_LOOP_RETURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Id of the answer that the model had already written when the turn was interrupted. Other answers
 /// have the number of their step, which starts at 1, as the id.
-const READY: u32 = 0;
+const INTERRUPTED_TURN_READY_ANSWER_ID: u32 = 0;
 
 /// Entry of the setting `loop_models` that permits loops to use every model.
-const EVERY_MODEL: &str = "*";
+const ANY_LOOP_MODEL_WILDCARD: &str = "*";
 
 /// Maximum length of a model's name in an error, in bytes.
-const MAX_SHOWN: usize = 96;
+const MAX_SHOWN_MODEL_NAME_BYTES: usize = 96;
 
 /// Result of an operation that a plugin's loop requests in a turn: the outer error ends the turn,
 /// the inner error is returned to the loop.
-type PrimitiveResult<T> = Result<Result<T, HandleError>, EarlyStop>;
+type LoopOperationResult<T> = Result<Result<T, HandleError>, EarlyTurnEndReason>;
 
 /// Runs a turn in which the plugin's loop `own` determines the order of the steps.
-pub(super) async fn run_turn_in_plugin_order(
-    turn: &mut TurnRun<'_>,
+pub(super) async fn run_turn_with_plugin_loop(
+    turn: &mut RunningTurn<'_>,
     own: Arc<dyn AgentLoop>,
-) -> Result<(), EarlyStop> {
-    let (primitives, asked) = TurnPrimitiveSender::channel();
+) -> Result<(), EarlyTurnEndReason> {
+    let (primitives, asked) = TurnOperationRequestSender::channel();
     let caller = turn.ctx.caller();
     let name: Arc<str> = own.plugin().into();
-    turn.ctx.scope.emitter.sink.access(AccessRecord {
-        plugin: name.clone(),
-        reached: Reached::External,
-        target: format!("the order of turn {}", turn.ctx.scope.number),
-        outcome: AccessOutcome::Done,
-        reason: None,
-        origin: caller.origin(),
-    });
+    turn.ctx
+        .scope
+        .emitter
+        .sink
+        .record_plugin_access(AccessRecord {
+            plugin: name.clone(),
+            reached: Reached::External,
+            target: format!("the order of turn {}", turn.ctx.scope.number),
+            outcome: AccessOutcome::Done,
+            reason: None,
+            origin: caller.origin(),
+        });
     let order = LoopDrivenTurn {
         turn,
         name,
@@ -78,7 +83,7 @@ pub(super) async fn run_turn_in_plugin_order(
 /// Turn that a plugin's loop controls, with the state for checking that the loop keeps the rules
 /// for such turns.
 struct LoopDrivenTurn<'t, 'a> {
-    turn: &'t mut TurnRun<'a>,
+    turn: &'t mut RunningTurn<'a>,
     /// Name of the plugin of the loop.
     name: Arc<str>,
     /// Assessment of the turn's input; `None` until the loop has taken the input.
@@ -87,7 +92,7 @@ struct LoopDrivenTurn<'t, 'a> {
     /// Number of operations that the loop has requested since the last request to the model.
     n_since: u32,
     /// Answers that are not part of the conversation, by step number.
-    candidates: BTreeMap<u32, ReviewedReply>,
+    candidates: BTreeMap<u32, HookReviewedReply>,
     /// Whether the turn has finished: the answer was output and there is no follow-up.
     is_over: bool,
 }
@@ -97,21 +102,21 @@ impl LoopDrivenTurn<'_, '_> {
     async fn execute_loop_primitives(
         mut self,
         mut run: impl Future<Output = Result<(), Failure>> + Unpin,
-        mut asked: Receiver<TurnPrimitive>,
-    ) -> Result<(), EarlyStop> {
+        mut asked: Receiver<TurnOperationRequest>,
+    ) -> Result<(), EarlyTurnEndReason> {
         loop {
             let primitive = tokio::select! {
                 biased;
                 Some(primitive) = asked.recv() => primitive,
-                ended = &mut run => return self.end_loop_primitives_run(ended),
-                () = tokio::time::sleep(END_GRACE), if self.is_over => {
-                    let why = format!("it did not return within {} s", END_GRACE.as_secs());
-                    self.warn_after_turn(&why);
+                ended = &mut run => return self.check_turn_after_loop_return(ended),
+                () = tokio::time::sleep(PLUGIN_LOOP_RETURN_TIMEOUT), if self.is_over => {
+                    let why = format!("it did not return within {} s", PLUGIN_LOOP_RETURN_TIMEOUT.as_secs());
+                    self.warn_of_loop_fault_after_turn(&why);
                     return Ok(());
                 }
             };
             if self.is_over {
-                self.warn_after_turn(&format!("it asked for `{}`", primitive.name()));
+                self.warn_of_loop_fault_after_turn(&format!("it asked for `{}`", primitive.name()));
                 return Ok(());
             }
             self.check_primitive_is_allowed(&primitive)?;
@@ -119,21 +124,24 @@ impl LoopDrivenTurn<'_, '_> {
         }
     }
 
-    fn end_loop_primitives_run(self, ended: Result<(), Failure>) -> Result<(), EarlyStop> {
+    fn check_turn_after_loop_return(
+        self,
+        ended: Result<(), Failure>,
+    ) -> Result<(), EarlyTurnEndReason> {
         match ended {
             Ok(()) if self.is_over => Ok(()),
-            Ok(()) => Err(self.loop_fault("it returned before it finished the turn")),
+            Ok(()) => Err(self.create_loop_fault("it returned before it finished the turn")),
             Err(failure) if self.is_over => {
-                self.warn_after_turn(&failure.to_string());
+                self.warn_of_loop_fault_after_turn(&failure.to_string());
                 Ok(())
             }
-            Err(failure) => Err(self.loop_fault(&failure.to_string())),
+            Err(failure) => Err(self.create_loop_fault(&failure.to_string())),
         }
     }
 
     /// Emits a warning about a fault of the loop after the end of the turn, which the fault no
     /// longer affects.
-    fn warn_after_turn(&self, why: &str) {
+    fn warn_of_loop_fault_after_turn(&self, why: &str) {
         let text = format!(
             "the loop of plugin {} failed after the end of the turn: {why}",
             self.name
@@ -141,20 +149,23 @@ impl LoopDrivenTurn<'_, '_> {
         self.turn.ctx.emit_notice(Level::Warn, text);
     }
 
-    fn loop_fault(&self, why: &str) -> EarlyStop {
-        EarlyStop::Loop {
+    fn create_loop_fault(&self, why: &str) -> EarlyTurnEndReason {
+        EarlyTurnEndReason::Loop {
             plugin: self.name.to_string(),
             why: why.to_owned(),
         }
     }
 
     /// Returns an error, which ends the turn, if the loop may not use this primitive now.
-    fn check_primitive_is_allowed(&mut self, primitive: &TurnPrimitive) -> Result<(), EarlyStop> {
-        use TurnPrimitive as P;
+    fn check_primitive_is_allowed(
+        &mut self,
+        primitive: &TurnOperationRequest,
+    ) -> Result<(), EarlyTurnEndReason> {
+        use TurnOperationRequest as P;
         self.n_since += 1;
-        if self.n_since > MAX_PRIMITIVES {
-            return Err(self.loop_fault(&format!(
-                "it called more than {MAX_PRIMITIVES} primitives of a turn without sending a request to the model"
+        if self.n_since > MAX_OPERATIONS_BETWEEN_REQUESTS {
+            return Err(self.create_loop_fault(&format!(
+                "it called more than {MAX_OPERATIONS_BETWEEN_REQUESTS} primitives of a turn without sending a request to the model"
             )));
         }
         let name = primitive.name();
@@ -175,40 +186,43 @@ impl LoopDrivenTurn<'_, '_> {
             P::Reflect(_) | P::Finish(_) if !has_answer => "came without a new answer of the model",
             _ => return Ok(()),
         };
-        Err(self.loop_fault(&format!("`{name}` {why}")))
+        Err(self.create_loop_fault(&format!("`{name}` {why}")))
     }
 
-    async fn execute_primitive(&mut self, primitive: TurnPrimitive) -> Result<(), EarlyStop> {
+    async fn execute_primitive(
+        &mut self,
+        primitive: TurnOperationRequest,
+    ) -> Result<(), EarlyTurnEndReason> {
         // Ignore a failed `send`: the loop has ended and does not wait for the reply.
         match primitive {
-            TurnPrimitive::IsResumed(reply) => {
-                let _ = reply.send(Ok(self.turn.interrupted_turn().is_some()));
+            TurnOperationRequest::IsResumed(reply) => {
+                let _ = reply.send(Ok(self.turn.continued_interrupted_turn().is_some()));
             }
-            TurnPrimitive::TakeInput(reply) => {
-                let _ = reply.send(Ok(self.take_input().await?));
+            TurnOperationRequest::TakeInput(reply) => {
+                let _ = reply.send(Ok(self.take_next_input().await?));
             }
-            TurnPrimitive::BuildPrompt(reply) => {
+            TurnOperationRequest::BuildPrompt(reply) => {
                 let decision = self.decision.unwrap_or(Decision::Direct);
                 self.turn.build_system_prompt(decision).await?;
                 self.has_prompt = true;
                 let _ = reply.send(Ok(()));
             }
-            TurnPrimitive::Request(order, reply) => {
-                let _ = reply.send(self.request_loop_answer(order).await?);
+            TurnOperationRequest::Request(order, reply) => {
+                let _ = reply.send(self.request_answer_for_loop(order).await?);
             }
-            TurnPrimitive::Accept(id, reply) => {
-                let _ = reply.send(self.accept_answer(id).await?);
+            TurnOperationRequest::Accept(id, reply) => {
+                let _ = reply.send(self.accept_answer_candidate(id).await?);
             }
-            TurnPrimitive::RunCalls(reply) => {
+            TurnOperationRequest::RunCalls(reply) => {
                 let _ = reply.send(Ok(self.run_calls().await?));
             }
-            TurnPrimitive::Inject(text, reply) => {
+            TurnOperationRequest::Inject(text, reply) => {
                 let _ = reply.send(self.inject_text(text).await?);
             }
-            TurnPrimitive::Reflect(reply) => {
+            TurnOperationRequest::Reflect(reply) => {
                 let _ = reply.send(Ok(self.reflect_on_answer().await?));
             }
-            TurnPrimitive::Finish(reply) => {
+            TurnOperationRequest::Finish(reply) => {
                 let _ = reply.send(Ok(self.finish_turn().await?));
             }
         }
@@ -216,21 +230,21 @@ impl LoopDrivenTurn<'_, '_> {
     }
 
     /// Takes the input of the turn at the first call, and new messages of the user at later calls.
-    async fn take_input(&mut self) -> Result<Option<TakenInput>, EarlyStop> {
+    async fn take_next_input(&mut self) -> Result<Option<TakenInput>, EarlyTurnEndReason> {
         let Some(decision) = self.decision else {
-            let decision = self.turn.begin_turn_input().await?;
+            let decision = self.turn.begin_turn_with_input().await?;
             self.decision = Some(decision);
-            return Ok(Some(self.input_for_loop(decision)));
+            return Ok(Some(self.to_loop_input(decision)));
         };
         let n_before = self.turn.reflected.n_user_texts();
         if !self.turn.take_queued_steering_texts().await? {
             return Ok(None);
         }
-        self.discard_answers();
+        self.discard_answers_before_message();
         Ok(Some(self.user_texts_since(n_before, decision)))
     }
 
-    fn input_for_loop(&self, decision: Decision) -> TakenInput {
+    fn to_loop_input(&self, decision: Decision) -> TakenInput {
         TakenInput {
             text: self.turn.input.text.clone(),
             decision,
@@ -249,20 +263,20 @@ impl LoopDrivenTurn<'_, '_> {
 
     /// Discards the answers that precede a new message: the candidates, the answer from before an
     /// interruption, and an answer cut by a token limit that is not continued now.
-    fn discard_answers(&mut self) {
+    fn discard_answers_before_message(&mut self) {
         self.candidates.clear();
         self.turn.ready_answer = None;
         self.turn.answer.forget_last_answer();
         self.turn.progress.end_answer(false);
     }
 
-    async fn request_loop_answer(
+    async fn request_answer_for_loop(
         &mut self,
-        order: LoopModelRequest,
-    ) -> PrimitiveResult<TurnAnswer> {
+        order: AgentLoopModelRequest,
+    ) -> LoopOperationResult<AgentLoopModelAnswer> {
         let is_aside = order.is_aside;
         if is_aside && let Some(text) = self.turn.ready_answer.clone() {
-            return Ok(Ok(self.answer_before_interruption(text)));
+            return Ok(Ok(self.interrupted_answer_for_loop(text)));
         }
         let order = match self.resolve_loop_model_request(order) {
             Ok(order) => order,
@@ -277,12 +291,12 @@ impl LoopDrivenTurn<'_, '_> {
         match self.turn.request_outside_conversation(&order).await {
             Ok((cost, reviewed)) => {
                 let id = self.turn.ctx.step;
-                let answer = to_turn_answer(id, cost, reviewed.reply());
+                let answer = to_loop_model_answer(id, cost, reviewed.reply());
                 self.candidates.insert(id, reviewed);
                 Ok(Ok(answer))
             }
             // A failed candidate does not end the turn: the loop may ask another model.
-            Err(EarlyStop::Provider(why)) => Ok(Err(HandleError::Failed(why))),
+            Err(EarlyTurnEndReason::Provider(why)) => Ok(Err(HandleError::Failed(why))),
             Err(stop) => Err(stop),
         }
     }
@@ -291,22 +305,22 @@ impl LoopDrivenTurn<'_, '_> {
     /// request names.
     fn resolve_loop_model_request(
         &self,
-        order: LoopModelRequest,
-    ) -> Result<StepRequestOptions, HandleError> {
+        order: AgentLoopModelRequest,
+    ) -> Result<StepModelRequestOptions, HandleError> {
         let spec = &self.turn.agent.spec;
         if let Some(model) = &order.model {
             let mut known = spec.config.loop_models.iter();
-            let is_known = |known: &String| known == model || known == EVERY_MODEL;
+            let is_known = |known: &String| known == model || known == ANY_LOOP_MODEL_WILDCARD;
             if *model != spec.model && !known.any(is_known) {
                 return Err(HandleError::Denied(format!(
                     "the loop may not ask the model `{}`; the operator lists permitted models as `loop_models` under [agent] in the settings",
-                    clean_line(model, MAX_SHOWN)
+                    escape_and_truncate_line(model, MAX_SHOWN_MODEL_NAME_BYTES)
                 )));
             }
         }
-        if order.is_aside && self.candidates.len() >= MAX_CANDIDATES {
+        if order.is_aside && self.candidates.len() >= MAX_CANDIDATE_ANSWERS {
             return Err(HandleError::Limit(format!(
-                "at most {MAX_CANDIDATES} answers requested with `aside` are kept; accept one of them, or request an answer without `aside`"
+                "at most {MAX_CANDIDATE_ANSWERS} answers requested with `aside` are kept; accept one of them, or request an answer without `aside`"
             )));
         }
         let preset = order.preset.as_deref();
@@ -314,9 +328,9 @@ impl LoopDrivenTurn<'_, '_> {
             .map(|name| spec.presets.find_preset(name))
             .transpose();
         if let Some(note) = &order.note {
-            check_added_text("note", note)?;
+            check_text_added_by_loop("note", note)?;
         }
-        Ok(StepRequestOptions {
+        Ok(StepModelRequestOptions {
             model: order.model,
             preset: preset.map_err(HandleError::InvalidInput)?,
             note: order.note.map(|note| (self.name.clone(), note)),
@@ -326,14 +340,14 @@ impl LoopDrivenTurn<'_, '_> {
 
     /// Converts the stored answer to a request of the conversation to the form that the plugin's
     /// loop gets.
-    fn stored_answer_for_loop(&self, cost: StepCost) -> TurnAnswer {
+    fn stored_answer_for_loop(&self, cost: StepModelUsage) -> AgentLoopModelAnswer {
         let id = self.turn.ctx.step;
         if let Some(open) = &self.turn.open {
-            return to_turn_answer(id, cost, open);
+            return to_loop_model_answer(id, cost, open);
         }
         let last = self.turn.answer.last_reply_step();
-        let is_cut = last.is_some_and(|last| last.shortfall == Some(ReplyShortfall::CutText));
-        TurnAnswer {
+        let is_cut = last.is_some_and(|last| last.shortfall == Some(IncompleteReplyKind::CutText));
+        AgentLoopModelAnswer {
             id,
             model: cost.model,
             text: last.map(|last| last.draft.clone()).unwrap_or_default(),
@@ -345,10 +359,10 @@ impl LoopDrivenTurn<'_, '_> {
 
     /// Returns the answer that the model had already given when the turn was interrupted, as the
     /// plugin's agent loop receives it.
-    fn answer_before_interruption(&self, text: String) -> TurnAnswer {
-        TurnAnswer {
-            id: READY,
-            model: self.turn.ctx.scope.skills.model(),
+    fn interrupted_answer_for_loop(&self, text: String) -> AgentLoopModelAnswer {
+        AgentLoopModelAnswer {
+            id: INTERRUPTED_TURN_READY_ANSWER_ID,
+            model: self.turn.ctx.scope.skills.turn_model(),
             text,
             calls: Vec::new(),
             is_cut: false,
@@ -356,10 +370,10 @@ impl LoopDrivenTurn<'_, '_> {
         }
     }
 
-    async fn accept_answer(&mut self, id: u32) -> PrimitiveResult<()> {
-        if id == READY && self.turn.ready_answer.is_some() {
+    async fn accept_answer_candidate(&mut self, id: u32) -> LoopOperationResult<()> {
+        if id == INTERRUPTED_TURN_READY_ANSWER_ID && self.turn.ready_answer.is_some() {
             self.turn
-                .request_answer(&StepRequestOptions::default())
+                .request_answer(&StepModelRequestOptions::default())
                 .await?;
             return Ok(Ok(()));
         }
@@ -370,11 +384,11 @@ impl LoopDrivenTurn<'_, '_> {
         };
         self.candidates.clear();
         self.turn.ctx.passing.clear();
-        self.turn.add_reply(reviewed).await?;
+        self.turn.add_reply_to_conversation(reviewed).await?;
         Ok(Ok(()))
     }
 
-    async fn run_calls(&mut self) -> Result<Vec<CallReport>, EarlyStop> {
+    async fn run_calls(&mut self) -> Result<Vec<CallReport>, EarlyTurnEndReason> {
         let n_before = self.turn.reflected.n_tool_calls();
         self.turn.run_pending_tool_calls().await?;
         let used = self.turn.reflected.tool_calls_since(n_before).iter();
@@ -385,11 +399,11 @@ impl LoopDrivenTurn<'_, '_> {
         Ok(reports.collect())
     }
 
-    async fn inject_text(&mut self, text: String) -> PrimitiveResult<()> {
-        if let Err(error) = check_added_text("text", &text) {
+    async fn inject_text(&mut self, text: String) -> LoopOperationResult<()> {
+        if let Err(error) = check_text_added_by_loop("text", &text) {
             return Ok(Err(error));
         }
-        self.discard_answers();
+        self.discard_answers_before_message();
         let injection = Injection { text, keep: true };
         let injections = vec![(self.name.clone(), injection)];
         self.turn.ctx.inject_texts(injections).await?;
@@ -399,7 +413,7 @@ impl LoopDrivenTurn<'_, '_> {
     /// Reflects on the last answer. If reflection asks for another step, discards the answers that
     /// the loop requested outside the conversation. Keeps text that a token limit cut, because the
     /// next answer continues it.
-    async fn reflect_on_answer(&mut self) -> Result<Option<String>, EarlyStop> {
+    async fn reflect_on_answer(&mut self) -> Result<Option<String>, EarlyTurnEndReason> {
         let why = self.turn.reflect_on_last_answer().await?;
         if why.is_some() {
             self.candidates.clear();
@@ -407,15 +421,15 @@ impl LoopDrivenTurn<'_, '_> {
         Ok(why)
     }
 
-    async fn finish_turn(&mut self) -> Result<TurnFinish, EarlyStop> {
+    async fn finish_turn(&mut self) -> Result<TurnFinish, EarlyTurnEndReason> {
         let n_before = self.turn.reflected.n_user_texts();
-        let finish = match self.turn.output_or_continue_answer().await? {
-            TurnEndAttempt::Done => {
+        let finish = match self.turn.output_answer_unless_step_needed().await? {
+            TurnEndAttemptOutcome::Done => {
                 self.is_over = true;
                 return Ok(TurnFinish::Done);
             }
-            TurnEndAttempt::Again(why) => TurnFinish::Again(why),
-            TurnEndAttempt::FollowUp => {
+            TurnEndAttemptOutcome::Again(why) => TurnFinish::Again(why),
+            TurnEndAttemptOutcome::FollowUp => {
                 let decision = self.decision.unwrap_or(Decision::Direct);
                 TurnFinish::FollowUp(self.user_texts_since(n_before, decision))
             }
@@ -425,8 +439,12 @@ impl LoopDrivenTurn<'_, '_> {
     }
 }
 
-fn to_turn_answer(id: u32, cost: StepCost, reply: &StoredReply) -> TurnAnswer {
-    TurnAnswer {
+fn to_loop_model_answer(
+    id: u32,
+    cost: StepModelUsage,
+    reply: &StoredModelReply,
+) -> AgentLoopModelAnswer {
+    AgentLoopModelAnswer {
         id,
         model: cost.model,
         text: reply.draft.clone(),
@@ -437,9 +455,9 @@ fn to_turn_answer(id: u32, cost: StepCost, reply: &StoredReply) -> TurnAnswer {
 }
 
 /// Checks a text that a loop adds to the conversation: it must not be empty or too long.
-fn check_added_text(what: &str, text: &str) -> Result<(), HandleError> {
+fn check_text_added_by_loop(what: &str, text: &str) -> Result<(), HandleError> {
     if text.trim().is_empty() {
         return Err(HandleError::InvalidInput(format!("the {what} is empty")));
     }
-    check_added_size(what, text.len())
+    check_added_text_size(what, text.len())
 }

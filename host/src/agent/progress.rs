@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::lock::lock;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum number of blocked calls that are recorded: a model may repeat a call many times.
-const MAX_BLOCKED: usize = 8;
+const MAX_RECORDED_BLOCKED_CALLS: usize = 8;
 
 /// Longest description of a blocked call, in bytes.
-const MAX_BLOCKED_BYTES: usize = 400;
+const MAX_BLOCKED_CALL_DESCRIPTION_BYTES: usize = 400;
 
 /// Progress of a turn.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl TurnProgress {
     }
 
     /// Returns the number of the current step; 0 before the first step.
-    pub(super) fn step(&self) -> u32 {
+    pub(super) fn current_step(&self) -> u32 {
         self.step.load(Ordering::Relaxed)
     }
 
@@ -45,9 +45,9 @@ impl TurnProgress {
 
     /// Records a call that did not run, because it needs approval and the agent cannot ask for it.
     pub(super) fn record_blocked_call(&self, call: &str) {
-        let call = clean_line(call, MAX_BLOCKED_BYTES);
+        let call = escape_and_truncate_line(call, MAX_BLOCKED_CALL_DESCRIPTION_BYTES);
         let mut blocked = lock(&self.blocked);
-        if blocked.len() < MAX_BLOCKED && !blocked.contains(&call) {
+        if blocked.len() < MAX_RECORDED_BLOCKED_CALLS && !blocked.contains(&call) {
             blocked.push(call);
         }
     }
@@ -69,7 +69,10 @@ mod tests {
             progress.record_blocked_call(&format!("`bash`\n{}", n % 20));
             progress.record_blocked_call("`bash`\n0");
         }
-        assert_eq!(progress.describe_blocked_calls().len(), MAX_BLOCKED);
+        assert_eq!(
+            progress.describe_blocked_calls().len(),
+            MAX_RECORDED_BLOCKED_CALLS
+        );
         assert_eq!(progress.describe_blocked_calls()[0], "`bash` 0");
     }
 }

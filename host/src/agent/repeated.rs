@@ -1,33 +1,33 @@
 //! Runs calls again that were interrupted together with their turn, when the turn is continued.
 //!
 //! A call runs again only if its tool declares that this is safe: always, or when a check of the
-//! tool finds that the effect is absent. The call passes the same gate as any other call. Its
+//! tool finds that the effect is absent. The call passes the same checks as any other call. Its
 //! result replaces the message that says that the call may have run; every other interrupted call
 //! keeps that message. Start from [`InterruptedCallRepeater`].
 
 use std::sync::Arc;
 
-use super::call::ToolCallGate;
-use super::calls::TurnCalls;
-use super::ctx::TurnCtx;
-use super::deferred::resolve_use_call;
-use super::stop::EarlyStop;
+use super::call::ToolCallChecker;
+use super::calls::TurnToolCallRunner;
+use super::ctx::TurnContext;
+use super::deferred::resolve_use_tool_call;
+use super::stop::EarlyTurnEndReason;
 use crate::message::{Content, Message, Role, ToolCall};
 use crate::point::outcome::Level;
-use crate::session::{Body, InterruptedCall, InterruptedTurn, REPEATED};
-use crate::tool::registry::ToolEntry;
-use crate::tool::{CallRepetitionRule, EFFECT_ABSENT, EFFECT_DONE};
+use crate::session::{Body, InterruptedToolCall, InterruptedTurn, REPEATED_CALL_REASON};
+use crate::tool::registry::RegisteredTool;
+use crate::tool::{EFFECT_ABSENT_ANSWER, EFFECT_DONE_ANSWER, InterruptedCallRepetitionRule};
 
 /// Maximum number of starts of one call. A call that crashes the program each time is not repeated
 /// further; the model then decides.
-const MAX_BEGUN: u32 = 3;
+const MAX_STARTS_PER_CALL: u32 = 3;
 
 /// Result of an interrupted tool call whose effect has happened, as the check of its tool found.
-const EFFECT_FOUND: &str = "[interrupted: the turn was cut off while this call ran; its tool has looked and says that the effect is \
+const INTERRUPTED_CALL_EFFECT_FOUND_RESULT: &str = "[interrupted: the turn was cut off while this call ran; its tool has looked and says that the effect is \
                             there. The call was not run again, and its result is not known]";
 
 /// State of the effect of an interrupted call.
-enum CallEffect {
+enum InterruptedCallEffectState {
     /// Running the call again is safe, because the first run had no effect or another run does no
     /// harm.
     Repeatable,
@@ -39,13 +39,13 @@ enum CallEffect {
 
 /// Runs calls of an interrupted turn again in the turn that continues it.
 pub(super) struct InterruptedCallRepeater<'t> {
-    ctx: &'t mut TurnCtx,
-    calls: &'t TurnCalls,
+    ctx: &'t mut TurnContext,
+    calls: &'t TurnToolCallRunner,
 }
 
 impl<'t> InterruptedCallRepeater<'t> {
     /// Creates the repeater of a turn.
-    pub(super) fn new(ctx: &'t mut TurnCtx, calls: &'t TurnCalls) -> Self {
+    pub(super) fn new(ctx: &'t mut TurnContext, calls: &'t TurnToolCallRunner) -> Self {
         Self { ctx, calls }
     }
 
@@ -53,45 +53,49 @@ impl<'t> InterruptedCallRepeater<'t> {
     pub(super) async fn rerun_interrupted_calls(
         mut self,
         before: &InterruptedTurn,
-    ) -> Result<(), EarlyStop> {
+    ) -> Result<(), EarlyTurnEndReason> {
         let session = &self.ctx.scope.spec.session;
-        let cut = session.view_messages(|messages| before.interrupted_calls(messages));
+        let cut = session.with_all_messages(|messages| before.interrupted_calls(messages));
         for cut in cut {
             self.repeat_interrupted_call(cut).await?;
         }
         Ok(())
     }
 
-    async fn repeat_interrupted_call(&mut self, cut: InterruptedCall) -> Result<(), EarlyStop> {
-        let call = resolve_use_call(cut.call);
+    async fn repeat_interrupted_call(
+        &mut self,
+        cut: InterruptedToolCall,
+    ) -> Result<(), EarlyTurnEndReason> {
+        let call = resolve_use_tool_call(cut.call);
         let tools = self.ctx.scope.skills.tools();
         let Some(entry) = tools.get(&call.name).cloned() else {
             return Ok(());
         };
         let effect = match entry.tool.repetition() {
-            CallRepetitionRule::Never => return Ok(()),
-            _ if cut.n_begun >= MAX_BEGUN => {
-                CallEffect::Unknown(format!("it was cut off {} times", cut.n_begun))
+            InterruptedCallRepetitionRule::Never => return Ok(()),
+            _ if cut.n_begun >= MAX_STARTS_PER_CALL => {
+                InterruptedCallEffectState::Unknown(format!("it was cut off {} times", cut.n_begun))
             }
-            CallRepetitionRule::Idempotent => CallEffect::Repeatable,
-            CallRepetitionRule::Checked(check) => {
-                self.check_call_effect(&call, &entry, &check).await?
+            InterruptedCallRepetitionRule::Idempotent => InterruptedCallEffectState::Repeatable,
+            InterruptedCallRepetitionRule::Checked(check) => {
+                self.check_if_call_had_effect(&call, &entry, &check).await?
             }
         };
         match effect {
-            CallEffect::Repeatable => self.rerun_call(call, cut.told).await,
-            CallEffect::Done => {
+            InterruptedCallEffectState::Repeatable => self.rerun_call(call, cut.told).await,
+            InterruptedCallEffectState::Done => {
                 let text = format!(
                     "the interrupted call of `{}` is not run again: it already had its effect",
                     call.name
                 );
                 self.ctx.emit_notice(Level::Info, text);
-                let result = Message::result(call.result(EFFECT_FOUND, false));
-                self.replace_message(cut.told, &result)?;
+                let result =
+                    Message::result(call.result(INTERRUPTED_CALL_EFFECT_FOUND_RESULT, false));
+                self.replace_message_by_tool_result(cut.told, &result)?;
                 self.ctx.emit_message(result).await;
                 Ok(())
             }
-            CallEffect::Unknown(why) => {
+            InterruptedCallEffectState::Unknown(why) => {
                 let text = format!(
                     "the interrupted call of `{}` is not run again: {why}",
                     call.name
@@ -105,39 +109,40 @@ impl<'t> InterruptedCallRepeater<'t> {
     /// Calls the check of a tool to find out whether the call had an effect. The plugin counts as
     /// the caller of the check: it passes hooks, policy and approval, and is not part of the
     /// conversation.
-    async fn check_call_effect(
+    async fn check_if_call_had_effect(
         &self,
         call: &ToolCall,
-        entry: &ToolEntry,
+        entry: &RegisteredTool,
         check: &str,
-    ) -> Result<CallEffect, EarlyStop> {
+    ) -> Result<InterruptedCallEffectState, EarlyTurnEndReason> {
         let caller = self.ctx.caller();
         let maker: Arc<str> = entry.spec.plugin.as_deref().unwrap_or("host").into();
-        let gate = ToolCallGate::for_plugin(&self.ctx.scope, &caller, &maker);
-        let asked = ToolCall::new(crate::clock::new_id(), check, call.arguments.clone());
-        let mut ran = match gate.judge_call(asked).await {
+        let checker = ToolCallChecker::for_plugin(&self.ctx.scope, &caller, &maker);
+        let asked = ToolCall::new(crate::clock::new_uuid_v7(), check, call.arguments.clone());
+        let mut ran = match checker.authorize_tool_call(asked).await {
             Ok(allowed) => {
-                gate.record_call_starts(std::slice::from_ref(&allowed))
+                checker
+                    .record_call_starts(std::slice::from_ref(&allowed))
                     .await?;
-                gate.run_call(allowed).await
+                checker.run_call(allowed).await
             }
             Err(refused) => *refused,
         };
         let is_refused = ran.refused_by.is_some();
-        let finished = gate.finish_call(&mut ran).await;
+        let finished = checker.finish_call_with_post_tool_hooks(&mut ran).await;
         let result = &finished.value.result;
         let text = result.content.text();
         Ok(match text.trim() {
-            _ if is_refused => CallEffect::Unknown(format!(
+            _ if is_refused => InterruptedCallEffectState::Unknown(format!(
                 "the tool `{check}`, which checks its effect, was refused"
             )),
-            _ if result.is_error => CallEffect::Unknown(format!(
+            _ if result.is_error => InterruptedCallEffectState::Unknown(format!(
                 "the tool `{check}`, which checks its effect, failed"
             )),
-            EFFECT_ABSENT => CallEffect::Repeatable,
-            EFFECT_DONE => CallEffect::Done,
-            _ => CallEffect::Unknown(format!(
-                "the tool `{check}`, which checks its effect, answered neither `{EFFECT_DONE}` nor `{EFFECT_ABSENT}`"
+            EFFECT_ABSENT_ANSWER => InterruptedCallEffectState::Repeatable,
+            EFFECT_DONE_ANSWER => InterruptedCallEffectState::Done,
+            _ => InterruptedCallEffectState::Unknown(format!(
+                "the tool `{check}`, which checks its effect, answered neither `{EFFECT_DONE_ANSWER}` nor `{EFFECT_ABSENT_ANSWER}`"
             )),
         })
     }
@@ -145,44 +150,49 @@ impl<'t> InterruptedCallRepeater<'t> {
     /// Runs an interrupted call again, and puts the result in place of the message with the id
     /// `told`. The message stays if the call is now refused, because the first run may have had an
     /// effect.
-    async fn rerun_call(&mut self, call: ToolCall, told: String) -> Result<(), EarlyStop> {
+    async fn rerun_call(&mut self, call: ToolCall, told: String) -> Result<(), EarlyTurnEndReason> {
         let text = format!(
             "the interrupted call of `{}` runs again, as its tool allows",
             call.name
         );
         self.ctx.emit_notice(Level::Info, text);
         let caller = self.ctx.caller();
-        let gate = ToolCallGate::for_model(&self.ctx.scope, &caller);
+        let checker = ToolCallChecker::for_model(&self.ctx.scope, &caller);
         let id = call.id.clone();
-        let mut ran = match gate.judge_call(call).await {
+        let mut ran = match checker.authorize_tool_call(call).await {
             Ok(mut allowed) => {
                 // Store the arguments with this start too: the message that contains them may be
                 // far back in the session.
                 allowed.is_changed = true;
-                gate.record_call_starts(std::slice::from_ref(&allowed))
+                checker
+                    .record_call_starts(std::slice::from_ref(&allowed))
                     .await?;
                 let _running = self.calls.mark_tools_running();
-                gate.run_call(allowed).await
+                checker.run_call(allowed).await
             }
             Err(refused) => *refused,
         };
         let is_refused = ran.refused_by.is_some();
-        let finished = gate.finish_call(&mut ran).await;
+        let finished = checker.finish_call_with_post_tool_hooks(&mut ran).await;
         if is_refused {
             return Ok(());
         }
         let result = Arc::unwrap_or_clone(finished.value).result;
         let message = Message::new(Role::Tool, vec![Content::ToolResult(result)]);
         let message = self.ctx.scope.skills.parts.attach_parts_to(message, &id);
-        self.replace_message(told, &message)?;
+        self.replace_message_by_tool_result(told, &message)?;
         self.ctx.emit_message(message).await;
         self.ctx.inject_texts(finished.inject).await
     }
 
     /// Replaces the message with the id `told` in the session by a tool result.
-    fn replace_message(&self, told: String, result: &Message) -> Result<(), EarlyStop> {
+    fn replace_message_by_tool_result(
+        &self,
+        told: String,
+        result: &Message,
+    ) -> Result<(), EarlyTurnEndReason> {
         Ok(self.ctx.scope.spec.session.append(Body::Replaced {
-            reason: REPEATED.to_owned(),
+            reason: REPEATED_CALL_REASON.to_owned(),
             removed: vec![told],
             messages: vec![result.clone()],
             holder: None,

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::Notify;
 
-use super::scope::TurnScope;
+use super::scope::SharedTurnState;
 use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::lock::lock;
 use crate::point::agent_loop::AgentLoop;
-use crate::point::dispatch::Dispatcher;
+use crate::point::dispatch::HookDispatcher;
 use crate::point::outcome::Level;
 use crate::point::registry::HookRegistry;
 use crate::tool::SharedTool;
@@ -32,29 +32,29 @@ pub(crate) struct PluginReplacement {
 
 /// Queue of replacements that wait for the next safe point. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct PluginReplacements(Arc<PluginReplacementQueue>);
+pub(crate) struct SharedPluginReplacementQueue(Arc<PluginReplacementQueueState>);
 
 #[derive(Default)]
-struct PluginReplacementQueue {
+struct PluginReplacementQueueState {
     waiting: Mutex<Vec<PluginReplacement>>,
     added: Notify,
 }
 
 /// Weak reference to a queue of replacements.
 #[derive(Clone)]
-pub(crate) struct WeakReplacementQueue(Weak<PluginReplacementQueue>);
+pub(crate) struct WeakPluginReplacementQueue(Weak<PluginReplacementQueueState>);
 
-impl WeakReplacementQueue {
+impl WeakPluginReplacementQueue {
     /// Returns the queue of replacements; `None` if the session is closed.
-    pub(crate) fn upgrade(&self) -> Option<PluginReplacements> {
-        self.0.upgrade().map(PluginReplacements)
+    pub(crate) fn upgrade(&self) -> Option<SharedPluginReplacementQueue> {
+        self.0.upgrade().map(SharedPluginReplacementQueue)
     }
 }
 
-impl PluginReplacements {
+impl SharedPluginReplacementQueue {
     /// Returns a weak reference, which does not keep the queue alive.
-    pub(crate) fn downgrade(&self) -> WeakReplacementQueue {
-        WeakReplacementQueue(Arc::downgrade(&self.0))
+    pub(crate) fn downgrade(&self) -> WeakPluginReplacementQueue {
+        WeakPluginReplacementQueue(Arc::downgrade(&self.0))
     }
 
     /// Queues a replacement for the next safe point. It supersedes a queued replacement of the same
@@ -74,11 +74,11 @@ impl PluginReplacements {
 
     /// Replaces the hooks, tools and agent loops of plugins by those of their queued new versions.
     /// `scope` belongs to the running turn; `None` between turns.
-    pub(super) fn apply_queued(
+    pub(super) fn apply_queued_replacements(
         &self,
         spec: &mut Arc<AgentSpec>,
-        dispatcher: &Dispatcher,
-        scope: Option<&TurnScope>,
+        dispatcher: &HookDispatcher,
+        scope: Option<&SharedTurnState>,
     ) {
         let waiting = std::mem::take(&mut *lock(&self.0.waiting));
         for new in waiting {
@@ -97,7 +97,7 @@ impl PluginReplacements {
             if let Some(scope) = scope {
                 scope.skills.set_tools(tools.clone());
             }
-            dispatcher.replace_hooks(&new.plugin, new.hooks);
+            dispatcher.replace_plugin_hooks(&new.plugin, new.hooks);
             spec.hooks = dispatcher.registry();
             let ordering = spec.agent_loop.as_ref();
             // A running turn continues with the loop with which it began. A new version that lacks

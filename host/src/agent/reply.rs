@@ -7,19 +7,19 @@ use crate::message::{Content, Message, ToolCall};
 use crate::point::outcome::Injection;
 use crate::provider::{Finish, Response};
 
-pub(super) struct ReplyStep {
+pub(super) struct ReplyStepResult {
     /// The text that the model wrote.
     pub(super) draft: String,
     /// Whether another step follows: the model called tools, its text was cut, or a plugin injected
     /// a message about the answer.
     pub(super) goes_on: bool,
     /// Reason why the answer is incomplete; `None` for a complete answer.
-    pub(super) shortfall: Option<ReplyShortfall>,
+    pub(super) shortfall: Option<IncompleteReplyKind>,
 }
 
-impl ReplyStep {
+impl ReplyStepResult {
     /// Creates the step of a complete answer without tool calls.
-    pub(super) fn final_step(draft: String) -> Self {
+    pub(super) fn final_answer_step(draft: String) -> Self {
         Self {
             draft,
             goes_on: false,
@@ -30,7 +30,7 @@ impl ReplyStep {
 
 /// Kinds of incomplete answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReplyShortfall {
+pub(super) enum IncompleteReplyKind {
     /// Text cut by a token limit; the next step continues the text.
     CutText,
     /// Answer cut by a token limit within its tool calls.
@@ -40,7 +40,7 @@ pub(super) enum ReplyShortfall {
 }
 
 /// An answer of the model that passed the hooks and is stored in the session.
-pub(super) struct StoredReply {
+pub(super) struct StoredModelReply {
     pub(super) draft: String,
     pub(super) calls: Vec<ToolCall>,
     /// Message that tells the model how many calls were removed because its answer had too many.
@@ -48,7 +48,7 @@ pub(super) struct StoredReply {
     /// Error that becomes the result of every call of an answer cut by a token limit, because none
     /// of these calls runs.
     pub(super) cut: Option<String>,
-    pub(super) shortfall: Option<ReplyShortfall>,
+    pub(super) shortfall: Option<IncompleteReplyKind>,
     pub(super) inject: Vec<(Arc<str>, Injection)>,
 }
 
@@ -74,12 +74,15 @@ pub(super) fn remove_excess_calls(message: &mut Message, most: usize) -> Option<
 
 /// Returns the way in which an answer is incomplete; `None` if it is complete. `written` is the
 /// text before hooks changed it, because hooks may empty an answer on purpose.
-pub(super) fn find_reply_shortfall(response: &Response, written: &str) -> Option<ReplyShortfall> {
+pub(super) fn find_incomplete_reply_kind(
+    response: &Response,
+    written: &str,
+) -> Option<IncompleteReplyKind> {
     let has_calls = response.message.tool_calls().next().is_some();
     match response.finish {
-        Finish::MaxTokens | Finish::Paused if has_calls => Some(ReplyShortfall::CutCalls),
-        Finish::MaxTokens | Finish::Paused => Some(ReplyShortfall::CutText),
-        _ if !has_calls && written.trim().is_empty() => Some(ReplyShortfall::Empty),
+        Finish::MaxTokens | Finish::Paused if has_calls => Some(IncompleteReplyKind::CutCalls),
+        Finish::MaxTokens | Finish::Paused => Some(IncompleteReplyKind::CutText),
+        _ if !has_calls && written.trim().is_empty() => Some(IncompleteReplyKind::Empty),
         _ => None,
     }
 }
@@ -87,7 +90,7 @@ pub(super) fn find_reply_shortfall(response: &Response, written: &str) -> Option
 /// Returns the result for the calls of a cut answer; `None` when the answer is complete. No call of
 /// a cut answer runs: even arguments that are valid JSON may be only a part of the arguments that
 /// the model was writing.
-pub(super) fn truncated_answer_call_result(finish: Finish, n_tokens: u64) -> Option<String> {
+pub(super) fn result_for_truncated_answer_calls(finish: Finish, n_tokens: u64) -> Option<String> {
     let why = match finish {
         Finish::MaxTokens => format!("cut at its limit of {n_tokens} tokens"),
         Finish::Paused => "interrupted by the provider".to_owned(),
@@ -104,7 +107,7 @@ pub(super) fn truncated_answer_call_result(finish: Finish, n_tokens: u64) -> Opt
 /// removed. A call without an id, or with the id of an earlier call, gets a new id: results are
 /// matched by id, but small model servers omit ids, and others restart their numbering in each
 /// answer.
-pub(super) fn normalize_message(message: &mut Message, earlier: &[Message]) {
+pub(super) fn normalize_model_message(message: &mut Message, earlier: &[Message]) {
     let is_empty = |part: &Content| matches!(part, Content::Text { text } if text.is_empty());
     message.content.retain(|part| !is_empty(part));
     if message.tool_calls().next().is_none() {
@@ -116,7 +119,7 @@ pub(super) fn normalize_message(message: &mut Message, earlier: &[Message]) {
         if let Content::ToolCall(call) = part
             && (call.id.is_empty() || !seen.insert(call.id.clone()))
         {
-            call.id = format!("call_{}", crate::clock::new_id());
+            call.id = format!("call_{}", crate::clock::new_uuid_v7());
         }
     }
 }
@@ -133,7 +136,7 @@ mod tests {
         let content = vec![empty, call("a"), call(""), call("a"), call("b")];
         let mut message = Message::new(Role::Assistant, content);
         let earlier = Message::new(Role::Assistant, vec![call("b")]);
-        normalize_message(&mut message, &[earlier]);
+        normalize_model_message(&mut message, &[earlier]);
         assert_eq!(message.content.len(), 4);
         let ids: std::collections::HashSet<&str> =
             message.tool_calls().map(|call| call.id.as_str()).collect();

@@ -8,25 +8,25 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::blobs::load_images;
-use super::pending::{PendingRequest, StreamedText, check_cost_limit};
-use super::scope::TurnScope;
+use super::pending::{PendingModelRequest, SharedStreamedAnswerText, check_cost_limit};
+use super::scope::SharedTurnState;
 use super::stop::blocking_hook_text;
 use super::stream::emit_retry;
 use crate::event::Event;
 use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::AttributedText;
+use crate::point::dispatch::PluginAttributedText;
 use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
-use crate::provider::server_text::ServerText;
+use crate::provider::server_text::SanitizedServerText;
 use crate::provider::{self, Request, Response, StreamEvent};
 use crate::session::{self, Body};
 use crate::text::format_error_chain;
 
 /// Reason why a request got no answer.
-pub(super) enum NoAnswerReason {
+pub(super) enum NoModelAnswerReason {
     /// A hook blocked the request, or a hook with `on_failure = "block"` failed.
-    Blocked(AttributedText),
+    Blocked(PluginAttributedText),
     /// The request could exceed the cost limit of the turn.
     Spent(String),
     Cancelled,
@@ -41,10 +41,10 @@ pub(super) enum NoAnswerReason {
     Session(session::Error),
 }
 
-impl fmt::Display for NoAnswerReason {
+impl fmt::Display for NoModelAnswerReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Blocked(AttributedText { plugin, text }) => {
+            Self::Blocked(PluginAttributedText { plugin, text }) => {
                 write!(f, "the request was refused by plugin {plugin}: {text}")
             }
             Self::Spent(why) => f.write_str(why),
@@ -67,11 +67,11 @@ pub(super) fn apply_pre_reason_changes(request: &mut Request, wanted: ModelReque
 /// Checks and sends every request to a model in one turn.
 #[derive(Clone, Copy)]
 pub(super) struct ModelRequestSender<'a> {
-    scope: &'a TurnScope,
+    scope: &'a SharedTurnState,
 }
 
 impl<'a> ModelRequestSender<'a> {
-    pub(super) fn new(scope: &'a TurnScope) -> Self {
+    pub(super) fn new(scope: &'a SharedTurnState) -> Self {
         Self { scope }
     }
 
@@ -83,7 +83,7 @@ impl<'a> ModelRequestSender<'a> {
         caller: &Caller,
         request: Request,
         kept: impl Fn(&Request, &Response) -> Body + Send + Sync,
-    ) -> Result<Response, NoAnswerReason> {
+    ) -> Result<Response, NoModelAnswerReason> {
         let by = match &purpose {
             Purpose::Plugin(name) => Some(Arc::from(name.as_str())),
             Purpose::Step | Purpose::Host(_) => None,
@@ -91,14 +91,14 @@ impl<'a> ModelRequestSender<'a> {
         let request = self
             .run_pre_reason_hooks(purpose.clone(), caller, request)
             .await?;
-        let send = |body, heard| self.send_without_showing(body, heard);
+        let send = |body, heard| self.send_request_without_showing(body, heard);
         // Correct and resend the request only once: a server could reject one field after another,
         // without end.
         match self
             .send_request(&purpose, by.as_ref(), caller, &request, send, &kept)
             .await
         {
-            Err(NoAnswerReason::Mended(why)) => {
+            Err(NoModelAnswerReason::Mended(why)) => {
                 emit_retry(
                     &self.scope.spec.events,
                     StreamEvent::retry_after_correction(why),
@@ -112,10 +112,10 @@ impl<'a> ModelRequestSender<'a> {
 
     /// Sends a request body to the model through the provider, without showing the answer to the
     /// user. The user is notified of retries.
-    pub(super) fn send_without_showing(
+    pub(super) fn send_request_without_showing(
         &self,
         body: Value,
-        heard: StreamedText,
+        heard: SharedStreamedAnswerText,
     ) -> BoxFuture<'a, Result<Response, provider::Error>> {
         let scope = self.scope;
         Box::pin(async move {
@@ -134,7 +134,7 @@ impl<'a> ModelRequestSender<'a> {
         purpose: Purpose,
         caller: &Caller,
         mut request: Request,
-    ) -> Result<Request, NoAnswerReason> {
+    ) -> Result<Request, NoModelAnswerReason> {
         let proposed = self.model_request_for_hooks(purpose, &request, Vec::new());
         let reasoned = self
             .scope
@@ -142,7 +142,7 @@ impl<'a> ModelRequestSender<'a> {
             .dispatch_hooks::<at::PreReason>(caller, proposed)
             .await;
         if let Some(said) = blocking_hook_text(&reasoned) {
-            return Err(NoAnswerReason::Blocked(said.clone()));
+            return Err(NoModelAnswerReason::Blocked(said.clone()));
         }
         apply_pre_reason_changes(&mut request, reasoned.value);
         for (plugin, mut injection) in reasoned.inject {
@@ -152,7 +152,7 @@ impl<'a> ModelRequestSender<'a> {
                 .emitter
                 .emit_injection(caller, &plugin, injection)
                 .await
-                .map_err(NoAnswerReason::Session)?;
+                .map_err(NoModelAnswerReason::Session)?;
             request.messages.push(message);
         }
         Ok(request)
@@ -187,25 +187,31 @@ impl<'a> ModelRequestSender<'a> {
         by: Option<&Arc<str>>,
         caller: &Caller,
         request: &Request,
-        send: impl FnOnce(Value, StreamedText) -> BoxFuture<'s, Result<Response, provider::Error>>
+        send: impl FnOnce(
+            Value,
+            SharedStreamedAnswerText,
+        ) -> BoxFuture<'s, Result<Response, provider::Error>>
         + Send,
         kept: impl FnOnce(&Request, &Response) -> Body + Send,
-    ) -> Result<Response, NoAnswerReason> {
+    ) -> Result<Response, NoModelAnswerReason> {
         let (provider, session) = (&self.scope.spec.provider, &self.scope.spec.session);
         check_cost_limit(&self.scope.spec, &self.scope.budget, request)
-            .map_err(NoAnswerReason::Spent)?;
+            .map_err(NoModelAnswerReason::Spent)?;
         let images = load_images(&self.scope.spec, &self.scope.family.root, request).await;
         let body = self
             .apply_request_body_hooks(caller, provider.body(request, &images))
             .await;
         drop(images);
-        let body = body.map_err(NoAnswerReason::Blocked)?;
+        let body = body.map_err(NoModelAnswerReason::Blocked)?;
         // Sync the session to disk while the model answers; tools with side effects wait for the
         // sync.
-        if let Some(lines) = session.unsynced_frames().map_err(NoAnswerReason::Session)? {
+        if let Some(lines) = session
+            .take_unsynced_entries()
+            .map_err(NoModelAnswerReason::Session)?
+        {
             tokio::task::spawn_blocking(move || lines.wait());
         }
-        let number = self.scope.budget.count_request();
+        let number = self.scope.budget.count_model_request();
         self.scope.spec.events.emit(Event::RequestStart {
             request: number,
             provider: provider.name().to_owned(),
@@ -213,7 +219,7 @@ impl<'a> ModelRequestSender<'a> {
             by: by.map(ToString::to_string),
             call_id: caller.call.as_deref().map(str::to_owned),
         });
-        let pending = PendingRequest::new(
+        let pending = PendingModelRequest::new(
             &self.scope.spec,
             &self.scope.budget,
             caller,
@@ -225,24 +231,25 @@ impl<'a> ModelRequestSender<'a> {
             Err(mut error) => {
                 if let Some(excerpt) = error.unreadable_excerpt_mut() {
                     let text = excerpt.as_str().to_owned();
-                    *excerpt =
-                        ServerText::new(&self.scope.emitter.text_for_observers(caller, text).await);
+                    *excerpt = SanitizedServerText::new(
+                        &self.scope.emitter.text_for_observers(caller, text).await,
+                    );
                 }
                 let is_cancelled =
                     matches!(error, provider::Error::Cancelled) && self.scope.cancel.is_cancelled();
                 let why = format_error_chain(&error);
                 let is_paid = pending.has_begun_answer() || error.may_have_been_billed();
                 pending.record_failure(&why, is_paid, is_cancelled);
-                let mend = error.request_correction().filter(|_| !is_paid);
+                let mend = error.suggested_request_correction().filter(|_| !is_paid);
                 return Err(match &error {
-                    _ if is_cancelled => NoAnswerReason::Cancelled,
+                    _ if is_cancelled => NoModelAnswerReason::Cancelled,
                     provider::Error::WindowExceeded { .. } if !is_paid => {
-                        NoAnswerReason::TooLong(why)
+                        NoModelAnswerReason::TooLong(why)
                     }
                     _ if mend.is_some_and(|mend| provider.mend(mend, request)) => {
-                        NoAnswerReason::Mended(why)
+                        NoModelAnswerReason::Mended(why)
                     }
-                    _ => NoAnswerReason::Provider(why),
+                    _ => NoModelAnswerReason::Provider(why),
                 });
             }
         };
@@ -259,9 +266,9 @@ impl<'a> ModelRequestSender<'a> {
         self.scope.budget.add_usage(response.usage, cost);
         // Keep the entry in memory if the disk is full, because the provider already bills the
         // answer. The next entry, which is the answer itself, returns the error.
-        let _ = session.append_or_hold_entry(kept(request, &response));
+        let _ = session.append_or_keep_in_memory(kept(request, &response));
         let mut caller = caller.clone();
-        self.scope.update_caller(&mut caller);
+        self.scope.update_caller_usage_and_skill(&mut caller);
         self.scope
             .emitter
             .dispatch_hooks::<at::AfterProviderResponse>(
@@ -292,7 +299,7 @@ impl<'a> ModelRequestSender<'a> {
         &self,
         caller: &Caller,
         body: Value,
-    ) -> Result<Value, AttributedText> {
+    ) -> Result<Value, PluginAttributedText> {
         let registry = self.scope.emitter.dispatcher.registry();
         let name = at::BeforeProviderRequest::NAME;
         if registry.hooks::<at::BeforeProviderRequest>(name).is_empty() {

@@ -3,7 +3,7 @@
 //! While a hook or a tool runs, the future that waits for it borrows the turn mutably. The data
 //! that a host function needs meanwhile (the parts of the agent, the number of the turn, its
 //! cancellation token) is therefore here, in an `Arc`. The scope has three parts with their own
-//! state: [`TurnBudget`], [`EventEmitter`] and [`SkillScope`].
+//! state: [`TurnBudget`], [`TurnEventEmitter`] and [`TurnSkillState`].
 //!
 //! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a
 //! scope holds the hooks, so the reference to the scope is weak: a strong one would be a cycle that
@@ -18,20 +18,20 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::TurnBudget;
-use super::clients::ClientCallUsers;
-use super::emitter::EventEmitter;
+use super::clients::ClientCallApproverRegistry;
+use super::emitter::TurnEventEmitter;
 use super::halt::AgentHaltReason;
 use super::progress::TurnProgress;
 use super::skill::active::ActiveSkills;
-use super::skill::memory::SkillMemory;
-use super::skill::presets::StartPresets;
-use super::skill::scope::SkillScope;
+use super::skill::memory::SessionSkillMemory;
+use super::skill::presets::ParentAgentPresets;
+use super::skill::scope::TurnSkillState;
 use super::spec::AgentSpec;
 use super::subagent::registry::{LiveSubagent, SubagentRegistry};
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::SessionCheckpoints;
 use crate::event::Event;
 use crate::lock::lock;
-use crate::point::caller::{CallContext, Caller};
+use crate::point::caller::{Caller, PluginCallContext};
 use crate::point::outcome::Level;
 use crate::session::Session;
 use crate::tool::approval::SessionApprovals;
@@ -39,19 +39,19 @@ use crate::tool::approval::SessionApprovals;
 /// Time that subagents have to end after they were asked to stop. Their tools may use 5 s of it;
 /// the rest allows for a busy machine and a slow disk, because the session of a subagent that is
 /// killed later contains a turn without an end.
-const AGENT_GRACE: Duration = Duration::from_secs(20);
+const SUBAGENTS_STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The running turns of a session, by name of the agent. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct ActiveTurns(Arc<Mutex<HashMap<Arc<str>, Weak<TurnScope>>>>);
+pub(crate) struct ActiveTurns(Arc<Mutex<HashMap<Arc<str>, Weak<SharedTurnState>>>>);
 
 impl ActiveTurns {
     /// Returns the running turn of an agent, or else its last turn if that still exists.
-    pub(super) fn find_active_turn(&self, agent: &str) -> Option<Arc<TurnScope>> {
+    pub(super) fn find_active_turn(&self, agent: &str) -> Option<Arc<SharedTurnState>> {
         lock(&self.0).get(agent)?.upgrade()
     }
 
-    pub(super) fn enter_turn(&self, scope: &Arc<TurnScope>) {
+    pub(super) fn enter_turn(&self, scope: &Arc<SharedTurnState>) {
         lock(&self.0).insert(scope.spec.name.clone(), Arc::downgrade(scope));
     }
 
@@ -63,7 +63,7 @@ impl ActiveTurns {
 /// State that an agent shares with its parent agents and its subagents, and the turn that started
 /// the agent.
 #[derive(Clone)]
-pub(super) struct AgentTreeState {
+pub(super) struct SharedAgentTreeState {
     /// Id of the main agent's session, which is the only session id that plugins see.
     pub(super) session: Arc<str>,
     pub(super) active_turns: ActiveTurns,
@@ -73,25 +73,25 @@ pub(super) struct AgentTreeState {
     /// The session of the main agent.
     pub(super) root: Arc<Session>,
     /// Turn that started this agent; `None` for the main agent.
-    pub(super) parent: Option<Arc<TurnScope>>,
+    pub(super) parent: Option<Arc<SharedTurnState>>,
     /// Presets that applied in the step that started this agent.
-    pub(super) presets: StartPresets,
+    pub(super) presets: ParentAgentPresets,
     /// Skills that were used in the session.
-    pub(super) skills: Arc<SkillMemory>,
+    pub(super) skills: Arc<SessionSkillMemory>,
     /// Checkpoints: copies of files from before the tool calls of the session changed them.
-    pub(super) checkpoints: Arc<Checkpoints>,
+    pub(super) checkpoints: Arc<SessionCheckpoints>,
     /// Subagents of the session that this process has in memory.
     pub(super) subagents: Arc<SubagentRegistry>,
 }
 
 /// State of one turn that hooks, tools and host functions share.
-pub(super) struct TurnScope {
+pub(super) struct SharedTurnState {
     pub(super) spec: Arc<AgentSpec>,
-    pub(super) emitter: EventEmitter,
+    pub(super) emitter: TurnEventEmitter,
     pub(super) budget: Arc<TurnBudget>,
-    pub(super) skills: Arc<SkillScope>,
+    pub(super) skills: Arc<TurnSkillState>,
     pub(super) approvals: Arc<SessionApprovals>,
-    pub(super) family: AgentTreeState,
+    pub(super) family: SharedAgentTreeState,
     pub(super) number: u32,
     /// Token that is cancelled when the turn is interrupted.
     pub(super) cancel: CancellationToken,
@@ -99,31 +99,31 @@ pub(super) struct TurnScope {
     pub(super) agents: CancellationToken,
     pub(super) progress: TurnProgress,
     /// Users of the clients whose calls run in this turn.
-    pub(super) clients: ClientCallUsers,
+    pub(super) clients: ClientCallApproverRegistry,
     /// Ids of the messages that contain the input of the turn; compaction keeps these messages.
     pub(super) input_ids: Mutex<HashSet<String>>,
-    /// Whether the turn has ended. The scope remains available to hooks that run later, in the
+    /// Whether the turn has ended. This state remains available to hooks that run later, in the
     /// background or at the end of the session.
     is_over: AtomicBool,
     /// Subagents of this turn, with the tasks in which they run.
     running: Mutex<Vec<(Arc<LiveSubagent>, JoinHandle<()>)>>,
 }
 
-impl TurnScope {
+impl SharedTurnState {
     pub(super) fn new(
         spec: Arc<AgentSpec>,
-        emitter: EventEmitter,
+        emitter: TurnEventEmitter,
         approvals: Arc<SessionApprovals>,
         skills: Arc<ActiveSkills>,
-        family: AgentTreeState,
+        family: SharedAgentTreeState,
         cancel: CancellationToken,
     ) -> Arc<Self> {
-        let number = spec.session.turn() + 1;
+        let number = spec.session.last_turn_number() + 1;
         let parent = family.parent.as_ref();
         let memory = family.skills.clone();
         let of_parent = parent.map(|parent| parent.skills.clone());
         let above = (of_parent, family.presets.clone());
-        let skills = SkillScope::new(spec.clone(), number, skills, memory, above);
+        let skills = TurnSkillState::new(spec.clone(), number, skills, memory, above);
         let scope = Arc::new(Self {
             emitter,
             budget: Arc::new(TurnBudget::new(parent.map(|parent| parent.budget.clone()))),
@@ -135,7 +135,7 @@ impl TurnScope {
             agents: cancel.child_token(),
             cancel,
             progress: TurnProgress::default(),
-            clients: ClientCallUsers::default(),
+            clients: ClientCallApproverRegistry::default(),
             input_ids: Mutex::default(),
             is_over: AtomicBool::new(false),
             running: Mutex::default(),
@@ -157,23 +157,23 @@ impl TurnScope {
     /// Returns the caller for hooks and tools of this turn that no plugin called.
     pub(super) fn turn_caller(&self, step: u32) -> Caller {
         let mut caller = Caller {
-            context: CallContext {
+            context: PluginCallContext {
                 turn: self.number,
                 step,
-                ..self.spec.call_context(self.family.session.clone())
+                ..self.spec.plugin_call_context(self.family.session.clone())
             },
             call_chain: self.spec.call_chain.clone(),
             ..Caller::default()
         };
-        self.update_caller(&mut caller);
+        self.update_caller_usage_and_skill(&mut caller);
         caller
     }
 
     /// Updates a caller with the usage of the turn so far and the id of the skill that was
     /// activated last.
-    pub(super) fn update_caller(&self, caller: &mut Caller) {
-        self.budget.update_caller(caller);
-        caller.context.skill = self.skills.latest_skill();
+    pub(super) fn update_caller_usage_and_skill(&self, caller: &mut Caller) {
+        self.budget.write_usage_to_caller(caller);
+        caller.context.skill = self.skills.latest_skill_id();
     }
 
     /// Registers a subagent that was started in this turn, so that the turn can stop it when it
@@ -211,7 +211,10 @@ impl TurnScope {
             self.spec.events.emit(Event::notice(Level::Warn, text));
         }
         let ended = futures_util::future::join_all(running.into_iter().map(|(_, task)| task));
-        if tokio::time::timeout(AGENT_GRACE, ended).await.is_err() {
+        if tokio::time::timeout(SUBAGENTS_STOP_TIMEOUT, ended)
+            .await
+            .is_err()
+        {
             let text = "a subagent did not stop and was abandoned";
             self.spec.events.emit(Event::notice(Level::Warn, text));
         }

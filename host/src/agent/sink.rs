@@ -5,22 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::halt::AgentHaltReason;
-use crate::event::{Event, Events};
+use crate::event::{Event, EventSender};
 use crate::lock::lock;
 use crate::point::Point;
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 use crate::point::outcome::{Effect, Level, LogLine, Metric};
 use crate::point::payload::FailureReport;
-use crate::point::trace::{AccessRecord, DispatchSink, TraceOutcome, TraceRecord};
+use crate::point::trace::{AccessRecord, DispatchReportSink, TraceOutcome, TraceRecord};
 use crate::session::{Body, Report, Session};
 
 /// Callback that saves a value in a plugin's store; its arguments are the plugin's name, the key
 /// and the value. The store outlives sessions, so the code that builds the agent provides the
 /// callback.
-pub type StoreWriter = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
+pub type PluginStoreWriter = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
-pub(super) struct AgentDispatchSink {
+pub(super) struct AgentHookDispatchSink {
     outlet: HookEffectExecutor,
     /// Failures of hooks that wait to be passed to the hooks of `error`. The sink cannot call these
     /// hooks itself.
@@ -32,7 +32,7 @@ pub(super) struct AgentDispatchSink {
     has_told_of_gap: AtomicBool,
 }
 
-impl AgentDispatchSink {
+impl AgentHookDispatchSink {
     pub(super) fn new(
         outlet: HookEffectExecutor,
         agent: Arc<str>,
@@ -65,7 +65,7 @@ impl AgentDispatchSink {
         if &*record.plugin == rind_audit::PLUGIN {
             // Write this entry at once, while other reports wait for the next entry: it shows that
             // the audit log is incomplete.
-            self.root.append_or_defer(Body::AuditGap {
+            self.root.append_or_defer_error(Body::AuditGap {
                 agent: self.agent.to_string(),
                 turn: record.turn,
                 step: record.step,
@@ -80,8 +80,8 @@ impl AgentDispatchSink {
                 self.outlet.events.emit(Event::notice(Level::Warn, text));
             }
         }
-        let only_looks =
-            catalog::find_point(&record.point).is_some_and(|row| row.kind == PointKind::Observe);
+        let only_looks = catalog::find_builtin_point(&record.point)
+            .is_some_and(|row| row.kind == PointKind::Observe);
         if is_blocking && only_looks {
             self.halt.set_reason(format!(
                 "plugin {} must observe every event (on_failure = \"block\"), but its hook at {} failed: {why}",
@@ -102,12 +102,12 @@ impl AgentDispatchSink {
     }
 
     /// Records that a plugin's code accessed something outside its sandbox.
-    pub(super) fn access(&self, record: AccessRecord) {
-        self.outlet.record_access(record);
+    pub(super) fn record_plugin_access(&self, record: AccessRecord) {
+        self.outlet.record_plugin_access(record);
     }
 }
 
-impl DispatchSink for AgentDispatchSink {
+impl DispatchReportSink for AgentHookDispatchSink {
     fn trace(&self, record: TraceRecord) {
         let is_failure = matches!(
             record.outcome,
@@ -122,7 +122,9 @@ impl DispatchSink for AgentDispatchSink {
             });
         }
         self.record_failed_hook(&record);
-        self.outlet.session.report(&Report::Trace(&record));
+        self.outlet
+            .session
+            .append_plugin_report(&Report::Trace(&record));
         self.outlet.events.emit(Event::Hook { record });
     }
 
@@ -136,13 +138,13 @@ impl DispatchSink for AgentDispatchSink {
 #[derive(Clone)]
 pub(super) struct HookEffectExecutor {
     pub(super) session: Arc<Session>,
-    pub(super) events: Events,
-    pub(super) keep: StoreWriter,
+    pub(super) events: EventSender,
+    pub(super) keep: PluginStoreWriter,
 }
 
 impl HookEffectExecutor {
-    pub(super) fn record_access(&self, record: AccessRecord) {
-        self.session.report(&Report::Access(&record));
+    pub(super) fn record_plugin_access(&self, record: AccessRecord) {
+        self.session.append_plugin_report(&Report::Access(&record));
         self.events.emit(Event::Access { record });
     }
 
@@ -158,7 +160,7 @@ impl HookEffectExecutor {
                 // First write the values that the plugin set earlier, so that they are stored in
                 // the order in which the plugin set them. If writing fails, the session returns
                 // the error when its next entry is written.
-                let _ = self.session.write_waiting();
+                let _ = self.session.write_deferred_lines();
                 (self.keep)(plugin, &stored.key, &stored.value);
             }
             Effect::Notify(LogLine { level, text }) => self.events.emit(Event::Notice {

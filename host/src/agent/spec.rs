@@ -8,35 +8,35 @@ use std::sync::{Arc, Mutex};
 
 use super::answer_schema::AnswerSchema;
 use super::config::AgentConfig;
-use super::sink::StoreWriter;
+use super::sink::PluginStoreWriter;
 use super::subagent::preset::{SubagentPreset, SubagentPresets};
-use crate::event::{Event, Events};
-use crate::message::Attachment;
+use crate::event::{Event, EventSender};
+use crate::message::PromptImageAttachment;
 use crate::point::agent_loop::AgentLoop;
-use crate::point::caller::CallContext;
+use crate::point::caller::PluginCallContext;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, Source};
 use crate::point::registry::HookRegistry;
 use crate::provider::Provider;
 use crate::session::{InterruptedTurn, Session};
-use crate::skill::Skills;
+use crate::skill::SessionSkills;
 use crate::tool::SharedTool;
 use crate::tool::approval::Approver;
 use crate::tool::background::BackgroundCommands;
-use crate::tool::known::KnownFiles;
-use crate::tool::live::LiveOutputs;
+use crate::tool::known::FilesSeenByModel;
+use crate::tool::live::RunningToolCallOutputs;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
 /// Name of the tool that reads archived turns and the work of subagents.
-pub(super) const QUERY: &str = "query_subagent";
+pub(super) const QUERY_SUBAGENT_TOOL_NAME: &str = "query_subagent";
 
 /// Slash command that the session records for a turn that continues an interrupted one.
-const CONTINUE_COMMAND: &str = "/continue";
+const CONTINUE_TURN_SLASH_COMMAND: &str = "/continue";
 
 /// Number of random characters in an agent's id. Few suffice, because a session has few agents, and
 /// people read the ids.
-const ID_DIGITS: usize = 8;
+const AGENT_ID_RANDOM_CHARS: usize = 8;
 
 /// Input of a turn, and the limits of the turn.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct TurnSpec {
     /// Slash command that produced the text, with the command's source.
     pub(crate) command: Option<String>,
     /// Images that belong to the text.
-    pub(crate) attached: Vec<Attachment>,
+    pub(crate) attached: Vec<PromptImageAttachment>,
     /// Schema that the final answer must match.
     pub(crate) answer_schema: Option<AnswerSchema>,
     /// Maximum cost of the turn, its subagents included, in US dollars.
@@ -65,7 +65,7 @@ impl TurnSpec {
     /// Creates the spec of a turn that continues an interrupted one.
     pub(crate) fn from_interrupted(interrupted: InterruptedTurn) -> Self {
         Self {
-            command: Some(CONTINUE_COMMAND.to_owned()),
+            command: Some(CONTINUE_TURN_SLASH_COMMAND.to_owned()),
             input_id: interrupted.input_id.clone(),
             continues: Some(interrupted.clone()),
             ..Self::new(interrupted.input, interrupted.source)
@@ -112,9 +112,9 @@ pub(crate) struct AgentSpec {
     /// Session to which the agent writes.
     pub session: Arc<Session>,
     /// Destination of events.
-    pub events: Events,
+    pub events: EventSender,
     /// Callback that saves a value that a hook stores.
-    pub keep_in_store: StoreWriter,
+    pub keep_in_store: PluginStoreWriter,
     /// Limits of a turn.
     pub config: AgentConfig,
     /// Folder in which the agent works.
@@ -122,7 +122,7 @@ pub(crate) struct AgentSpec {
     /// Further parts of the system prompt, such as the list of skills or the task of a subagent.
     pub parts: Vec<PromptPart>,
     /// Skills of the session.
-    pub skills: Arc<Skills>,
+    pub skills: Arc<SessionSkills>,
     /// Presets of subagents.
     pub presets: Arc<SubagentPresets>,
     /// Names of the loaded plugins.
@@ -139,9 +139,9 @@ pub(crate) struct AgentSpec {
     /// Loop of a plugin that runs the turns in its own order; `None` selects the built-in order.
     pub agent_loop: Option<Arc<dyn AgentLoop>>,
     /// Files that the agent's model has read or written. Each agent has its own.
-    pub known: Arc<KnownFiles>,
+    pub known: Arc<FilesSeenByModel>,
     /// Outputs of the running tool calls of the agent and of its subagents.
-    pub live: LiveOutputs,
+    pub live: RunningToolCallOutputs,
     /// Background commands of the agent and of its subagents.
     pub background: BackgroundCommands,
     /// Texts of the warnings that the user has already been shown; each is shown only once.
@@ -151,14 +151,14 @@ pub(crate) struct AgentSpec {
 impl AgentSpec {
     /// Returns the context of calls of hooks and tools outside a turn. `session` is the id of the
     /// main agent's session.
-    pub(super) fn call_context(&self, session: Arc<str>) -> CallContext {
-        CallContext {
+    pub(super) fn plugin_call_context(&self, session: Arc<str>) -> PluginCallContext {
+        PluginCallContext {
             session,
             agent: self.name.clone(),
             depth: self.depth,
             workspace: self.workspace.to_string_lossy().into(),
             model: self.model.as_str().into(),
-            ..CallContext::default()
+            ..PluginCallContext::default()
         }
     }
 
@@ -181,8 +181,8 @@ impl AgentSpec {
 
 /// Returns a new id for an agent: its kind, and some random characters.
 pub(super) fn new_agent_id(kind: &str) -> Arc<str> {
-    let id = crate::clock::new_id();
+    let id = crate::clock::new_uuid_v7();
     // Use the end of the id, which is random; the beginning is a timestamp.
-    let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
+    let digits = id.get(id.len().saturating_sub(AGENT_ID_RANDOM_CHARS)..);
     format!("{kind}-{}", digits.unwrap_or(&id)).into()
 }

@@ -7,33 +7,34 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::lock::lock;
-use crate::message::Attachment;
+use crate::message::PromptImageAttachment;
 use crate::point::payload::{Source, TurnInput};
 
 /// Handle to send messages to an agent whose turn is running. Cheap to clone; it outlives the turn.
 #[derive(Clone, Debug, Default)]
-pub struct SteerHandle(Arc<Mutex<SteeringQueues>>);
+pub struct AgentSteeringHandle(Arc<Mutex<SteeringQueues>>);
 
 #[derive(Debug, Default)]
 struct SteeringQueues {
-    steering: VecDeque<QueuedText>,
-    follow_ups: VecDeque<QueuedText>,
+    steering: VecDeque<QueuedSteeringText>,
+    follow_ups: VecDeque<QueuedSteeringText>,
     next: u64,
 }
 
 /// Queued text with a unique number, from which the turn finds out whether the author withdrew the
 /// text while hooks judged it.
 #[derive(Clone, Debug)]
-pub(super) struct QueuedText {
+pub(super) struct QueuedSteeringText {
     pub(super) number: u64,
     pub(super) input: TurnInput,
-    pub(super) attached: Arc<[Attachment]>,
+    pub(super) attached: Arc<[PromptImageAttachment]>,
 }
 
 /// A queued text, for a front end that shows the queue.
 #[derive(Clone, Debug, PartialEq)]
-pub struct QueuedTextView {
-    /// Number of the text, unique within this agent, for [`SteerHandle::withdraw_queued_text`].
+pub struct QueuedSteeringTextView {
+    /// Number of the text, unique within this agent, for
+    /// [`AgentSteeringHandle::withdraw_queued_text`].
     pub number: u64,
     /// Whether the text waits for the end of the turn; otherwise it waits for the next request to
     /// the model.
@@ -43,7 +44,7 @@ pub struct QueuedTextView {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SteeringQueue {
+pub(super) enum SteeringQueueKind {
     /// Texts for the next safe point.
     Steering,
     /// Texts for the end of the turn.
@@ -51,54 +52,54 @@ pub(super) enum SteeringQueue {
 }
 
 impl SteeringQueues {
-    fn queue_mut(&mut self, queue: SteeringQueue) -> &mut VecDeque<QueuedText> {
+    fn queue_mut(&mut self, queue: SteeringQueueKind) -> &mut VecDeque<QueuedSteeringText> {
         match queue {
-            SteeringQueue::Steering => &mut self.steering,
-            SteeringQueue::FollowUps => &mut self.follow_ups,
+            SteeringQueueKind::Steering => &mut self.steering,
+            SteeringQueueKind::FollowUps => &mut self.follow_ups,
         }
     }
 }
 
-impl SteerHandle {
+impl AgentSteeringHandle {
     /// Queues text for the next safe point: before the next request to the model. Tool calls that
     /// have not started by then are skipped. Returns the number of the text, which
     /// [`Event::SteeringTaken`](crate::event::Event::SteeringTaken) repeats.
     pub fn steer(&self, text: impl Into<String>, source: Source) -> u64 {
-        self.steer_with(text, source, Vec::new())
+        self.steer_with_images(text, source, Vec::new())
     }
 
     /// Queues text with images, as [`steer`](Self::steer) does.
-    pub fn steer_with(
+    pub fn steer_with_images(
         &self,
         text: impl Into<String>,
         source: Source,
-        attached: Vec<Attachment>,
+        attached: Vec<PromptImageAttachment>,
     ) -> u64 {
-        self.queue_text(SteeringQueue::Steering, text.into(), source, attached)
+        self.queue_text(SteeringQueueKind::Steering, text.into(), source, attached)
     }
 
     /// Queues text as a follow-up, which the turn takes instead of ending. Returns the number of
     /// the text.
     pub fn follow_up(&self, text: impl Into<String>, source: Source) -> u64 {
-        self.follow_up_with(text, source, Vec::new())
+        self.queue_follow_up_with_images(text, source, Vec::new())
     }
 
     /// Queues text with images, as [`follow_up`](Self::follow_up) does.
-    pub fn follow_up_with(
+    pub fn queue_follow_up_with_images(
         &self,
         text: impl Into<String>,
         source: Source,
-        attached: Vec<Attachment>,
+        attached: Vec<PromptImageAttachment>,
     ) -> u64 {
-        self.queue_text(SteeringQueue::FollowUps, text.into(), source, attached)
+        self.queue_text(SteeringQueueKind::FollowUps, text.into(), source, attached)
     }
 
     /// Returns the queued texts in the order in which the turn will take them.
     #[must_use]
-    pub fn waiting_texts(&self) -> Vec<QueuedTextView> {
+    pub fn waiting_texts(&self) -> Vec<QueuedSteeringTextView> {
         let queues = self.lock_queues();
-        let of = |queue: &VecDeque<QueuedText>, is_follow_up| {
-            let texts = queue.iter().map(move |queued| QueuedTextView {
+        let of = |queue: &VecDeque<QueuedSteeringText>, is_follow_up| {
+            let texts = queue.iter().map(move |queued| QueuedSteeringTextView {
                 number: queued.number,
                 is_follow_up,
                 input: queued.input.clone(),
@@ -112,7 +113,7 @@ impl SteerHandle {
     #[must_use]
     pub fn withdraw_queued_text(&self, number: u64) -> Option<TurnInput> {
         let mut queues = self.lock_queues();
-        [SteeringQueue::Steering, SteeringQueue::FollowUps]
+        [SteeringQueueKind::Steering, SteeringQueueKind::FollowUps]
             .into_iter()
             .find_map(|queue| {
                 let waiting = queues.queue_mut(queue);
@@ -143,14 +144,18 @@ impl SteerHandle {
     }
 
     /// Returns the next text of a queue without removing it. The text stays queued until
-    /// [`SteerHandle::remove_queued_text`], so that an interrupted turn does not lose it.
-    pub(super) fn next(&self, queue: SteeringQueue) -> Option<QueuedText> {
+    /// [`AgentSteeringHandle::remove_queued_text`], so that an interrupted turn does not lose it.
+    pub(super) fn next_queued_text(&self, queue: SteeringQueueKind) -> Option<QueuedSteeringText> {
         self.lock_queues().queue_mut(queue).front().cloned()
     }
 
     /// Removes a text from its queue. Returns false if the text is no longer queued, because its
     /// author has withdrawn it; the caller must then not use it.
-    pub(super) fn remove_queued_text(&self, queue: SteeringQueue, taken: &QueuedText) -> bool {
+    pub(super) fn remove_queued_text(
+        &self,
+        queue: SteeringQueueKind,
+        taken: &QueuedSteeringText,
+    ) -> bool {
         let mut queues = self.lock_queues();
         let waiting = queues.queue_mut(queue);
         let at = waiting
@@ -161,16 +166,16 @@ impl SteerHandle {
 
     fn queue_text(
         &self,
-        queue: SteeringQueue,
+        queue: SteeringQueueKind,
         text: String,
         source: Source,
-        attached: Vec<Attachment>,
+        attached: Vec<PromptImageAttachment>,
     ) -> u64 {
         let mut queues = self.lock_queues();
         let number = queues.next;
         queues.next += 1;
         let input = TurnInput { text, source };
-        queues.queue_mut(queue).push_back(QueuedText {
+        queues.queue_mut(queue).push_back(QueuedSteeringText {
             number,
             input,
             attached: attached.into(),

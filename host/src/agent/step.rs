@@ -4,25 +4,26 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::deferred::resolve_use_call;
+use super::deferred::resolve_use_tool_call;
 use super::reply::{
-    ReplyShortfall, ReplyStep, StoredReply, find_reply_shortfall, normalize_message,
-    remove_excess_calls, truncated_answer_call_result,
+    IncompleteReplyKind, ReplyStepResult, StoredModelReply, find_incomplete_reply_kind,
+    normalize_model_message, remove_excess_calls, result_for_truncated_answer_calls,
 };
-use super::request::{ModelRequestSender, NoAnswerReason, apply_pre_reason_changes};
+use super::request::{ModelRequestSender, NoModelAnswerReason, apply_pre_reason_changes};
 use super::stop::{
-    EarlyStop, blocking_hook_text, stop_for_refusal, stop_if_blocked, withheld_text,
+    EarlyTurnEndReason, blocking_hook_text, stop_if_blocked, turn_end_for_hook_refusal,
+    withheld_answer_text,
 };
-use super::stream::{LiveAnswer, emit_retry};
+use super::stream::{StreamingAnswer, emit_retry};
 use super::subagent::preset::SubagentPreset;
-use super::turn::TurnRun;
+use super::turn::RunningTurn;
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role, ToolCall, Usage};
 use crate::point::catalog as at;
 use crate::point::outcome::{Injection, Level};
 use crate::point::payload::Purpose;
 use crate::prompt;
-use crate::provider::{Finish, OutputFormat, Request, Response, StreamEvent};
+use crate::provider::{Finish, JsonAnswerFormat, Request, Response, StreamEvent};
 use crate::session::Body;
 
 /// Outcome of a request.
@@ -37,7 +38,7 @@ enum ModelRequestOutcome {
 
 /// Options of one request; the built-in order or a plugin's loop sets them.
 #[derive(Default)]
-pub(super) struct StepRequestOptions {
+pub(super) struct StepModelRequestOptions {
     /// Model for the request; `None` selects the model of the turn.
     pub(super) model: Option<String>,
     /// Preset that selects the tools until the next request.
@@ -50,8 +51,8 @@ pub(super) struct StepRequestOptions {
 }
 
 /// An answer of the model after the hooks of `post-reason` have checked and changed it.
-pub(super) struct ReviewedReply {
-    reply: StoredReply,
+pub(super) struct HookReviewedReply {
+    reply: StoredModelReply,
     message: Message,
     /// Text as the model wrote it, before the hooks changed it.
     written: String,
@@ -61,33 +62,33 @@ pub(super) struct ReviewedReply {
     offered: Option<(Vec<String>, Option<Arc<SubagentPreset>>)>,
 }
 
-impl ReviewedReply {
+impl HookReviewedReply {
     /// Returns the answer in the form in which it would be added to the conversation.
-    pub(super) fn reply(&self) -> &StoredReply {
+    pub(super) fn reply(&self) -> &StoredModelReply {
         &self.reply
     }
 }
 
 /// Model and usage of one request.
-pub(super) struct StepCost {
+pub(super) struct StepModelUsage {
     pub(super) model: String,
     pub(super) usage: Usage,
 }
 
-impl TurnRun<'_> {
+impl RunningTurn<'_> {
     /// Requests an answer of the model and adds it to the conversation. The tool calls in the
     /// answer have no results until [`run_pending_tool_calls`](Self::run_pending_tool_calls).
     pub(super) async fn request_answer(
         &mut self,
-        order: &StepRequestOptions,
-    ) -> Result<StepCost, EarlyStop> {
+        order: &StepModelRequestOptions,
+    ) -> Result<StepModelUsage, EarlyTurnEndReason> {
         if let Some(note) = self.reached_limit_note() {
             return Err(self.end_turn_with_note(&note).await);
         }
         if let Some(draft) = self.ready_answer.take() {
-            self.record_step(ReplyStep::final_step(draft));
-            return Ok(StepCost {
-                model: self.ctx.scope.skills.model(),
+            self.record_step(ReplyStepResult::final_answer_step(draft));
+            return Ok(StepModelUsage {
+                model: self.ctx.scope.skills.turn_model(),
                 usage: Usage::default(),
             });
         }
@@ -96,28 +97,28 @@ impl TurnRun<'_> {
         let scope = self.ctx.scope.clone();
         self.agent.apply_plugin_replacements(Some(&scope));
         self.agent.archive_ready_turns(&scope).await;
-        let (model, response) = self.ask_for_answer(order).await?;
+        let (model, response) = self.build_and_send_request(order).await?;
         let usage = response.usage;
-        let reviewed = self.review_reply(response, order).await?;
-        self.add_reply(reviewed).await?;
-        Ok(StepCost { model, usage })
+        let reviewed = self.run_post_reason_hooks(response, order).await?;
+        self.add_reply_to_conversation(reviewed).await?;
+        Ok(StepModelUsage { model, usage })
     }
 
     /// Requests an answer outside the conversation: it is not shown and its calls do not run,
-    /// unless [`add_reply`](Self::add_reply) adds it to the conversation.
+    /// unless [`add_reply_to_conversation`](Self::add_reply_to_conversation) adds it to the conversation.
     pub(super) async fn request_outside_conversation(
         &mut self,
-        order: &StepRequestOptions,
-    ) -> Result<(StepCost, ReviewedReply), EarlyStop> {
+        order: &StepModelRequestOptions,
+    ) -> Result<(StepModelUsage, HookReviewedReply), EarlyTurnEndReason> {
         if let Some(note) = self.reached_limit_note() {
             return Err(self.end_turn_with_note(&note).await);
         }
         self.begin_step();
-        let answered = match self.ask_for_answer(order).await {
+        let answered = match self.build_and_send_request(order).await {
             Ok((model, response)) => {
                 let usage = response.usage;
-                let reviewed = self.review_reply(response, order).await;
-                reviewed.map(|reviewed| (StepCost { model, usage }, reviewed))
+                let reviewed = self.run_post_reason_hooks(response, order).await;
+                reviewed.map(|reviewed| (StepModelUsage { model, usage }, reviewed))
             }
             Err(stop) => Err(stop),
         };
@@ -146,10 +147,10 @@ impl TurnRun<'_> {
 
     /// Builds and sends the request of a step. Returns the name of the model that was requested,
     /// and the answer of that model.
-    async fn ask_for_answer(
+    async fn build_and_send_request(
         &mut self,
-        order: &StepRequestOptions,
-    ) -> Result<(String, Response), EarlyStop> {
+        order: &StepModelRequestOptions,
+    ) -> Result<(String, Response), EarlyTurnEndReason> {
         // Create the note here, so that its event is emitted only once, even if the request is sent
         // again.
         let note = match &order.note {
@@ -158,43 +159,44 @@ impl TurnRun<'_> {
                     text: text.clone(),
                     keep: false,
                 };
-                Some(self.ctx.add_injection(plugin, note).await?)
+                Some(self.ctx.add_injected_message(plugin, note).await?)
             }
             None => None,
         };
         let request = self.build_request(order, note.as_ref()).await?;
-        let response = match self.ask_model(&request, order).await? {
+        let response = match self.send_model_request(&request, order).await? {
             ModelRequestOutcome::Answered(response) => *response,
             ModelRequestOutcome::TooLong(why) | ModelRequestOutcome::Mended(why) => {
                 let planned = self.choose_step_model(order);
                 self.agent
                     .compaction
                     .record_refused_size(&planned, &request);
-                if self.is_for_other_model(order) {
-                    return Err(EarlyStop::Provider(why));
+                if self.is_side_request_to_other_model(order) {
+                    return Err(EarlyTurnEndReason::Provider(why));
                 }
-                self.ask_after_compaction(why, order, note.as_ref()).await?
+                self.resend_after_compaction(why, order, note.as_ref())
+                    .await?
             }
         };
         Ok((request.model, response))
     }
 
     /// Returns the model for which a request is built. Hooks may still choose another one.
-    fn choose_step_model(&self, order: &StepRequestOptions) -> String {
+    fn choose_step_model(&self, order: &StepModelRequestOptions) -> String {
         let named = order.model.clone();
-        named.unwrap_or_else(|| self.ctx.scope.skills.model())
+        named.unwrap_or_else(|| self.ctx.scope.skills.turn_model())
     }
 
     /// Whether a request is outside the conversation and for a model other than the turn's. The
     /// conversation is not compacted for such a request, whose model may have a smaller context
     /// window.
-    fn is_for_other_model(&self, order: &StepRequestOptions) -> bool {
-        order.aside.is_some() && self.choose_step_model(order) != self.ctx.scope.skills.model()
+    fn is_side_request_to_other_model(&self, order: &StepModelRequestOptions) -> bool {
+        order.aside.is_some() && self.choose_step_model(order) != self.ctx.scope.skills.turn_model()
     }
 
     /// Runs those tool calls of the last answer that did not run yet, and ends the step of that
     /// answer.
-    pub(super) async fn run_pending_tool_calls(&mut self) -> Result<(), EarlyStop> {
+    pub(super) async fn run_pending_tool_calls(&mut self) -> Result<(), EarlyTurnEndReason> {
         let Some(mut reply) = self.open.take() else {
             return Ok(());
         };
@@ -212,7 +214,11 @@ impl TurnRun<'_> {
 
     /// Ends the step in which the model gave this answer, after its tool calls have got their
     /// results.
-    async fn end_step(&mut self, reply: StoredReply, n_calls: u32) -> Result<(), EarlyStop> {
+    async fn end_step(
+        &mut self,
+        reply: StoredModelReply,
+        n_calls: u32,
+    ) -> Result<(), EarlyTurnEndReason> {
         if let Some(text) = reply.left_out {
             self.ctx.emit_notice(Level::Warn, text.clone());
             let message = Message::text(Role::User, text);
@@ -220,11 +226,11 @@ impl TurnRun<'_> {
         }
         let goes_on = n_calls > 0
             || !reply.inject.is_empty()
-            || reply.shortfall == Some(ReplyShortfall::CutText);
+            || reply.shortfall == Some(IncompleteReplyKind::CutText);
         // Inject texts after the results: no message may come between a call and its result.
         self.ctx.inject_texts(reply.inject).await?;
         self.report_step_end(n_calls, goes_on);
-        self.record_step(ReplyStep {
+        self.record_step(ReplyStepResult {
             draft: reply.draft,
             goes_on,
             shortfall: reply.shortfall,
@@ -232,7 +238,7 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    fn record_step(&mut self, step: ReplyStep) {
+    fn record_step(&mut self, step: ReplyStepResult) {
         let is_continued = self.answer.record_reply_step(step);
         self.progress.end_answer(is_continued);
     }
@@ -240,11 +246,11 @@ impl TurnRun<'_> {
     /// Returns the messages of a request. Compacts the conversation first if that is due.
     async fn build_request_messages(
         &mut self,
-        order: &StepRequestOptions,
+        order: &StepModelRequestOptions,
         note: Option<&Message>,
-    ) -> Result<Vec<Message>, EarlyStop> {
+    ) -> Result<Vec<Message>, EarlyTurnEndReason> {
         let model = self.choose_step_model(order);
-        let is_for_another = self.is_for_other_model(order);
+        let is_for_another = self.is_side_request_to_other_model(order);
         let compaction = &mut self.agent.compaction;
         let mut messages = match is_for_another {
             true => compaction.uncompacted_messages(&self.ctx, &model).await,
@@ -265,15 +271,15 @@ impl TurnRun<'_> {
     /// `context` and `pre-reason`.
     async fn build_request(
         &mut self,
-        order: &StepRequestOptions,
+        order: &StepModelRequestOptions,
         note: Option<&Message>,
-    ) -> Result<Request, EarlyStop> {
+    ) -> Result<Request, EarlyTurnEndReason> {
         let presets = &self.ctx.scope.skills.presets;
         presets.set_step_preset(order.preset.clone());
         let messages = self.build_request_messages(order, note).await?;
         let messages = self
             .ctx
-            .dispatch_or_stop::<at::Context>("conversation", messages)
+            .dispatch_hooks_or_end_turn::<at::Context>("conversation", messages)
             .await?;
         let planned = self.choose_step_model(order);
         let mut request = Request {
@@ -283,33 +289,36 @@ impl TurnRun<'_> {
             tools: Vec::new(),
             temperature: self.agent.spec.temperature,
             max_tokens: self.agent.spec.max_tokens,
-            output: self.answers.schema().map(|schema| OutputFormat {
+            output: self.answers.schema().map(|schema| JsonAnswerFormat {
                 schema: schema.schema().clone(),
-                is_repeating: self.answers.must_repeat_answer(),
+                is_repeating: self.answers.should_model_repeat_answer(),
             }),
         };
-        let tools = self.ctx.scope.skills.tool_names();
+        let tools = self.ctx.scope.skills.permitted_tool_names();
         let proposed = ModelRequestSender::new(&self.ctx.scope).model_request_for_hooks(
             Purpose::Step,
             &request,
             tools,
         );
-        let reasoned = self.ctx.dispatch_point::<at::PreReason>(proposed).await;
+        let reasoned = self
+            .ctx
+            .dispatch_hooks_of_point::<at::PreReason>(proposed)
+            .await;
         stop_if_blocked("request", blocking_hook_text(&reasoned))?;
         let wanted = reasoned.value;
         for (plugin, mut injection) in reasoned.inject {
             // A message that is injected into a request outside the conversation must not enter the
             // conversation.
             injection.keep &= order.aside.is_none();
-            let message = self.ctx.add_injection(&plugin, injection).await?;
+            let message = self.ctx.add_injected_message(&plugin, injection).await?;
             request.messages.push(message);
         }
         let specs = self.agent.spec.tools.specs();
-        let left = self.ctx.scope.skills.tool_names();
+        let left = self.ctx.scope.skills.permitted_tool_names();
         let is_wanted = |name: &String| wanted.tools.contains(name) && left.contains(name);
         let (mut names, mut deferred) = (Vec::new(), Vec::new());
         for spec in specs.into_iter().filter(|spec| is_wanted(&spec.name)) {
-            if self.agent.spec.is_deferred(&spec) {
+            if self.agent.spec.is_tool_deferred(&spec) {
                 deferred.push(spec.name.clone());
             } else {
                 names.push(spec.name.clone());
@@ -327,40 +336,40 @@ impl TurnRun<'_> {
 
     /// Compacts the conversation after the server rejected a request as too long, and then sends a
     /// shorter request once.
-    async fn ask_after_compaction(
+    async fn resend_after_compaction(
         &mut self,
         why: String,
-        order: &StepRequestOptions,
+        order: &StepModelRequestOptions,
         note: Option<&Message>,
-    ) -> Result<Response, EarlyStop> {
+    ) -> Result<Response, EarlyTurnEndReason> {
         self.ctx.emit_notice(
             Level::Warn,
             "the request is longer than the model's context window: the conversation is made shorter and sent again",
         );
         let request = self.build_request(order, note).await?;
-        match self.ask_model(&request, order).await? {
+        match self.send_model_request(&request, order).await? {
             ModelRequestOutcome::Answered(response) => Ok(*response),
             ModelRequestOutcome::TooLong(_) | ModelRequestOutcome::Mended(_) => {
-                Err(EarlyStop::Provider(why))
+                Err(EarlyTurnEndReason::Provider(why))
             }
         }
     }
 
     /// Sends the request and shows the answer while it streams. If the server rejects the request
     /// with an error that shows how to correct it, sends it once more.
-    async fn ask_model(
+    async fn send_model_request(
         &mut self,
         request: &Request,
-        order: &StepRequestOptions,
-    ) -> Result<ModelRequestOutcome, EarlyStop> {
-        match self.ask_model_once(request, order).await? {
+        order: &StepModelRequestOptions,
+    ) -> Result<ModelRequestOutcome, EarlyTurnEndReason> {
+        match self.send_model_request_once(request, order).await? {
             ModelRequestOutcome::Mended(why) => {
                 emit_retry(
                     &self.ctx.scope.spec.events,
                     StreamEvent::retry_after_correction(why),
                 );
-                match self.ask_model_once(request, order).await? {
-                    ModelRequestOutcome::Mended(why) => Err(EarlyStop::Provider(why)),
+                match self.send_model_request_once(request, order).await? {
+                    ModelRequestOutcome::Mended(why) => Err(EarlyTurnEndReason::Provider(why)),
                     asked => Ok(asked),
                 }
             }
@@ -368,14 +377,14 @@ impl TurnRun<'_> {
         }
     }
 
-    async fn ask_model_once(
+    async fn send_model_request_once(
         &mut self,
         request: &Request,
-        order: &StepRequestOptions,
-    ) -> Result<ModelRequestOutcome, EarlyStop> {
+        order: &StepModelRequestOptions,
+    ) -> Result<ModelRequestOutcome, EarlyTurnEndReason> {
         let caller = self.ctx.caller();
         let (scope, number, step) = (self.ctx.scope.clone(), self.ctx.scope.number, self.ctx.step);
-        let tools = prompt::tools_hash(&request.tools);
+        let tools = prompt::hash_tool_specs(&request.tools);
         let tool_names = request.tools.iter().map(|tool| tool.name.clone()).collect();
         let kept = |request: &Request, response: &Response| Body::Step {
             turn: number,
@@ -396,14 +405,18 @@ impl TurnRun<'_> {
                     Some(plugin),
                     &caller,
                     request,
-                    |body, heard| gate.send_without_showing(body, heard),
+                    |body, heard| gate.send_request_without_showing(body, heard),
                     kept,
                 );
                 answer.await
             }
             None => {
-                let mut live =
-                    LiveAnswer::new(&scope.emitter, &scope.cancel, &caller, &mut self.progress);
+                let mut live = StreamingAnswer::new(
+                    &scope.emitter,
+                    &scope.cancel,
+                    &caller,
+                    &mut self.progress,
+                );
                 let writing = &mut live;
                 let answer = gate.send_request(
                     &Purpose::Step,
@@ -417,23 +430,27 @@ impl TurnRun<'_> {
                     kept,
                 );
                 let answer = answer.await;
-                if let Some(said) = live.stopping_hook_text() {
-                    return Err(EarlyStop::Blocked(withheld_text(&said)));
+                if let Some(said) = live.into_blocking_hook_text() {
+                    return Err(EarlyTurnEndReason::Blocked(withheld_answer_text(&said)));
                 }
                 answer
             }
         };
         let response = match answer {
             Ok(response) => response,
-            Err(NoAnswerReason::TooLong(why)) => return Ok(ModelRequestOutcome::TooLong(why)),
-            Err(NoAnswerReason::Mended(why)) => return Ok(ModelRequestOutcome::Mended(why)),
-            Err(NoAnswerReason::Blocked(said)) => return Err(stop_for_refusal("request", &said)),
-            Err(NoAnswerReason::Spent(why)) => {
-                return Err(EarlyStop::Blocked(format!("[stopped: {why}]")));
+            Err(NoModelAnswerReason::TooLong(why)) => return Ok(ModelRequestOutcome::TooLong(why)),
+            Err(NoModelAnswerReason::Mended(why)) => return Ok(ModelRequestOutcome::Mended(why)),
+            Err(NoModelAnswerReason::Blocked(said)) => {
+                return Err(turn_end_for_hook_refusal("request", &said));
             }
-            Err(NoAnswerReason::Cancelled) => return Err(EarlyStop::Cancelled),
-            Err(NoAnswerReason::Provider(why)) => return Err(EarlyStop::Provider(why)),
-            Err(NoAnswerReason::Session(error)) => return Err(error.into()),
+            Err(NoModelAnswerReason::Spent(why)) => {
+                return Err(EarlyTurnEndReason::Blocked(format!("[stopped: {why}]")));
+            }
+            Err(NoModelAnswerReason::Cancelled) => return Err(EarlyTurnEndReason::Cancelled),
+            Err(NoModelAnswerReason::Provider(why)) => {
+                return Err(EarlyTurnEndReason::Provider(why));
+            }
+            Err(NoModelAnswerReason::Session(error)) => return Err(error.into()),
         };
         // Correct the estimate of tokens only by usage that the provider reported, not by another
         // estimate.
@@ -451,22 +468,22 @@ impl TurnRun<'_> {
 
     /// Calls the hooks of `post-reason` with the model's answer. Ends the turn if a hook blocks the
     /// answer.
-    async fn review_reply(
+    async fn run_post_reason_hooks(
         &mut self,
         mut response: Response,
-        order: &StepRequestOptions,
-    ) -> Result<ReviewedReply, EarlyStop> {
+        order: &StepModelRequestOptions,
+    ) -> Result<HookReviewedReply, EarlyTurnEndReason> {
         let most = self.agent.spec.config.max_calls;
         let left_out = remove_excess_calls(&mut response.message, most);
         let written = response.message.joined_text();
-        let shortfall = find_reply_shortfall(&response, &written);
+        let shortfall = find_incomplete_reply_kind(&response, &written);
         let reviewed = self
             .ctx
-            .dispatch_point::<at::PostReason>(response.message)
+            .dispatch_hooks_of_point::<at::PostReason>(response.message)
             .await;
         let refusal = stop_if_blocked("answer", blocking_hook_text(&reviewed));
         let mut message = reviewed.value;
-        if let Err(EarlyStop::Blocked(text)) = &refusal {
+        if let Err(EarlyTurnEndReason::Blocked(text)) = &refusal {
             // Remove the tool calls of a blocked answer too, because none of them may run.
             message.content = vec![Content::text(text.clone())];
             message.extra = None;
@@ -477,22 +494,23 @@ impl TurnRun<'_> {
             message.extra = None;
         }
         let session = &self.agent.spec.session;
-        session.view_messages(|earlier| normalize_message(&mut message, earlier));
-        let reply = StoredReply {
+        session.with_all_messages(|earlier| normalize_model_message(&mut message, earlier));
+        let reply = StoredModelReply {
             draft: message.joined_text(),
             calls: message
                 .tool_calls()
                 .map(|call| ToolCall::new(&call.id, &call.name, call.arguments.clone()))
-                .map(resolve_use_call)
+                .map(resolve_use_tool_call)
                 .collect(),
             left_out,
-            cut: truncated_answer_call_result(response.finish, response.usage.output_tokens),
+            cut: result_for_truncated_answer_calls(response.finish, response.usage.output_tokens),
             shortfall,
             inject: reviewed.inject,
         };
         if let Err(stop) = refusal {
             if order.aside.is_none() {
-                self.append_reply(&reply, message, &written).await?;
+                self.append_reply_to_session(&reply, message, &written)
+                    .await?;
             }
             return Err(stop);
         }
@@ -500,7 +518,7 @@ impl TurnRun<'_> {
             let names = self.ctx.scope.skills.callable_tool_names().to_vec();
             (names, order.preset.clone())
         };
-        Ok(ReviewedReply {
+        Ok(HookReviewedReply {
             reply,
             message,
             written,
@@ -511,8 +529,11 @@ impl TurnRun<'_> {
 
     /// Adds an answer of the model to the conversation. If the answer has no tool calls, also ends
     /// the step.
-    pub(super) async fn add_reply(&mut self, reviewed: ReviewedReply) -> Result<(), EarlyStop> {
-        let ReviewedReply {
+    pub(super) async fn add_reply_to_conversation(
+        &mut self,
+        reviewed: HookReviewedReply,
+    ) -> Result<(), EarlyTurnEndReason> {
+        let HookReviewedReply {
             reply,
             message,
             written,
@@ -526,11 +547,12 @@ impl TurnRun<'_> {
             self.ctx.scope.skills.set_step_tool_names(tools);
             self.progress.begin_answer();
         }
-        self.append_reply(&reply, message, &written).await?;
+        self.append_reply_to_session(&reply, message, &written)
+            .await?;
         match finish {
             Finish::Refused => {
                 let text = "[the provider held the answer back]".to_owned();
-                return Err(EarlyStop::Blocked(text));
+                return Err(EarlyTurnEndReason::Blocked(text));
             }
             Finish::MaxTokens => self.ctx.emit_notice(
                 Level::Warn,
@@ -545,12 +567,12 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    async fn append_reply(
+    async fn append_reply_to_session(
         &mut self,
-        reply: &StoredReply,
+        reply: &StoredModelReply,
         message: Message,
         written: &str,
-    ) -> Result<(), EarlyStop> {
+    ) -> Result<(), EarlyTurnEndReason> {
         self.progress.partial.clear();
         // Providers reject messages without content.
         if !message.content.is_empty() {
@@ -561,7 +583,9 @@ impl TurnRun<'_> {
                 self.unkept = Some(reply.draft.clone());
                 return Err(stop);
             }
-            self.ctx.emit_message_with_text(message, shown).await;
+            self.ctx
+                .emit_message_with_checked_text(message, shown)
+                .await;
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Reasons why a turn ends early, and the texts about them for the user.
 
 use super::outcome::Error;
-use crate::point::dispatch::{AttributedText, DispatchResult, HookVerdict};
+use crate::point::dispatch::{CombinedHookVerdict, HookDispatchResult, PluginAttributedText};
 use crate::session;
 
 /// Reason why a turn ended early.
-pub(super) enum EarlyStop {
+pub(super) enum EarlyTurnEndReason {
     /// A hook blocked the turn. The text names the hook's plugin and the reason.
     Blocked(String),
     /// The step limit was reached; the output of the turn says so.
@@ -25,37 +25,44 @@ pub(super) enum EarlyStop {
     Host(Error),
 }
 
-impl From<session::Error> for EarlyStop {
+impl From<session::Error> for EarlyTurnEndReason {
     fn from(error: session::Error) -> Self {
         Self::Host(error.into())
     }
 }
 
 /// Returns the plugin and the text of the hook that blocked; `None` if no hook blocked.
-pub(super) fn blocking_hook_text<T>(dispatched: &DispatchResult<T>) -> Option<&AttributedText> {
+pub(super) fn blocking_hook_text<T>(
+    dispatched: &HookDispatchResult<T>,
+) -> Option<&PluginAttributedText> {
     match &dispatched.verdict {
-        HookVerdict::Block(said) => Some(said),
+        CombinedHookVerdict::Block(said) => Some(said),
         _ => None,
     }
 }
 
 /// Ends the turn if a hook blocked. `what` names the blocked part, such as "request".
-pub(super) fn stop_if_blocked(what: &str, said: Option<&AttributedText>) -> Result<(), EarlyStop> {
-    said.map_or(Ok(()), |said| Err(stop_for_refusal(what, said)))
+pub(super) fn stop_if_blocked(
+    what: &str,
+    said: Option<&PluginAttributedText>,
+) -> Result<(), EarlyTurnEndReason> {
+    said.map_or(Ok(()), |said| Err(turn_end_for_hook_refusal(what, said)))
 }
 
 /// Returns the text that replaces an answer that a hook blocked, possibly while it streamed.
-pub(super) fn withheld_text(AttributedText { plugin, text }: &AttributedText) -> String {
+pub(super) fn withheld_answer_text(
+    PluginAttributedText { plugin, text }: &PluginAttributedText,
+) -> String {
     format!("[the answer was held back by plugin {plugin}: {text}]")
 }
 
 /// Returns the error that stops a turn because a hook blocked a part of it. `what` names the
 /// blocked part, such as "request".
-pub(super) fn stop_for_refusal(
+pub(super) fn turn_end_for_hook_refusal(
     what: &str,
-    AttributedText { plugin, text }: &AttributedText,
-) -> EarlyStop {
-    EarlyStop::Blocked(format!(
+    PluginAttributedText { plugin, text }: &PluginAttributedText,
+) -> EarlyTurnEndReason {
+    EarlyTurnEndReason::Blocked(format!(
         "[the {what} was refused by plugin {plugin}: {text}]"
     ))
 }

@@ -1,12 +1,12 @@
 //! Streams the model's text to the user, through the hooks that check it.
 //!
-//! Decides when text is shown ([`StreamDelivery`]): immediately if no hook may change it, in pieces
-//! if hooks of `output-delta` check it, and only when it is complete if another hook may still
-//! change or block it. Every event text that may contain output of the model passes through this
-//! module.
-//! Text that was shown cannot be removed: if the final text differs, a correction is emitted.
+//! Decides when text is shown ([`StreamedTextDisplayTime`]): immediately if no hook may change it,
+//! in pieces if hooks of `output-delta` check it, and only when it is complete if another hook may
+//! still change or block it. Every event text that may contain output of the model passes through
+//! this module. Text that was shown cannot be removed: if the final text differs, a correction is
+//! emitted.
 //!
-//! Start from [`LiveAnswer::stream_answer`].
+//! Start from [`StreamingAnswer::stream_answer`].
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,36 +18,36 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::emitter::EventEmitter;
-use super::pending::StreamedText;
+use super::emitter::TurnEventEmitter;
+use super::pending::SharedStreamedAnswerText;
 use super::stop::blocking_hook_text;
-use crate::event::{Event, Events};
+use crate::event::{Event, EventSender};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::AttributedText;
+use crate::point::dispatch::PluginAttributedText;
 use crate::point::payload::TextDelta;
-use crate::point::streaming::StreamDelivery;
+use crate::point::streaming::StreamedTextDisplayTime;
 use crate::provider::{self, Response, StreamEvent};
 
 /// Maximum time for which received text of the model waits before hooks check it.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const MAX_HOOK_CHECK_DELAY: Duration = Duration::from_millis(200);
 
 /// Minimum time between two checks of received text by hooks, so that many short lines do not cost
 /// one call of each hook.
-const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const MIN_HOOK_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Length of the end of the shown text that hooks receive as context, in bytes.
-const BEFORE_BYTES: usize = 256;
+const HOOK_PRECEDING_TEXT_BYTES: usize = 256;
 
 /// Maximum length of the text that hooks may withhold until the next check, in bytes. A hook that
 /// withholds more gets the complete answer at the end, because otherwise it would receive the same
 /// text again at every line.
-const MAX_KEPT_BYTES: usize = 64 << 10;
+const MAX_HOOK_WITHHELD_TEXT_BYTES: usize = 64 << 10;
 
 /// Partial text of one answer, and the part of it that was shown. It outlives the request, which
 /// may be dropped at any await point.
 #[derive(Debug, Default)]
-pub(super) struct AnswerProgress {
+pub(super) struct StreamedAnswerProgress {
     /// Partial text of an unfinished answer: the text shown so far, or, if the answer is shown only
     /// at the end, all text received so far.
     pub(super) partial: String,
@@ -58,7 +58,7 @@ pub(super) struct AnswerProgress {
     continued: usize,
 }
 
-impl AnswerProgress {
+impl StreamedAnswerProgress {
     /// Begins an answer of which the user has seen nothing except the text that the answer
     /// continues.
     pub(super) fn begin_answer(&mut self) {
@@ -90,34 +90,34 @@ impl AnswerProgress {
 }
 
 /// One answer while it streams.
-pub(super) struct LiveAnswer<'a> {
-    emitter: &'a EventEmitter,
+pub(super) struct StreamingAnswer<'a> {
+    emitter: &'a TurnEventEmitter,
     /// Token of the turn.
     cancel: &'a CancellationToken,
     caller: &'a Caller,
-    streaming: StreamDelivery,
-    progress: &'a mut AnswerProgress,
+    streaming: StreamedTextDisplayTime,
+    progress: &'a mut StreamedAnswerProgress,
     /// Received text that is not shown yet, because hooks must check it first.
     pending: String,
     /// Whether hooks withhold so much text that they are called again only for the complete answer.
     is_put_off: bool,
     /// Plugin and text of the hook that stopped the answer.
-    stopped: Option<AttributedText>,
+    stopped: Option<PluginAttributedText>,
 }
 
-impl<'a> LiveAnswer<'a> {
+impl<'a> StreamingAnswer<'a> {
     pub(super) fn new(
-        emitter: &'a EventEmitter,
+        emitter: &'a TurnEventEmitter,
         cancel: &'a CancellationToken,
         caller: &'a Caller,
-        progress: &'a mut AnswerProgress,
+        progress: &'a mut StreamedAnswerProgress,
     ) -> Self {
         progress.begin_answer();
         Self {
             emitter,
             cancel,
             caller,
-            streaming: emitter.choose_stream_path(caller),
+            streaming: emitter.choose_text_display_time(caller),
             progress,
             pending: String::new(),
             is_put_off: false,
@@ -126,7 +126,7 @@ impl<'a> LiveAnswer<'a> {
     }
 
     /// Returns the plugin and the text of the hook that stopped the answer; `None` if none did.
-    pub(super) fn stopping_hook_text(self) -> Option<AttributedText> {
+    pub(super) fn into_blocking_hook_text(self) -> Option<PluginAttributedText> {
         self.stopped
     }
 
@@ -134,22 +134,22 @@ impl<'a> LiveAnswer<'a> {
     pub(super) async fn stream_answer(
         &mut self,
         body: Value,
-        heard: StreamedText,
+        heard: SharedStreamedAnswerText,
     ) -> Result<Response, provider::Error> {
         let events = &self.emitter.spec.events;
         let provider = &self.emitter.spec.provider;
         let cancel = self.cancel;
-        if self.streaming != StreamDelivery::Judged {
-            let mut told = ReportedModelStates::default();
+        if self.streaming != StreamedTextDisplayTime::Judged {
+            let mut told = ReportedModelActivity::default();
             let mut on = |event| {
                 heard.record_stream_event(&event);
-                self.show_unchecked_event(event, &mut told);
+                self.show_event_without_hook_check(event, &mut told);
             };
             return provider.send(body, &mut on, cancel).await;
         }
         let cancel = cancel.child_token();
         let (sender, pieces) = unbounded_channel();
-        let mut told = ReportedModelStates::default();
+        let mut told = ReportedModelActivity::default();
         // The sender is dropped with the request: once the answer is complete, no further pieces
         // arrive.
         let sending = async {
@@ -157,7 +157,7 @@ impl<'a> LiveAnswer<'a> {
                 heard.record_stream_event(&event);
                 match event {
                     StreamEvent::Text(text) => drop(sender.send(AnswerTextUpdate::Text(text))),
-                    StreamEvent::Thinking(_) => told.emit_progress(events, true, &[]),
+                    StreamEvent::Thinking(_) => told.emit_model_activity(events, true, &[]),
                     StreamEvent::ToolCall { .. } => {}
                     retry @ StreamEvent::Retry { .. } => {
                         let _ = sender.send(AnswerTextUpdate::Again);
@@ -174,8 +174,12 @@ impl<'a> LiveAnswer<'a> {
 
     /// Handles an event that no hook checks while the answer streams: shows its text at once, or
     /// only notifies the user that text is withheld until it is complete.
-    fn show_unchecked_event(&mut self, event: StreamEvent, told: &mut ReportedModelStates) {
-        let is_free = self.streaming == StreamDelivery::Free;
+    fn show_event_without_hook_check(
+        &mut self,
+        event: StreamEvent,
+        told: &mut ReportedModelActivity,
+    ) {
+        let is_free = self.streaming == StreamedTextDisplayTime::Free;
         let events = &self.emitter.spec.events;
         match event {
             StreamEvent::Text(text) => {
@@ -184,12 +188,16 @@ impl<'a> LiveAnswer<'a> {
                     self.progress.shown.push_str(&text);
                     events.emit(Event::TextDelta { text });
                 } else {
-                    told.emit_progress(events, false, &self.streaming.blocking_plugins());
+                    told.emit_model_activity(
+                        events,
+                        false,
+                        &self.streaming.plugins_delaying_display(),
+                    );
                 }
             }
             StreamEvent::Thinking(text) if is_free => events.emit(Event::ThinkingDelta { text }),
             StreamEvent::Thinking(_) => {
-                told.emit_progress(events, true, &self.streaming.blocking_plugins())
+                told.emit_model_activity(events, true, &self.streaming.plugins_delaying_display())
             }
             StreamEvent::ToolCall { .. } => {}
             retry @ StreamEvent::Retry { .. } => {
@@ -200,9 +208,9 @@ impl<'a> LiveAnswer<'a> {
     }
 
     /// Passes the stream to the hooks for checking: at the first piece, at line ends or every
-    /// [`LOOK_EVERY`], and at the end. If the complete answer arrives at once, there is only the
-    /// check at the end. With `checks_ends_only`, there are no checks between the first piece and
-    /// the end.
+    /// [`MAX_HOOK_CHECK_DELAY`], and at the end. If the complete answer arrives at once, there is
+    /// only the check at the end. With `checks_ends_only`, there are no checks between the first
+    /// piece and the end.
     async fn run_hooks_on_stream_pieces(
         &mut self,
         mut pieces: UnboundedReceiver<AnswerTextUpdate>,
@@ -215,9 +223,9 @@ impl<'a> LiveAnswer<'a> {
         let mut has_line = false;
         let wait = |has_line| {
             if has_line {
-                MIN_LOOK_INTERVAL
+                MIN_HOOK_CHECK_INTERVAL
             } else {
-                LOOK_EVERY
+                MAX_HOOK_CHECK_DELAY
             }
         };
         loop {
@@ -267,7 +275,7 @@ impl<'a> LiveAnswer<'a> {
     /// through.
     async fn run_output_delta_hooks(&mut self, is_last: bool, cancel: &CancellationToken) {
         let delta = TextDelta {
-            before: last_context_bytes(&self.progress.shown).to_owned(),
+            before: last_preceding_text_bytes(&self.progress.shown).to_owned(),
             text: std::mem::take(&mut self.pending),
             is_last,
             keep: 0,
@@ -284,7 +292,7 @@ impl<'a> LiveAnswer<'a> {
         }
         let TextDelta { mut text, keep, .. } = judged.value;
         self.pending = text.split_off(text.len().saturating_sub(keep));
-        self.is_put_off = self.pending.len() > MAX_KEPT_BYTES;
+        self.is_put_off = self.pending.len() > MAX_HOOK_WITHHELD_TEXT_BYTES;
         if !text.is_empty() {
             self.progress.shown.push_str(&text);
             self.progress.partial.push_str(&text);
@@ -317,13 +325,13 @@ enum AnswerTextUpdate {
 /// Whether the user was notified that the model writes, and that it thinks, while the text is not
 /// shown.
 #[derive(Default)]
-struct ReportedModelStates {
+struct ReportedModelActivity {
     writes: bool,
     thinks: bool,
 }
 
-impl ReportedModelStates {
-    fn emit_progress(&mut self, events: &Events, is_thinking: bool, by: &[Arc<str>]) {
+impl ReportedModelActivity {
+    fn emit_model_activity(&mut self, events: &EventSender, is_thinking: bool, by: &[Arc<str>]) {
         let told = if is_thinking {
             &mut self.thinks
         } else {
@@ -338,7 +346,7 @@ impl ReportedModelStates {
 }
 
 /// Emits the event that a request is sent again.
-pub(super) fn emit_retry(events: &Events, event: StreamEvent) {
+pub(super) fn emit_retry(events: &EventSender, event: StreamEvent) {
     if let StreamEvent::Retry {
         attempt,
         delay_ms,
@@ -353,9 +361,9 @@ pub(super) fn emit_retry(events: &Events, event: StreamEvent) {
     }
 }
 
-/// Returns the last [`BEFORE_BYTES`] of a text, cut at a character boundary.
-fn last_context_bytes(text: &str) -> &str {
-    let from = text.ceil_char_boundary(text.len().saturating_sub(BEFORE_BYTES));
+/// Returns the last [`HOOK_PRECEDING_TEXT_BYTES`] of a text, cut at a character boundary.
+fn last_preceding_text_bytes(text: &str) -> &str {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(HOOK_PRECEDING_TEXT_BYTES));
     text.get(from..).unwrap_or_default()
 }
 

@@ -2,12 +2,12 @@
 //! parts of the first turn, and renders the text.
 
 use super::answer_schema::AnswerSchema;
-use super::archive::live::live_subagents_part;
-use super::context::build_read_filter;
-use super::skill::active::TOOL;
+use super::archive::live::archive_holders_prompt_part;
+use super::context::build_context_file_read_filter;
+use super::skill::active::SKILL_TOOL_NAME;
 use super::skill::catalogue;
-use super::stop::EarlyStop;
-use super::turn::TurnRun;
+use super::stop::EarlyTurnEndReason;
+use super::turn::RunningTurn;
 use crate::event::Event;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
@@ -15,37 +15,37 @@ use crate::point::payload::{Decision, PromptContext, PromptPart, Tier};
 use crate::prompt::{self, HostPromptFacts};
 use crate::session::{Body, SessionBlobs};
 
-impl TurnRun<'_> {
+impl RunningTurn<'_> {
     /// Builds the system prompt. Hooks of `system-prompt` add parts, those of
     /// `before-system-prompt` edit the parts, and those of `after-system-prompt` edit the rendered
     /// text.
     pub(super) async fn build_system_prompt(
         &mut self,
         decision: Decision,
-    ) -> Result<(), EarlyStop> {
+    ) -> Result<(), EarlyTurnEndReason> {
         let context = PromptContext {
             model: self.agent.spec.model.clone(),
-            tools: self.ctx.scope.skills.tool_names(),
+            tools: self.ctx.scope.skills.permitted_tool_names(),
             decision,
             parts: self.host_prompt_parts(decision),
         };
         let collected = self
             .ctx
-            .dispatch_or_stop::<at::SystemPrompt>("system prompt", context)
+            .dispatch_hooks_or_end_turn::<at::SystemPrompt>("system prompt", context)
             .await?
             .parts;
         let mut parts = self
             .ctx
-            .dispatch_or_stop::<at::BeforeSystemPrompt>("system prompt", collected)
+            .dispatch_hooks_or_end_turn::<at::BeforeSystemPrompt>("system prompt", collected)
             .await?;
-        prompt::sort_parts(&mut parts);
+        prompt::sort_prompt_parts(&mut parts);
         let parts = self.reuse_stable_prompt_parts(parts);
 
-        let blocks = prompt::render_blocks(&parts);
-        let text = prompt::join_blocks(&blocks);
+        let blocks = prompt::render_system_blocks(&parts);
+        let text = prompt::join_system_blocks(&blocks);
         let edited = self
             .ctx
-            .dispatch_or_stop::<at::AfterSystemPrompt>("system prompt", text.clone())
+            .dispatch_hooks_or_end_turn::<at::AfterSystemPrompt>("system prompt", text.clone())
             .await?;
         let (blocks, lost) = if edited == text {
             (blocks, Vec::new())
@@ -56,7 +56,7 @@ impl TurnRun<'_> {
         };
         self.system = blocks;
 
-        let parts = prompt::prompt_rows(&parts);
+        let parts = prompt::to_prompt_rows(&parts);
         let texts = self.system.iter().map(|block| block.text.as_str());
         let sent = texts.clone().map(SessionBlobs::text_blob_id).collect();
         let written = Body::Prompt {
@@ -97,24 +97,24 @@ impl TurnRun<'_> {
             has_tools: !spec.tools.entries().is_empty(),
         });
         // Omit the list of skills if the agent does not have the tool that reads skills.
-        let reads_skills = spec.tools.get(TOOL).is_some();
+        let reads_skills = spec.tools.get(SKILL_TOOL_NAME).is_some();
         let own = spec.parts.iter();
-        let own = own.filter(|part| reads_skills || !catalogue::is_skill_list(part));
+        let own = own.filter(|part| reads_skills || !catalogue::is_skill_list_prompt_part(part));
         parts.extend(own.cloned());
-        parts.extend(live_subagents_part(
+        parts.extend(archive_holders_prompt_part(
             &spec.session,
             spec.config.archival.list.max_tokens,
         ));
         // A subagent does not plan; the plan is the answer of the main agent.
         let is_planning = spec.depth == 0 && spec.policy.is_planning();
-        parts.extend(is_planning.then(prompt::plan_mode_part));
+        parts.extend(is_planning.then(prompt::plan_mode_prompt_part));
         let schema = self.answers.schema().map(AnswerSchema::schema);
-        parts.extend(schema.map(|schema| prompt::answer_schema_part(schema)));
+        parts.extend(schema.map(|schema| prompt::answer_schema_prompt_part(schema)));
         if spec.config.context_files {
             let found = prompt::read_context_files(
                 &spec.workspace,
                 &spec.config.own_context_files,
-                &*build_read_filter(&self.ctx.scope),
+                &*build_context_file_read_filter(&self.ctx.scope),
             );
             parts.extend(found.parts);
             // Show the notices only in the first turn, because the parts of the system prompt are

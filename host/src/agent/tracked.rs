@@ -1,53 +1,57 @@
 //! Tracks the files that a tool call changes, so that they can be restored.
 //!
-//! Start from [`FileChangeTracking`].
+//! Start from [`ToolCallFileTracking`].
 
 use std::sync::Arc;
 
-use super::scope::TurnScope;
-use crate::checkpoint::{CallFileRecorder, CallOrigin, StartedCall};
+use super::scope::SharedTurnState;
+use crate::checkpoint::{CallFileChangeRecorder, FileChangeOrigin, SnapshotTrackedToolCall};
 use crate::event::Event;
 use crate::message::{EffectClass, ToolCall};
 use crate::point::handle::FileChangeRecorder;
 use crate::point::outcome::Level;
-use crate::tool::FileTrackingMethod;
-use crate::tool::registry::ToolEntry;
+use crate::tool::FileChangeTrackingMethod;
+use crate::tool::registry::RegisteredTool;
 
 /// A tool call, with the method by which its file changes are tracked.
-pub(super) enum FileChangeTracking {
+pub(super) enum ToolCallFileTracking {
     /// The call changes no file.
     Unneeded,
     /// The tool reports each write to this recorder.
-    Recorded(Arc<CallFileRecorder>),
+    Recorded(Arc<CallFileChangeRecorder>),
     /// The workspace is compared with a snapshot from before the call.
-    Compared(StartedCall),
+    Compared(SnapshotTrackedToolCall),
 }
 
-impl FileChangeTracking {
+impl ToolCallFileTracking {
     /// Begins to track a call with the method that its tool declares; for some tools this takes a
     /// snapshot of the workspace. Returns at once for a tool that only reads.
-    pub(super) async fn begin_call(scope: &TurnScope, entry: &ToolEntry, call: &ToolCall) -> Self {
+    pub(super) async fn begin_call(
+        scope: &SharedTurnState,
+        entry: &RegisteredTool,
+        call: &ToolCall,
+    ) -> Self {
         let is_read = entry.spec.effect_class == EffectClass::Read;
         let tracking = entry.tool.file_tracking();
-        if is_read || tracking == FileTrackingMethod::Unneeded {
+        if is_read || tracking == FileChangeTrackingMethod::Unneeded {
             return Self::Unneeded;
         }
-        let origin = CallOrigin {
+        let origin = FileChangeOrigin {
             // Record the turn of the main agent, even for a call of a subagent, because users undo
             // turns of the main agent.
-            turn: scope.family.root.turn(),
+            turn: scope.family.root.last_turn_number(),
             call: call.id.clone(),
             tool: call.name.clone(),
         };
         let checkpoints = scope.family.checkpoints.clone();
-        if tracking == FileTrackingMethod::Recorded {
-            let writes = CallFileRecorder {
+        if tracking == FileChangeTrackingMethod::Recorded {
+            let writes = CallFileChangeRecorder {
                 checkpoints,
                 origin,
             };
             return Self::Recorded(Arc::new(writes));
         }
-        let begun = tokio::task::spawn_blocking(move || checkpoints.begin_call(&origin));
+        let begun = tokio::task::spawn_blocking(move || checkpoints.begin_tool_call(&origin));
         match begun.await {
             Ok(started) => Self::Compared(started),
             Err(error) => {
@@ -63,7 +67,7 @@ impl FileChangeTracking {
 
     /// Returns the recorder to which the call's tool reports the files that it writes; `None` if
     /// the tool does not report them.
-    pub(super) fn change_recorder(&self) -> Option<Arc<dyn FileChangeRecorder>> {
+    pub(super) fn file_change_recorder(&self) -> Option<Arc<dyn FileChangeRecorder>> {
         match self {
             Self::Recorded(writes) => Some(writes.clone()),
             _ => None,
@@ -71,14 +75,14 @@ impl FileChangeTracking {
     }
 
     /// Records the changes of the call, and notifies the user of changes that cannot be undone.
-    pub(super) async fn end_call(self, scope: &TurnScope) {
+    pub(super) async fn end_call(self, scope: &SharedTurnState) {
         let checkpoints = scope.family.checkpoints.clone();
         match self {
             Self::Unneeded => return,
             Self::Recorded(_) => {}
             Self::Compared(started) => {
                 let checkpoints = checkpoints.clone();
-                let ended = tokio::task::spawn_blocking(move || checkpoints.end_call(started));
+                let ended = tokio::task::spawn_blocking(move || checkpoints.end_tool_call(started));
                 // If the task panics, the record has no end, so the call counts as interrupted.
                 let _ = ended.await;
             }

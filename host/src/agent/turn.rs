@@ -1,46 +1,49 @@
 //! State of a turn, and the primitives that complete an answer.
 //!
-//! The loop of a turn consists of primitives: [`TurnRun::take_input`],
-//! [`TurnRun::build_system_prompt`], [`TurnRun::request_answer`],
-//! [`TurnRun::run_pending_tool_calls`], [`TurnRun::reflect_on_last_answer`] and
-//! [`TurnRun::output_or_continue_answer`]. The primitives themselves call hooks, check policy and
-//! limits and write session entries, so calling them in another order does not skip a check. `run`
-//! has the built-in order, `plugin_order` the order of a plugin's loop.
+//! The loop of a turn consists of primitives: [`RunningTurn::assess_and_add_turn_input`],
+//! [`RunningTurn::build_system_prompt`], [`RunningTurn::request_answer`],
+//! [`RunningTurn::run_pending_tool_calls`], [`RunningTurn::reflect_on_last_answer`] and
+//! [`RunningTurn::output_answer_unless_step_needed`]. The primitives themselves call hooks, check policy
+//! and limits and write session entries, so calling them in another order does not skip a check.
+//! `run` has the built-in order, `plugin_order` the order of a plugin's loop.
 //!
 //! The future that runs the primitives may be dropped at any await point: data that must survive
-//! belongs in [`TurnRun`].
+//! belongs in [`RunningTurn`].
 
 use std::time::Instant;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::answer::{CONTINUE, CUT_AGAIN, CurrentAnswerState, EMPTY, EMPTY_AGAIN, TurnEndAttempt};
-use super::answer_schema::{AnswerMismatch, TurnAnswerSchemaCheck};
+use super::answer::{
+    CONTINUE_TRUNCATED_ANSWER_PROMPT, CurrentAnswerState, EMPTY_ANSWER_RETRY_PROMPT,
+    REPEATED_EMPTY_ANSWER_NOTICE, REPEATEDLY_TRUNCATED_ANSWER_NOTE, TurnEndAttemptOutcome,
+};
+use super::answer_schema::{AnswerMismatchConsequence, TurnAnswerSchemaChecker};
 use super::blobs::list_blobs;
-use super::calls::TurnCalls;
-use super::ctx::TurnCtx;
+use super::calls::TurnToolCallRunner;
+use super::ctx::TurnContext;
 use super::lifecycle::LiveAgent;
-use super::reflect::MARK;
+use super::reflect::REFLECTION_MESSAGE_PREFIX;
 use super::reflect::second::ReflectionState;
-use super::reply::{ReplyShortfall, StoredReply};
-use super::stop::{EarlyStop, blocking_hook_text, withheld_text};
-use super::stream::{AnswerProgress, continues_shown_text};
+use super::reply::{IncompleteReplyKind, StoredModelReply};
+use super::stop::{EarlyTurnEndReason, blocking_hook_text, withheld_answer_text};
+use super::stream::{StreamedAnswerProgress, continues_shown_text};
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
-use crate::point::dispatch::AttributedText;
+use crate::point::dispatch::PluginAttributedText;
 use crate::point::outcome::Level;
 use crate::point::payload::TurnInput;
-use crate::provider::SystemBlock;
+use crate::provider::SystemPromptBlock;
 use crate::session::{Body, FramePosition, InterruptedTurn};
-use crate::text::format_count;
+use crate::text::format_count_with_noun;
 
 /// Reason for another step after the user sent a message during the turn.
-const SAID_MORE: &str = "the person said something";
+const NEW_USER_MESSAGE_REASON: &str = "the person said something";
 
 #[derive(Clone, Debug)]
-pub(super) enum TurnWork {
+pub(super) enum TurnWorkKind {
     Answer {
         /// Slash command that produced the input, with the command's source.
         command: Option<String>,
@@ -53,34 +56,34 @@ pub(super) enum TurnWork {
     Compact,
 }
 
-pub(super) struct TurnRun<'a> {
+pub(super) struct RunningTurn<'a> {
     pub(super) agent: &'a mut LiveAgent,
     /// Access to hooks, session and events, shared by the parts of the turn.
-    pub(super) ctx: TurnCtx,
+    pub(super) ctx: TurnContext,
     pub(super) input: TurnInput,
     /// Images that belong to the input, in the form in which the session stores them.
     pub(super) attached: Vec<Content>,
-    pub(super) work: TurnWork,
+    pub(super) work: TurnWorkKind,
     /// Number of the last step that the turn may run. Each follow-up of the user raises this
     /// number.
     pub(super) last_step: u32,
-    pub(super) system: Vec<SystemBlock>,
+    pub(super) system: Vec<SystemPromptBlock>,
     /// Task that writes the text of the system prompt to the session. The end of the turn waits for
     /// it.
     pub(super) keeping: Option<JoinHandle<()>>,
     /// Shown and partial text of the answer that is streaming.
-    pub(super) progress: AnswerProgress,
+    pub(super) progress: StreamedAnswerProgress,
     /// Tool calls whose results are not in the session yet.
-    pub(super) calls: TurnCalls,
+    pub(super) calls: TurnToolCallRunner,
     pub(super) reflected: ReflectionState,
     /// The answer to the current input.
     pub(super) answer: CurrentAnswerState,
     /// The last answer while some of its calls have no results yet.
-    pub(super) open: Option<StoredReply>,
+    pub(super) open: Option<StoredModelReply>,
     /// Whether a step has begun and the event for its end was not emitted yet.
     pub(super) is_in_step: bool,
     /// Check of the answer against the turn's JSON Schema, if it has one.
-    pub(super) answers: TurnAnswerSchemaCheck,
+    pub(super) answers: TurnAnswerSchemaChecker,
     pub(super) outputs: Vec<String>,
     /// Answer that the model wrote before the turn was interrupted; the turn that continues it uses
     /// this answer instead of a request.
@@ -96,18 +99,18 @@ pub(super) struct TurnRun<'a> {
     pub(super) started: Instant,
 }
 
-impl<'a> TurnRun<'a> {
+impl<'a> RunningTurn<'a> {
     pub(super) fn new(
         agent: &'a mut LiveAgent,
         input: TurnInput,
-        work: TurnWork,
+        work: TurnWorkKind,
         cancel: CancellationToken,
     ) -> Self {
         let scope = agent.create_turn_scope(cancel);
         Self {
             agents_guard: Some(scope.agents.clone().drop_guard()),
             told_of_agents: false,
-            ctx: TurnCtx::new(scope),
+            ctx: TurnContext::new(scope),
             last_step: agent.spec.config.max_steps.max(1),
             agent,
             input,
@@ -115,13 +118,13 @@ impl<'a> TurnRun<'a> {
             work,
             system: Vec::new(),
             keeping: None,
-            progress: AnswerProgress::default(),
-            calls: TurnCalls::default(),
+            progress: StreamedAnswerProgress::default(),
+            calls: TurnToolCallRunner::default(),
             reflected: ReflectionState::default(),
             answer: CurrentAnswerState::default(),
             open: None,
             is_in_step: false,
-            answers: TurnAnswerSchemaCheck::default(),
+            answers: TurnAnswerSchemaChecker::default(),
             outputs: Vec::new(),
             ready_answer: None,
             unkept: None,
@@ -130,13 +133,13 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    pub(super) fn begin_turn(&mut self) -> Result<(), EarlyStop> {
-        self.agent.dispatcher.begin_turn();
+    pub(super) fn begin_turn(&mut self) -> Result<(), EarlyTurnEndReason> {
+        self.agent.dispatcher.reset_quarantine_at_turn_start();
         let session = self.agent.spec.session.clone();
-        session.cut_turn()?;
-        self.begins_at = session.log_end();
+        session.close_interrupted_turn()?;
+        self.begins_at = session.next_entry_position();
         let (command, input_id, continues) = match &self.work {
-            TurnWork::Answer {
+            TurnWorkKind::Answer {
                 command,
                 input_id,
                 continues,
@@ -144,7 +147,7 @@ impl<'a> TurnRun<'a> {
                 let continues = continues.as_ref().map(|before| before.turn);
                 (command.clone(), input_id.clone(), continues)
             }
-            TurnWork::Compact => (Some(self.input.text.clone()), None, None),
+            TurnWorkKind::Compact => (Some(self.input.text.clone()), None, None),
         };
         session.append(Body::TurnStart {
             turn: self.ctx.scope.number,
@@ -170,31 +173,37 @@ impl<'a> TurnRun<'a> {
 
     /// Checks the last answer. Returns the reason for another step, or `None` if the answer may be
     /// output. Appends a message to the conversation if the model must be asked for more.
-    pub(super) async fn reflect_on_last_answer(&mut self) -> Result<Option<String>, EarlyStop> {
-        if self.answer.is_accepted() {
+    pub(super) async fn reflect_on_last_answer(
+        &mut self,
+    ) -> Result<Option<String>, EarlyTurnEndReason> {
+        if self.answer.is_last_answer_accepted() {
             return Ok(None);
         }
         if self.answer.is_truncated_too_often() {
-            return Err(self.end_turn_with_note(CUT_AGAIN).await);
+            return Err(self
+                .end_turn_with_note(REPEATEDLY_TRUNCATED_ANSWER_NOTE)
+                .await);
         }
-        let Some(step) = self.answer.take_last_step() else {
+        let Some(step) = self.answer.take_last_reply_step() else {
             return Ok(Some("there is no answer".to_owned()));
         };
         let has_step = self.has_step_left();
-        if step.shortfall == Some(ReplyShortfall::CutText) && has_step {
+        if step.shortfall == Some(IncompleteReplyKind::CutText) && has_step {
             self.answer.store_truncated_text(step.draft);
             return self
-                .request_another_step("the answer was cut", CONTINUE)
+                .request_another_step("the answer was cut", CONTINUE_TRUNCATED_ANSWER_PROMPT)
                 .await;
         }
         if self.answer.is_repeated_empty_answer() && !step.goes_on {
-            self.ctx.emit_notice(Level::Warn, EMPTY_AGAIN);
-            self.answer.store_accepted_draft(format!("[{EMPTY_AGAIN}]"));
+            self.ctx
+                .emit_notice(Level::Warn, REPEATED_EMPTY_ANSWER_NOTICE);
+            self.answer
+                .store_accepted_draft(format!("[{REPEATED_EMPTY_ANSWER_NOTICE}]"));
             return Ok(None);
         }
         if self.answer.is_first_empty_answer() && !step.goes_on && has_step {
             return self
-                .request_another_step("the answer was empty", EMPTY)
+                .request_another_step("the answer was empty", EMPTY_ANSWER_RETRY_PROMPT)
                 .await;
         }
         if step.goes_on {
@@ -203,7 +212,7 @@ impl<'a> TurnRun<'a> {
             ));
         }
         if self.take_queued_steering_texts().await? {
-            return Ok(Some(SAID_MORE.to_owned()));
+            return Ok(Some(NEW_USER_MESSAGE_REASON.to_owned()));
         }
         if has_step && let Some(text) = self.build_running_agents_reminder() {
             return self
@@ -212,8 +221,10 @@ impl<'a> TurnRun<'a> {
         }
         let checked = match self.answers.check_draft(step.draft, has_step) {
             Ok(checked) => checked,
-            Err(AnswerMismatch::GiveUp(why)) => return Err(EarlyStop::WrongAnswer(why)),
-            Err(AnswerMismatch::AskAgain(text)) => {
+            Err(AnswerMismatchConsequence::GiveUp(why)) => {
+                return Err(EarlyTurnEndReason::WrongAnswer(why));
+            }
+            Err(AnswerMismatchConsequence::AskAgain(text)) => {
                 return self
                     .request_another_step("the answer does not match its schema", &text)
                     .await;
@@ -225,7 +236,7 @@ impl<'a> TurnRun<'a> {
             .await?;
         if let Some(reason) = reflected.continue_because {
             return self
-                .request_another_step(&reason, &format!("{MARK}{reason}"))
+                .request_another_step(&reason, &format!("{REFLECTION_MESSAGE_PREFIX}{reason}"))
                 .await;
         }
         self.answer.store_accepted_draft(reflected.draft);
@@ -234,20 +245,24 @@ impl<'a> TurnRun<'a> {
 
     /// Outputs the last answer unless another step is needed, then takes the user's next follow-up
     /// input, if there is one.
-    pub(super) async fn output_or_continue_answer(&mut self) -> Result<TurnEndAttempt, EarlyStop> {
+    pub(super) async fn output_answer_unless_step_needed(
+        &mut self,
+    ) -> Result<TurnEndAttemptOutcome, EarlyTurnEndReason> {
         if let Some(why) = self.reflect_on_last_answer().await? {
-            return Ok(TurnEndAttempt::Again(why));
+            return Ok(TurnEndAttemptOutcome::Again(why));
         }
         // The user may have sent another input while hooks checked the answer. At the step limit
         // that input stays queued for the next turn, and this answer is final.
         let draft = self.answer.take_accepted_draft().unwrap_or_default();
         if self.has_step_left() && self.take_queued_steering_texts().await? {
-            return Ok(TurnEndAttempt::again(SAID_MORE));
+            return Ok(TurnEndAttemptOutcome::another_step_needed(
+                NEW_USER_MESSAGE_REASON,
+            ));
         }
         self.emit_output(draft).await?;
         Ok(match self.take_follow_up().await? {
-            true => TurnEndAttempt::FollowUp,
-            false => TurnEndAttempt::Done,
+            true => TurnEndAttemptOutcome::FollowUp,
+            false => TurnEndAttemptOutcome::Done,
         })
     }
 
@@ -256,7 +271,7 @@ impl<'a> TurnRun<'a> {
         &self,
         why: &str,
         text: &str,
-    ) -> Result<Option<String>, EarlyStop> {
+    ) -> Result<Option<String>, EarlyTurnEndReason> {
         let message = Message::text(Role::User, text).from(Origin::Reflection);
         self.ctx.push(message).await?;
         Ok(Some(why.to_owned()))
@@ -270,7 +285,7 @@ impl<'a> TurnRun<'a> {
     /// request in this turn; `None` if no limit is reached.
     pub(super) fn reached_limit_note(&self) -> Option<String> {
         if self.answer.is_truncated_too_often() {
-            return Some(CUT_AGAIN.to_owned());
+            return Some(REPEATEDLY_TRUNCATED_ANSWER_NOTE.to_owned());
         }
         if !self.has_step_left() {
             return Some(self.format_step_limit_note());
@@ -280,23 +295,23 @@ impl<'a> TurnRun<'a> {
 
     /// Outputs the last text of the model together with a note of the host about a limit, and
     /// returns the reason with which the turn stops early.
-    pub(super) async fn end_turn_with_note(&mut self, note: &str) -> EarlyStop {
+    pub(super) async fn end_turn_with_note(&mut self, note: &str) -> EarlyTurnEndReason {
         // Skip the schema check, because the text contains a note of the host. The stop reason
         // shows that the turn ended at a limit.
-        self.answers = TurnAnswerSchemaCheck::default();
+        self.answers = TurnAnswerSchemaChecker::default();
         let draft = self.answer.take_last_model_text();
         let text = match draft.is_empty() {
             true => note.to_owned(),
             false => format!("{draft}\n\n{note}"),
         };
         match self.emit_output(text).await {
-            Ok(()) => EarlyStop::MaxSteps,
+            Ok(()) => EarlyTurnEndReason::MaxSteps,
             Err(stop) => stop,
         }
     }
 
     fn format_step_limit_note(&self) -> String {
-        let max = format_count(u64::from(self.agent.spec.config.max_steps), "step");
+        let max = format_count_with_noun(u64::from(self.agent.spec.config.max_steps), "step");
         format!(
             "[stopped: the limit of {max} was reached before the work was done; say `continue` to continue]"
         )
@@ -328,8 +343,11 @@ impl<'a> TurnRun<'a> {
 
     /// Returns the output after the hooks of `pre-output` and of `output-delta`. The hooks of
     /// `output-delta` are skipped if they already checked the complete text while it streamed.
-    async fn run_output_hooks(&self, draft: String) -> Result<String, AttributedText> {
-        let judged = self.ctx.dispatch_point::<at::PreOutput>(draft).await;
+    async fn run_output_hooks(&self, draft: String) -> Result<String, PluginAttributedText> {
+        let judged = self
+            .ctx
+            .dispatch_hooks_of_point::<at::PreOutput>(draft)
+            .await;
         if let Some(said) = blocking_hook_text(&judged) {
             return Err(said.clone());
         }
@@ -344,7 +362,7 @@ impl<'a> TurnRun<'a> {
         self.ctx
             .scope
             .emitter
-            .check_complete_text(&self.ctx.caller(), text)
+            .run_output_delta_hooks_on_text(&self.ctx.caller(), text)
             .await
     }
 
@@ -361,22 +379,24 @@ impl<'a> TurnRun<'a> {
     }
 
     /// Calls the hooks of `pre-output`, emits the output, and calls the hooks of `post-output`.
-    pub(super) async fn emit_output(&mut self, draft: String) -> Result<(), EarlyStop> {
+    pub(super) async fn emit_output(&mut self, draft: String) -> Result<(), EarlyTurnEndReason> {
         let (text, refusal) = match self.run_output_hooks(draft).await {
             Ok(text) => (text, None),
             Err(said) => {
-                let text = withheld_text(&said);
+                let text = withheld_answer_text(&said);
                 (text.clone(), Some(text))
             }
         };
         self.correct_shown_text(&text);
         self.progress.take_shown_text();
         self.outputs.push(text.clone());
-        let matches = self.answers.check_output(&text);
-        self.ctx.dispatch_point::<at::PostOutput>(text).await;
+        let matches = self.answers.check_final_answer_schema(&text);
+        self.ctx
+            .dispatch_hooks_of_point::<at::PostOutput>(text)
+            .await;
         match refusal {
-            Some(text) => Err(EarlyStop::Blocked(text)),
-            None => matches.map_err(EarlyStop::WrongAnswer),
+            Some(text) => Err(EarlyTurnEndReason::Blocked(text)),
+            None => matches.map_err(EarlyTurnEndReason::WrongAnswer),
         }
     }
 }

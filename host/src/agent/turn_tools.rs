@@ -6,7 +6,7 @@ use crate::lock::lock;
 use crate::tool::registry::ToolRegistry;
 
 /// Tools of the agent and of the current step, before skills and presets restrict them.
-pub(super) struct TurnTools {
+pub(super) struct UnrestrictedTurnTools {
     /// Current tools of the agent. The agent's `AgentSpec` still has the tools from the beginning
     /// of the turn.
     all: RwLock<Arc<ToolRegistry>>,
@@ -14,7 +14,7 @@ pub(super) struct TurnTools {
     of_step: Mutex<Option<Arc<[String]>>>,
 }
 
-impl TurnTools {
+impl UnrestrictedTurnTools {
     pub(super) fn new(tools: ToolRegistry) -> Self {
         Self {
             all: RwLock::new(Arc::new(tools)),

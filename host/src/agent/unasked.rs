@@ -1,42 +1,42 @@
 //! Refusal texts for calls that need approval when no user can be asked.
 
-use crate::point::dispatch::AttributedText;
+use crate::point::dispatch::PluginAttributedText;
 use crate::tool::policy;
-use crate::tool::registry::ToolEntry;
+use crate::tool::registry::RegisteredTool;
 use crate::tool::subject::Subject;
 
 /// Returns the refusal text for a call of a client that has no way to ask its user.
-pub(super) fn client_refusal_text(
-    entry: &ToolEntry,
+pub(super) fn format_client_call_refusal(
+    entry: &RegisteredTool,
     subject: &Subject,
-    asked: &[AttributedText],
+    asked: &[PluginAttributedText],
     rule: &str,
 ) -> String {
-    const CANNOT: &str = "the client offers no way to ask its user (elicitation)";
+    const NO_ELICITATION_REASON: &str = "the client offers no way to ask its user (elicitation)";
     match asked.first() {
         // A hook requires approval by the user, which a rule of the policy cannot replace.
-        Some(AttributedText { plugin, text }) => format!(
-            "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {CANNOT}. The call was not run",
+        Some(PluginAttributedText { plugin, text }) => format!(
+            "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {NO_ELICITATION_REASON}. The call was not run",
             entry.spec.name
         ),
         None => format!(
-            "refused by policy: `{}` needs approval ({rule}), and {CANNOT}. The operator can start the server with --yes, or add \
+            "refused by policy: `{}` needs approval ({rule}), and {NO_ELICITATION_REASON}. The operator can start the server with --yes, or add \
              `{}` to config.toml. The call was not run",
             entry.spec.name,
-            policy::suggest_allow_line(&entry.spec, subject)
+            policy::suggest_allow_rule_line(&entry.spec, subject)
         ),
     }
 }
 
 /// Returns the refusal text for a call of an external agent that cannot ask its user.
-pub(super) fn agent_refusal_text(
-    entry: &ToolEntry,
-    asked: &[AttributedText],
+pub(super) fn format_external_agent_call_refusal(
+    entry: &RegisteredTool,
+    asked: &[PluginAttributedText],
     rule: &str,
     why: &str,
 ) -> String {
     let wanted = match asked.first() {
-        Some(AttributedText { plugin, text }) => {
+        Some(PluginAttributedText { plugin, text }) => {
             format!("plugin {plugin} asks for an approval of the call ({text})")
         }
         None => format!("it needs approval ({rule})"),

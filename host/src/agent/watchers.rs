@@ -7,45 +7,47 @@
 
 use serde_json::{Map, Value, json};
 
-use super::emitter::EventEmitter;
+use super::emitter::TurnEventEmitter;
 use super::stop::blocking_hook_text;
 use crate::message::{Content, Message, Origin, Role, ToolCall};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::dispatch::AttributedText;
+use crate::point::dispatch::PluginAttributedText;
 use crate::point::payload::TextDelta;
-use crate::point::streaming::StreamDelivery;
+use crate::point::streaming::StreamedTextDisplayTime;
 
 /// Key in the arguments of a hidden call; its value is the reason.
-const HIDDEN_KEY: &str = "not_shown";
+const HIDDEN_ARGUMENTS_REASON_KEY: &str = "not_shown";
 
 /// Reason that replaces the arguments of a hidden call: hooks change the arguments when they check
 /// them together but not one by one, or there are too many to check them one by one.
-const HIDDEN_REASON: &str = "plugins change what stands in these arguments";
+const HIDDEN_ARGUMENTS_REASON: &str = "plugins change what stands in these arguments";
 
 /// Placeholder for the name of a tool that is hidden.
-const HIDDEN_TOOL_NAME: &str = "[not shown]";
+const HIDDEN_TOOL_NAME_PLACEHOLDER: &str = "[not shown]";
 
 /// Maximum number of values in a call that are checked one by one; each value costs one call of
 /// each hook.
-const MAX_VALUES: usize = 64;
+const MAX_INDIVIDUALLY_CHECKED_VALUES: usize = 64;
 
-impl EventEmitter {
+impl TurnEventEmitter {
     /// Returns how the model's text is streamed, depending on the hooks that are called for
     /// `caller`.
-    pub(super) fn choose_stream_path(&self, caller: &Caller) -> StreamDelivery {
-        self.dispatcher.registry().stream_delivery(caller)
+    pub(super) fn choose_text_display_time(&self, caller: &Caller) -> StreamedTextDisplayTime {
+        self.dispatcher
+            .registry()
+            .streamed_text_display_time(caller)
     }
 
     /// Passes a complete text through the hooks of `output-delta`, and returns the result.
     ///
     /// # Errors
     /// A hook blocked the text.
-    pub(super) async fn check_complete_text(
+    pub(super) async fn run_output_delta_hooks_on_text(
         &self,
         caller: &Caller,
         text: String,
-    ) -> Result<String, AttributedText> {
+    ) -> Result<String, PluginAttributedText> {
         if text.is_empty() {
             return Ok(text);
         }
@@ -64,17 +66,19 @@ impl EventEmitter {
     /// Returns what observers see of a text that may quote the model but is not output: the text
     /// after the hooks, or the reason why the text is hidden.
     pub(super) async fn text_for_observers(&self, caller: &Caller, text: String) -> String {
-        match self.choose_stream_path(caller) {
-            StreamDelivery::Free => text,
-            StreamDelivery::Judged => match self.check_complete_text(caller, text).await {
-                Ok(text) => text,
-                Err(said) => format!("[not shown: {}]", format_hook_stop_note(&said)),
-            },
-            held @ StreamDelivery::Held(_) if !text.trim().is_empty() => format!(
+        match self.choose_text_display_time(caller) {
+            StreamedTextDisplayTime::Free => text,
+            StreamedTextDisplayTime::Judged => {
+                match self.run_output_delta_hooks_on_text(caller, text).await {
+                    Ok(text) => text,
+                    Err(said) => format!("[not shown: {}]", format_hook_stop_note(&said)),
+                }
+            }
+            held @ StreamedTextDisplayTime::Held(_) if !text.trim().is_empty() => format!(
                 "[not shown: {} checks it only as part of a complete answer]",
-                held.blocking_plugins().join(", ")
+                held.plugins_delaying_display().join(", ")
             ),
-            StreamDelivery::Held(_) => text,
+            StreamedTextDisplayTime::Held(_) => text,
         }
     }
 
@@ -88,9 +92,9 @@ impl EventEmitter {
         judged: Option<String>,
     ) -> Message {
         let mut shown = message.clone();
-        shown.remove_opaque_data();
+        shown.remove_provider_opaque_data();
         let is_judged = message.role != Role::Tool && !message.is_written_by_user();
-        if !is_judged || self.choose_stream_path(caller) == StreamDelivery::Free {
+        if !is_judged || self.choose_text_display_time(caller) == StreamedTextDisplayTime::Free {
             return shown;
         }
         shown
@@ -128,7 +132,7 @@ impl EventEmitter {
             extra: None,
             ..call.clone()
         };
-        if self.choose_stream_path(caller) != StreamDelivery::Judged {
+        if self.choose_text_display_time(caller) != StreamedTextDisplayTime::Judged {
             return shown;
         }
         let text = format!("{} {}", call.name, value_as_plain_text(&call.arguments));
@@ -138,7 +142,7 @@ impl EventEmitter {
         let (name, arguments) = match known {
             Some(shown) => shown,
             None => {
-                let judged = self.judge_call(caller, call, &text).await;
+                let judged = self.check_call_for_observers(caller, call, &text).await;
                 let chain = &caller.call_chain;
                 self.judged_calls.cache_observer_call(text, chain, &judged);
                 judged
@@ -150,33 +154,41 @@ impl EventEmitter {
 
     /// Checks a call. `text` contains its name and all texts of its arguments. Returns the name and
     /// the arguments for observers.
-    async fn judge_call(&self, caller: &Caller, call: &ToolCall, text: &str) -> (String, Value) {
+    async fn check_call_for_observers(
+        &self,
+        caller: &Caller,
+        call: &ToolCall,
+        text: &str,
+    ) -> (String, Value) {
         // First check all texts together. If the hooks leave them unchanged, as nearly always, the
         // call needs no further check.
-        match self.check_complete_text(caller, text.to_owned()).await {
+        match self
+            .run_output_delta_hooks_on_text(caller, text.to_owned())
+            .await
+        {
             Ok(judged) if judged == text => return (call.name.clone(), call.arguments.clone()),
             Ok(_) => {}
             Err(said) => {
                 return (
-                    HIDDEN_TOOL_NAME.to_owned(),
-                    json!({ HIDDEN_KEY: format_hook_stop_note(&said) }),
+                    HIDDEN_TOOL_NAME_PLACEHOLDER.to_owned(),
+                    json!({ HIDDEN_ARGUMENTS_REASON_KEY: format_hook_stop_note(&said) }),
                 );
             }
         }
-        if count_nested_values(&call.arguments) > MAX_VALUES {
+        if count_nested_values(&call.arguments) > MAX_INDIVIDUALLY_CHECKED_VALUES {
             return (
-                HIDDEN_TOOL_NAME.to_owned(),
-                json!({ HIDDEN_KEY: HIDDEN_REASON }),
+                HIDDEN_TOOL_NAME_PLACEHOLDER.to_owned(),
+                json!({ HIDDEN_ARGUMENTS_REASON_KEY: HIDDEN_ARGUMENTS_REASON }),
             );
         }
         let name = self.text_for_observers(caller, call.name.clone()).await;
-        let arguments = self.value_for_observers(caller, &call.arguments).await;
+        let arguments = self.json_value_for_observers(caller, &call.arguments).await;
         if name == call.name && arguments == call.arguments {
             // Hooks would change these texts if they checked them together, but changed none of
             // them alone, so hide the complete call.
             return (
-                HIDDEN_TOOL_NAME.to_owned(),
-                json!({ HIDDEN_KEY: HIDDEN_REASON }),
+                HIDDEN_TOOL_NAME_PLACEHOLDER.to_owned(),
+                json!({ HIDDEN_ARGUMENTS_REASON_KEY: HIDDEN_ARGUMENTS_REASON }),
             );
         }
         (name, arguments)
@@ -185,15 +197,15 @@ impl EventEmitter {
     /// Returns a text from the arguments of a call as observers may see it: if hooks judge the
     /// streamed text, they judge this text too.
     pub(super) async fn call_text_for_observers(&self, caller: &Caller, text: String) -> String {
-        match self.choose_stream_path(caller) {
-            StreamDelivery::Judged => self.text_for_observers(caller, text).await,
-            StreamDelivery::Free | StreamDelivery::Held(_) => text,
+        match self.choose_text_display_time(caller) {
+            StreamedTextDisplayTime::Judged => self.text_for_observers(caller, text).await,
+            StreamedTextDisplayTime::Free | StreamedTextDisplayTime::Held(_) => text,
         }
     }
 
     /// Returns a JSON value as observers may see it: each key, text and number is passed separately
     /// to the hooks that judge streamed text.
-    async fn value_for_observers(&self, caller: &Caller, value: &Value) -> Value {
+    async fn json_value_for_observers(&self, caller: &Caller, value: &Value) -> Value {
         match value {
             Value::String(text) => self.text_for_observers(caller, text.clone()).await.into(),
             Value::Number(number) => {
@@ -206,7 +218,7 @@ impl EventEmitter {
             Value::Array(items) => {
                 let mut judged = Vec::with_capacity(items.len());
                 for item in items {
-                    judged.push(Box::pin(self.value_for_observers(caller, item)).await);
+                    judged.push(Box::pin(self.json_value_for_observers(caller, item)).await);
                 }
                 judged.into()
             }
@@ -214,7 +226,7 @@ impl EventEmitter {
                 let mut judged = Map::new();
                 for (name, field) in fields {
                     let name = self.text_for_observers(caller, name.clone()).await;
-                    let field = Box::pin(self.value_for_observers(caller, field)).await;
+                    let field = Box::pin(self.json_value_for_observers(caller, field)).await;
                     judged.insert(name, field);
                 }
                 judged.into()
@@ -253,6 +265,6 @@ fn value_as_plain_text(value: &Value) -> String {
     }
 }
 
-fn format_hook_stop_note(said: &AttributedText) -> String {
+fn format_hook_stop_note(said: &PluginAttributedText) -> String {
     format!("plugin {} stopped it: {}", said.plugin, said.text)
 }

@@ -3,7 +3,7 @@
 //! There is only one file because a snapshot stores thousands of contents, which then need only one
 //! sync to disk. Owns the frames of the file (hash, length, bytes), the limit on its size, and the
 //! check that a content still matches its hash. An incomplete frame at the end, left by a killed
-//! process, is dropped. Start from [`ContentStore`].
+//! process, is dropped. Start from [`FileContentStore`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -12,27 +12,27 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::state::NotKeptReason;
-use crate::session::{open_guarded, private_options};
+use crate::session::{open_guarded, set_private_permissions};
 
 /// Name of the file in the checkpoint folder with the stored contents of workspace files.
-pub(super) const CONTENTS: &str = "contents";
+pub(super) const STORED_CONTENTS_FILE_NAME: &str = "contents";
 
 /// Length of the header (hash and length) before each content in the file, in bytes.
-const HEAD_BYTES: u64 = 32 + 8;
+const CONTENT_HEADER_BYTES: u64 = 32 + 8;
 
 /// Maximum length of a content that is read, in bytes; larger than any stored content. Without this
 /// limit, a corrupt length could make the process allocate all memory.
-const MAX_CONTENT_BYTES: u64 = 1 << 30;
+const MAX_STORED_CONTENT_BYTES: u64 = 1 << 30;
 
-type ContentHash = [u8; 32];
+type FileContentHash = [u8; 32];
 
 /// Contents of files, stored by hash.
 #[derive(Debug)]
-pub(super) struct ContentStore {
+pub(super) struct FileContentStore {
     path: PathBuf,
     file: File,
     /// Offset in the file, and length, of each content, in bytes.
-    index: HashMap<ContentHash, (u64, u64)>,
+    index: HashMap<FileContentHash, (u64, u64)>,
     /// Offset in the file at which the last completely stored content ends, in bytes.
     len: u64,
     most: u64,
@@ -42,18 +42,18 @@ pub(super) struct ContentStore {
     failure: Option<String>,
 }
 
-fn parse_hash(digest: &str) -> Option<ContentHash> {
+fn parse_content_hash(digest: &str) -> Option<FileContentHash> {
     let hash = blake3::Hash::from_hex(digest).ok()?;
     Some(*hash.as_bytes())
 }
 
-impl ContentStore {
+impl FileContentStore {
     /// Opens the store in `folder` for writing, up to `most` bytes in total. Only one process may
     /// have the store open for writing.
     pub(super) fn open(folder: &Path, most: u64) -> io::Result<Self> {
-        let path = folder.join(CONTENTS);
+        let path = folder.join(STORED_CONTENTS_FILE_NAME);
         let mut options = OpenOptions::new();
-        private_options(options.read(true).write(true).create(true).truncate(false));
+        set_private_permissions(options.read(true).write(true).create(true).truncate(false));
         let (file, _) = open_guarded(&path, &mut options)?;
         let mut store = Self::index_content_frames(path, file, most)?;
         store.file.set_len(store.len)?;
@@ -64,7 +64,7 @@ impl ContentStore {
     /// Opens the store for reading, while another process may append to it. Returns `None` if the
     /// file does not exist.
     pub(super) fn open_read_only(folder: &Path) -> io::Result<Option<Self>> {
-        let path = folder.join(CONTENTS);
+        let path = folder.join(STORED_CONTENTS_FILE_NAME);
         match open_guarded(&path, OpenOptions::new().read(true)) {
             Ok((file, _)) => Self::index_content_frames(path, file, 0).map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -77,11 +77,11 @@ impl ContentStore {
         let end = file.metadata()?.len();
         let (mut index, mut at) = (HashMap::new(), 0_u64);
         let mut head = [0_u8; 40];
-        while at.saturating_add(HEAD_BYTES) <= end {
+        while at.saturating_add(CONTENT_HEADER_BYTES) <= end {
             file.read_exact_at(&mut head, at)?;
             let (hash, len) = head.split_at(32);
             let len = u64::from_le_bytes(len.try_into().unwrap_or_default());
-            let start = at + HEAD_BYTES;
+            let start = at + CONTENT_HEADER_BYTES;
             let Some(next) = start.checked_add(len).filter(|next| *next <= end) else {
                 break;
             };
@@ -101,7 +101,7 @@ impl ContentStore {
 
     /// Whether the store contains this content.
     pub(super) fn contains(&self, digest: &str) -> bool {
-        parse_hash(digest).is_some_and(|hash| self.index.contains_key(&hash))
+        parse_content_hash(digest).is_some_and(|hash| self.index.contains_key(&hash))
     }
 
     /// Adds a content with the hash `digest`, unless the store already contains it.
@@ -113,7 +113,7 @@ impl ContentStore {
         digest: &str,
         content: &[u8],
     ) -> Result<(), NotKeptReason> {
-        let hash = parse_hash(digest).ok_or(NotKeptReason::Unreadable)?;
+        let hash = parse_content_hash(digest).ok_or(NotKeptReason::Unreadable)?;
         if self.index.contains_key(&hash) {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl ContentStore {
         if self.failure.is_some() {
             return Err(NotKeptReason::Disk);
         }
-        if self.len.saturating_add(HEAD_BYTES + len) > self.most {
+        if self.len.saturating_add(CONTENT_HEADER_BYTES + len) > self.most {
             return Err(NotKeptReason::Limit);
         }
         let mut frame = Vec::with_capacity(content.len() + 40);
@@ -135,14 +135,15 @@ impl ContentStore {
             let _ = self.file.set_len(self.len);
             return Err(NotKeptReason::Disk);
         }
-        self.index.insert(hash, (self.len + HEAD_BYTES, len));
-        self.len += HEAD_BYTES + len;
+        self.index
+            .insert(hash, (self.len + CONTENT_HEADER_BYTES, len));
+        self.len += CONTENT_HEADER_BYTES + len;
         self.is_unsynced = true;
         Ok(())
     }
 
     /// Returns the disk error that stopped all further writes, if there was one.
-    pub(super) fn write_failure(&self) -> Option<&str> {
+    pub(super) fn first_write_error(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
@@ -160,11 +161,11 @@ impl ContentStore {
 
     /// Returns a content after checking its hash; `None` if it is missing or corrupt.
     pub(super) fn get(&self, digest: &str) -> Option<Vec<u8>> {
-        let hash = parse_hash(digest)?;
+        let hash = parse_content_hash(digest)?;
         let (at, len) = *self
             .index
             .get(&hash)
-            .filter(|(_, len)| *len <= MAX_CONTENT_BYTES)?;
+            .filter(|(_, len)| *len <= MAX_STORED_CONTENT_BYTES)?;
         let mut content = vec![0; usize::try_from(len).ok()?];
         self.file.read_exact_at(&mut content, at).ok()?;
         (*blake3::hash(&content).as_bytes() == hash).then_some(content)
@@ -174,23 +175,26 @@ impl ContentStore {
     pub(super) fn retain_contents(&mut self, wanted: &HashSet<String>) -> io::Result<()> {
         let mut wanted: Vec<(u64, u64)> = wanted
             .iter()
-            .filter_map(|digest| self.index.get(&parse_hash(digest)?).copied())
+            .filter_map(|digest| self.index.get(&parse_content_hash(digest)?).copied())
             .collect();
         wanted.sort_unstable();
-        let n_bytes: u64 = wanted.iter().map(|(_, len)| HEAD_BYTES + len).sum();
+        let n_bytes: u64 = wanted
+            .iter()
+            .map(|(_, len)| CONTENT_HEADER_BYTES + len)
+            .sum();
         if n_bytes >= self.len {
             return Ok(());
         }
         let half = self.path.with_extension("half");
         let mut options = OpenOptions::new();
-        private_options(options.read(true).write(true).create(true).truncate(false));
+        set_private_permissions(options.read(true).write(true).create(true).truncate(false));
         let (new, _) = open_guarded(&half, &mut options)?;
         new.set_len(0)?;
         let mut out = BufWriter::new(&new);
         for (at, len) in wanted {
-            self.file.seek(SeekFrom::Start(at - HEAD_BYTES))?;
+            self.file.seek(SeekFrom::Start(at - CONTENT_HEADER_BYTES))?;
             io::copy(
-                &mut Read::by_ref(&mut self.file).take(HEAD_BYTES + len),
+                &mut Read::by_ref(&mut self.file).take(CONTENT_HEADER_BYTES + len),
                 &mut out,
             )?;
         }
@@ -215,17 +219,17 @@ mod tests {
     #[test]
     fn contents_are_found_again_after_a_torn_write_and_after_others_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
-        let mut store = ContentStore::open(folder.path(), 1 << 20).unwrap();
+        let mut store = FileContentStore::open(folder.path(), 1 << 20).unwrap();
         for content in [&b"one"[..], b"", b"two", b"one"] {
             store.store_content(&digest(content), content).unwrap();
         }
         store.sync().unwrap();
         let len = store.len;
         drop(store);
-        let path = folder.path().join(CONTENTS);
+        let path = folder.path().join(STORED_CONTENTS_FILE_NAME);
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(&[7; 50]).unwrap();
-        let mut store = ContentStore::open(folder.path(), 1 << 20).unwrap();
+        let mut store = FileContentStore::open(folder.path(), 1 << 20).unwrap();
         assert_eq!(store.len, len);
         assert_eq!(store.get(&digest(b"two")).unwrap(), b"two");
         assert_eq!(store.get(&digest(b"")).unwrap(), b"");
@@ -235,7 +239,7 @@ mod tests {
         assert!(store.contains(&digest(b"two")) && !store.contains(&digest(b"one")));
         store.store_content(&digest(b"four"), b"four").unwrap();
         drop(store);
-        let store = ContentStore::open_read_only(folder.path())
+        let store = FileContentStore::open_read_only(folder.path())
             .unwrap()
             .unwrap();
         assert_eq!(store.get(&digest(b"two")).unwrap(), b"two");
@@ -245,15 +249,15 @@ mod tests {
     #[test]
     fn a_changed_content_is_none_and_the_limit_holds() {
         let folder = tempfile::tempdir().unwrap();
-        let mut store = ContentStore::open(folder.path(), 100).unwrap();
+        let mut store = FileContentStore::open(folder.path(), 100).unwrap();
         store.store_content(&digest(b"one"), b"one").unwrap();
         let refused = store.store_content(&digest(&[1; 60]), &[1; 60]);
         assert_eq!(refused, Err(NotKeptReason::Limit));
-        let path = folder.path().join(CONTENTS);
+        let path = folder.path().join(STORED_CONTENTS_FILE_NAME);
         let mut bytes = fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&path, bytes).unwrap();
-        let store = ContentStore::open_read_only(folder.path())
+        let store = FileContentStore::open_read_only(folder.path())
             .unwrap()
             .unwrap();
         assert_eq!(store.get(&digest(b"one")), None);

@@ -2,7 +2,7 @@
 //!
 //! Owns the order of writes: contents and the beginning of a record are on disk before a change
 //! begins. A call never fails because something cannot be saved; the record and a notice report it
-//! instead. All functions block. Start from [`Checkpoints::begin_call`].
+//! instead. All functions block. Start from [`SessionCheckpoints::begin_tool_call`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -12,28 +12,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::config::CheckpointConfig;
-use super::record::{CHANGES, ChangeRecordEnd, ChangeSource, FileChange, NewChangeRecord};
+use super::record::{
+    ChangeRecordEnd, ChangeSource, FILE_CHANGES_FILE_NAME, FileChange, NewFileChangeRecord,
+};
 use super::restore;
-use super::snapshot::{ScanFailure, Snapshot, SnapshotScan};
-use super::state::{FileState, read_state};
-use super::store::{MAX_WRITTEN_BYTES, OpenedStore, SNAPSHOT};
+use super::snapshot::{Snapshot, SnapshotFailureReason, WorkspaceSnapshotScan};
+use super::state::{FileState, read_path_state};
+use super::store::{MAX_STORED_FILE_BYTES_BEFORE_WRITE, OpenedCheckpointStore, SNAPSHOT_FILE_NAME};
 use crate::disk::replace_private_file;
 use crate::lock::lock;
 
 /// Name of the checkpoint folder in the folder of a session.
-pub const CHECKPOINTS: &str = "checkpoints";
+pub const CHECKPOINTS_FOLDER_NAME: &str = "checkpoints";
 
 /// Checkpoints of a session and of its subagents.
 #[derive(Debug)]
-pub struct Checkpoints {
+pub struct SessionCheckpoints {
     config: CheckpointConfig,
     folder: PathBuf,
     workspace: PathBuf,
     skipped: Vec<PathBuf>,
-    keeper: Mutex<CheckpointsState>,
+    keeper: Mutex<SessionCheckpointsState>,
     /// Number of running calls whose changes are found by comparing snapshots. It is not in the
     /// state behind the lock, because the lock is held during a complete snapshot and a
-    /// `StartedCall` must be droppable on an async thread without waiting.
+    /// `SnapshotTrackedToolCall` must be droppable on an async thread without waiting.
     n_running: AtomicUsize,
     /// Notices that were not shown to the user yet.
     notices: Mutex<Vec<String>>,
@@ -41,7 +43,7 @@ pub struct Checkpoints {
 
 /// Paths and settings of the checkpoints of a session.
 #[derive(Clone, Debug)]
-pub struct CheckpointSpec {
+pub struct SessionCheckpointSpec {
     /// Settings and limits.
     pub config: CheckpointConfig,
     /// Folder of the session.
@@ -53,13 +55,13 @@ pub struct CheckpointSpec {
 }
 
 #[derive(Debug, Default)]
-struct CheckpointsState {
-    opened: Option<OpenedStore>,
+struct SessionCheckpointsState {
+    opened: Option<OpenedCheckpointStore>,
     /// Whether opening the store has failed; it is not tried again.
     has_failed: bool,
     /// Reason why no more snapshots are taken, such as a workspace that is too large; `None` while
     /// snapshots are taken.
-    is_too_large: Option<ScanFailure>,
+    is_too_large: Option<SnapshotFailureReason>,
     /// Ids of the records that are still open, of calls with a snapshot.
     open_calls: Vec<u64>,
     /// States of files that file tools have written since the last snapshot, by path.
@@ -68,15 +70,15 @@ struct CheckpointsState {
 }
 
 /// Running call whose changes are found by comparing snapshots. If it is dropped without
-/// [`Checkpoints::end_call`], the call counts as interrupted.
+/// [`SessionCheckpoints::end_tool_call`], the call counts as interrupted.
 #[derive(Debug)]
-pub struct StartedCall {
-    checkpoints: Arc<Checkpoints>,
+pub struct SnapshotTrackedToolCall {
+    checkpoints: Arc<SessionCheckpoints>,
     id: Option<u64>,
     has_snapshot: bool,
 }
 
-impl Drop for StartedCall {
+impl Drop for SnapshotTrackedToolCall {
     fn drop(&mut self) {
         if self.has_snapshot {
             self.checkpoints.n_running.fetch_sub(1, Ordering::AcqRel);
@@ -86,7 +88,7 @@ impl Drop for StartedCall {
 
 /// Turn, id and tool of a tool call that changes files.
 #[derive(Clone, Debug)]
-pub struct CallOrigin {
+pub struct FileChangeOrigin {
     /// Number of the main agent's turn.
     pub turn: u32,
     /// Id of the call.
@@ -95,13 +97,13 @@ pub struct CallOrigin {
     pub tool: String,
 }
 
-impl CallOrigin {
+impl FileChangeOrigin {
     fn create_change_record(
         &self,
         source: ChangeSource,
         changes: Vec<FileChange>,
-    ) -> NewChangeRecord {
-        NewChangeRecord {
+    ) -> NewFileChangeRecord {
+        NewFileChangeRecord {
             turn: self.turn,
             call: Some(self.call.clone()),
             tool: self.tool.clone(),
@@ -113,10 +115,10 @@ impl CallOrigin {
     }
 }
 
-impl Checkpoints {
+impl SessionCheckpoints {
     /// Creates the checkpoints of a session without opening any file.
     #[must_use]
-    pub fn new(spec: CheckpointSpec) -> Self {
+    pub fn new(spec: SessionCheckpointSpec) -> Self {
         let mut skipped = spec.own_folders;
         skipped.push(spec.session.clone());
         // Resolve symlinks, because the workspace is compared by its canonical path.
@@ -129,7 +131,7 @@ impl Checkpoints {
         config.enabled &= !spec.session.as_os_str().is_empty();
         Self {
             config,
-            folder: spec.session.join(CHECKPOINTS),
+            folder: spec.session.join(CHECKPOINTS_FOLDER_NAME),
             // Do not skip a folder of this program that contains the workspace: it would exclude
             // the complete workspace.
             skipped: skipped
@@ -148,11 +150,11 @@ impl Checkpoints {
         &self.folder
     }
 
-    fn is_running(&self) -> bool {
+    fn is_call_running(&self) -> bool {
         self.n_running.load(Ordering::Acquire) > 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, CheckpointsState> {
+    fn lock_state(&self) -> MutexGuard<'_, SessionCheckpointsState> {
         lock(&self.keeper)
     }
 
@@ -164,8 +166,8 @@ impl Checkpoints {
     /// Records the start of a call that may change any file. Takes a snapshot first, unless another
     /// call with a snapshot is running.
     #[must_use]
-    pub fn begin_call(self: &Arc<Self>, origin: &CallOrigin) -> StartedCall {
-        let mut started = StartedCall {
+    pub fn begin_tool_call(self: &Arc<Self>, origin: &FileChangeOrigin) -> SnapshotTrackedToolCall {
+        let mut started = SnapshotTrackedToolCall {
             checkpoints: self.clone(),
             id: None,
             has_snapshot: false,
@@ -173,11 +175,11 @@ impl Checkpoints {
         if !self.config.enabled {
             return started;
         }
-        let mut keeper = self.lock();
-        if keeper.is_too_large.is_none() && !self.is_running() {
+        let mut keeper = self.lock_state();
+        if keeper.is_too_large.is_none() && !self.is_call_running() {
             match self.take_snapshot(&mut keeper) {
                 Ok(()) => {}
-                Err(why) => self.report_too_large(&mut keeper, why),
+                Err(why) => self.report_scan_failure(&mut keeper, why),
             }
         }
         let unknown = keeper.is_too_large.clone();
@@ -185,11 +187,11 @@ impl Checkpoints {
         let Some(store) = self.open_store(&mut keeper) else {
             return started;
         };
-        let record = NewChangeRecord {
+        let record = NewFileChangeRecord {
             left_out: store
                 .last
                 .as_ref()
-                .map(Snapshot::left_out)
+                .map(Snapshot::left_out_files)
                 .unwrap_or_default(),
             unknown,
             ..origin.create_change_record(ChangeSource::Snapshot, Vec::new())
@@ -208,14 +210,14 @@ impl Checkpoints {
     }
 
     /// Records the end of a tool call, and the changes of workspace files since the last snapshot.
-    pub fn end_call(&self, mut started: StartedCall) {
+    pub fn end_tool_call(&self, mut started: SnapshotTrackedToolCall) {
         let Some(id) = started.id else {
             return;
         };
-        let mut keeper = self.lock();
+        let mut keeper = self.lock_state();
         if std::mem::take(&mut started.has_snapshot) {
             self.n_running.fetch_sub(1, Ordering::AcqRel);
-            self.record_changes(&mut keeper, id, ChangeRecordEnd::Done);
+            self.end_record_with_changes(&mut keeper, id, ChangeRecordEnd::Done);
         } else if let Some(store) = &mut keeper.opened {
             let ended = store.log.end_record(id, ChangeRecordEnd::Done, None);
             self.report_write_error(&mut keeper, ended);
@@ -227,16 +229,16 @@ impl Checkpoints {
     /// is `None`. Returns the id of the record, which [`Self::end_file_write`] ends.
     pub fn begin_file_write(
         &self,
-        origin: &CallOrigin,
+        origin: &FileChangeOrigin,
         path: &str,
         content: Option<&[u8]>,
     ) -> Option<u64> {
         if !self.config.enabled {
             return None;
         }
-        let mut keeper = self.lock();
+        let mut keeper = self.lock_state();
         let store = self.open_store(&mut keeper)?;
-        let changes = match store.plan_write(path, content) {
+        let changes = match store.plan_file_write(path, content) {
             Ok(changes) => changes,
             Err(error) => return self.report_disk_error(&mut keeper, &error, None),
         };
@@ -253,7 +255,7 @@ impl Checkpoints {
 
     /// Records the end of a write. If `is_done` is false, the write changed nothing.
     pub fn end_file_write(&self, id: u64, is_done: bool) {
-        let mut keeper = self.lock();
+        let mut keeper = self.lock_state();
         let keeper = &mut *keeper;
         let Some(store) = &mut keeper.opened else {
             return;
@@ -265,7 +267,11 @@ impl Checkpoints {
         let record = store.log.records.iter().rev().find(|own| own.id == id);
         let mut changes = record.map(|own| own.changes.clone()).unwrap_or_default();
         for change in &mut changes {
-            if let Ok(read) = read_state(&store.root, &change.path, MAX_WRITTEN_BYTES) {
+            if let Ok(read) = read_path_state(
+                &store.root,
+                &change.path,
+                MAX_STORED_FILE_BYTES_BEFORE_WRITE,
+            ) {
                 change.after = read.state;
             }
             keeper
@@ -281,16 +287,16 @@ impl Checkpoints {
 
     /// Drops the contents of unchanged files from the store, because no record refers to them.
     /// Called at the end of the session.
-    pub fn close(&self) -> io::Result<()> {
-        let mut keeper = self.lock();
-        if self.is_running() {
+    pub fn remove_unreferenced_contents(&self) -> io::Result<()> {
+        let mut keeper = self.lock_state();
+        if self.is_call_running() {
             return Ok(());
         }
-        self.end_interrupted_records(&mut keeper);
+        self.end_records_of_interrupted_calls(&mut keeper);
         let Some(store) = &mut keeper.opened else {
             return Ok(());
         };
-        match fs::remove_file(self.folder.join(SNAPSHOT)) {
+        match fs::remove_file(self.folder.join(SNAPSHOT_FILE_NAME)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -299,43 +305,51 @@ impl Checkpoints {
         let changes = store.log.records.iter().flat_map(|own| &own.changes);
         let states = changes.flat_map(|change| [&change.before, &change.after]);
         let wanted: HashSet<String> = states
-            .filter_map(|state| state.digest().map(str::to_owned))
+            .filter_map(|state| state.content_digest().map(str::to_owned))
             .collect();
         store.contents.retain_contents(&wanted)
     }
 
     /// Whether no checkpoint was ever written for the session.
     pub(super) fn has_no_checkpoints(&self) -> bool {
-        let keeper = self.lock();
+        let keeper = self.lock_state();
         let is_missing = |path: PathBuf| path.symlink_metadata().is_err();
-        keeper.opened.is_none() && !keeper.has_failed && is_missing(self.folder.join(CHANGES))
+        keeper.opened.is_none()
+            && !keeper.has_failed
+            && is_missing(self.folder.join(FILE_CHANGES_FILE_NAME))
     }
 
     /// Runs `work` on the open store, after recording the changes of interrupted calls. Returns
     /// `None` if the store cannot be opened, or if a call is running.
-    pub(super) fn with_store<T>(&self, work: impl FnOnce(&mut OpenedStore) -> T) -> Option<T> {
-        let mut keeper = self.lock();
+    pub(super) fn with_opened_store<T>(
+        &self,
+        work: impl FnOnce(&mut OpenedCheckpointStore) -> T,
+    ) -> Option<T> {
+        let mut keeper = self.lock_state();
         self.open_store(&mut keeper)?;
-        if self.is_running() {
+        if self.is_call_running() {
             return None;
         }
-        self.end_interrupted_records(&mut keeper);
+        self.end_records_of_interrupted_calls(&mut keeper);
         keeper.opened.as_mut().map(work)
     }
 
     /// Opens the checkpoint store at the first use. Ends the records of calls with a snapshot that
     /// an earlier process did not end.
-    fn open_store<'a>(&self, keeper: &'a mut CheckpointsState) -> Option<&'a mut OpenedStore> {
+    fn open_store<'a>(
+        &self,
+        keeper: &'a mut SessionCheckpointsState,
+    ) -> Option<&'a mut OpenedCheckpointStore> {
         if keeper.opened.is_none() && !keeper.has_failed {
-            match OpenedStore::open(&self.folder, &self.workspace, &self.config) {
+            match OpenedCheckpointStore::open(&self.folder, &self.workspace, &self.config) {
                 Ok(store) => {
                     let open = store.log.records.iter().filter(|record| {
-                        !record.is_done() && record.source == ChangeSource::Snapshot
+                        !record.has_ended() && record.source == ChangeSource::Snapshot
                     });
                     keeper.open_calls = open.map(|record| record.id).collect();
-                    restore::remove_temporary_files(&store);
+                    restore::remove_rewind_temporary_files(&store);
                     keeper.opened = Some(store);
-                    self.end_interrupted_records(keeper);
+                    self.end_records_of_interrupted_calls(keeper);
                 }
                 Err(error) => {
                     keeper.has_failed = true;
@@ -348,11 +362,14 @@ impl Checkpoints {
 
     /// Takes a snapshot and saves it to disk, so that a later process can compare the workspace
     /// with it.
-    fn take_snapshot(&self, keeper: &mut CheckpointsState) -> Result<(), ScanFailure> {
+    fn take_snapshot(
+        &self,
+        keeper: &mut SessionCheckpointsState,
+    ) -> Result<(), SnapshotFailureReason> {
         if self.open_store(keeper).is_none() {
             return Ok(());
         }
-        self.end_interrupted_records(keeper);
+        self.end_records_of_interrupted_calls(keeper);
         let taken = self.scan_workspace(keeper)?;
         let Some(store) = &mut keeper.opened else {
             return Ok(());
@@ -362,8 +379,9 @@ impl Checkpoints {
         }
         if store.last.as_ref() != Some(&taken) || !store.is_saved {
             let saved = serde_json::to_vec(&taken).map_err(io::Error::from);
-            let saved =
-                saved.and_then(|text| replace_private_file(&self.folder.join(SNAPSHOT), &text));
+            let saved = saved.and_then(|text| {
+                replace_private_file(&self.folder.join(SNAPSHOT_FILE_NAME), &text)
+            });
             store.is_saved = saved.is_ok();
             store.last = Some(taken);
         }
@@ -371,12 +389,15 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn scan_workspace(&self, keeper: &mut CheckpointsState) -> Result<Snapshot, ScanFailure> {
+    fn scan_workspace(
+        &self,
+        keeper: &mut SessionCheckpointsState,
+    ) -> Result<Snapshot, SnapshotFailureReason> {
         let Some(store) = &mut keeper.opened else {
             return Ok(Snapshot::default());
         };
         let none = Snapshot::default();
-        let scan = SnapshotScan {
+        let scan = WorkspaceSnapshotScan {
             workspace: &store.workspace,
             skipped: &self.skipped,
             config: &self.config,
@@ -388,18 +409,23 @@ impl Checkpoints {
 
     /// Ends the records of calls with a snapshot that are still open although no such call runs any
     /// longer. Does nothing while one runs.
-    fn end_interrupted_records(&self, keeper: &mut CheckpointsState) {
-        if self.is_running() {
+    fn end_records_of_interrupted_calls(&self, keeper: &mut SessionCheckpointsState) {
+        if self.is_call_running() {
             return;
         }
         for id in std::mem::take(&mut keeper.open_calls) {
-            self.record_changes(keeper, id, ChangeRecordEnd::Interrupted);
+            self.end_record_with_changes(keeper, id, ChangeRecordEnd::Interrupted);
         }
     }
 
     /// Compares the workspace with the last snapshot, and ends the record `id` with the changes
     /// that were found.
-    fn record_changes(&self, keeper: &mut CheckpointsState, id: u64, end: ChangeRecordEnd) {
+    fn end_record_with_changes(
+        &self,
+        keeper: &mut SessionCheckpointsState,
+        id: u64,
+        end: ChangeRecordEnd,
+    ) {
         keeper.open_calls.retain(|open| *open != id);
         let scanned = self.scan_workspace(keeper);
         let Some(store) = &mut keeper.opened else {
@@ -421,12 +447,16 @@ impl Checkpoints {
         }
         let ended = store.log.end_record(id, end, changes);
         if let Some(why) = failure {
-            self.report_too_large(keeper, why);
+            self.report_scan_failure(keeper, why);
         }
         self.report_write_error(keeper, ended);
     }
 
-    fn report_too_large(&self, keeper: &mut CheckpointsState, why: ScanFailure) {
+    fn report_scan_failure(
+        &self,
+        keeper: &mut SessionCheckpointsState,
+        why: SnapshotFailureReason,
+    ) {
         lock(&self.notices).push(format!(
             "changes of files by commands cannot be undone in this session: {why}; changes by file tools can"
         ));
@@ -435,7 +465,7 @@ impl Checkpoints {
 
     fn report_disk_error<T>(
         &self,
-        keeper: &mut CheckpointsState,
+        keeper: &mut SessionCheckpointsState,
         error: &io::Error,
         answer: T,
     ) -> T {
@@ -448,15 +478,16 @@ impl Checkpoints {
         answer
     }
 
-    fn report_full_disk(&self, keeper: &mut CheckpointsState) {
+    fn report_full_disk(&self, keeper: &mut SessionCheckpointsState) {
         let store = keeper.opened.as_ref();
-        if let Some(why) = store.and_then(|store| store.contents.write_failure().map(str::to_owned))
+        if let Some(why) =
+            store.and_then(|store| store.contents.first_write_error().map(str::to_owned))
         {
             self.report_disk_error(keeper, &io::Error::other(why), ());
         }
     }
 
-    fn report_write_error(&self, keeper: &mut CheckpointsState, result: io::Result<()>) {
+    fn report_write_error(&self, keeper: &mut SessionCheckpointsState, result: io::Result<()>) {
         if let Err(error) = result {
             self.report_disk_error(keeper, &error, ());
         }

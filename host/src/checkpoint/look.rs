@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Error;
-use super::contents::ContentStore;
-use super::keeper::CHECKPOINTS;
+use super::contents::FileContentStore;
+use super::keeper::CHECKPOINTS_FOLDER_NAME;
 use super::plan::build_path_histories;
 use super::record::{ChangeRecord, ChangeSource, FileChange, read_records};
 use super::state::FileState;
@@ -16,7 +16,7 @@ use super::state::FileState;
 #[derive(Debug)]
 pub struct CheckpointReader {
     records: Vec<ChangeRecord>,
-    contents: Option<ContentStore>,
+    contents: Option<FileContentStore>,
 }
 
 impl CheckpointReader {
@@ -26,21 +26,21 @@ impl CheckpointReader {
     /// # Errors
     /// A checkpoint file exists but cannot be read.
     pub fn open(session: &Path) -> Result<Self, Error> {
-        let folder = session.join(CHECKPOINTS);
+        let folder = session.join(CHECKPOINTS_FOLDER_NAME);
         let failed = |source| Error::Io {
             path: folder.clone(),
             source,
         };
         Ok(Self {
             records: read_records(&folder).map_err(failed)?,
-            contents: ContentStore::open_read_only(&folder).map_err(failed)?,
+            contents: FileContentStore::open_read_only(&folder).map_err(failed)?,
         })
     }
 
     /// Returns the numbers of the turns in which tool calls changed files or may have changed them.
     #[must_use]
-    pub fn turns(&self) -> Vec<u32> {
-        let of_calls = self.records.iter().filter(|own| is_call_record(own));
+    pub fn changed_turn_numbers(&self) -> Vec<u32> {
+        let of_calls = self.records.iter().filter(|own| is_tool_call_record(own));
         let turns: BTreeSet<u32> = of_calls
             .filter(|own| !own.changes.is_empty() || own.unknown.is_some())
             .map(|own| own.turn)
@@ -51,17 +51,17 @@ impl CheckpointReader {
     /// Returns the records of the tool calls of a turn, oldest first. A call that changed no file
     /// may have a record, too.
     pub fn records_of_turn(&self, turn: u32) -> impl Iterator<Item = &ChangeRecord> {
-        let of_calls = self.records.iter().filter(|own| is_call_record(own));
+        let of_calls = self.records.iter().filter(|own| is_tool_call_record(own));
         of_calls.filter(move |own| own.turn == turn)
     }
 
     /// Returns the changes of a turn: one for each path, from its first to its last state.
     #[must_use]
     pub fn turn_changes(&self, turn: u32) -> Vec<FileChange> {
-        let is_wanted = |record: &ChangeRecord| is_call_record(record) && record.turn == turn;
+        let is_wanted = |record: &ChangeRecord| is_tool_call_record(record) && record.turn == turn;
         let histories = build_path_histories(&self.records, is_wanted).into_iter();
         let change = histories.filter_map(|(path, history)| {
-            let after = history.last()?.clone();
+            let after = history.last_recorded_state()?.clone();
             (after != history.target).then(|| FileChange {
                 path: path.to_owned(),
                 before: history.target,
@@ -73,11 +73,11 @@ impl CheckpointReader {
 
     /// Returns the content of a file; `None` if the content is corrupt or was not stored.
     #[must_use]
-    pub fn content(&self, state: &FileState) -> Option<Vec<u8>> {
-        self.contents.as_ref()?.get(state.digest()?)
+    pub fn file_content(&self, state: &FileState) -> Option<Vec<u8>> {
+        self.contents.as_ref()?.get(state.content_digest()?)
     }
 }
 
-fn is_call_record(record: &ChangeRecord) -> bool {
+fn is_tool_call_record(record: &ChangeRecord) -> bool {
     record.source != ChangeSource::Rewind
 }

@@ -9,7 +9,8 @@
 //! that changed after the last call is restored only on explicit request. Nothing outside the
 //! workspace is read or written, and no symlink is followed.
 //!
-//! Start from [`Checkpoints`]; to read a session that may not be open, use [`CheckpointReader`].
+//! Start from [`SessionCheckpoints`]; to read a session that may not be open, use
+//! [`CheckpointReader`].
 
 mod config;
 mod contents;
@@ -25,13 +26,16 @@ mod store;
 mod write;
 
 pub use config::CheckpointConfig;
-pub use keeper::{CHECKPOINTS, CallOrigin, CheckpointSpec, Checkpoints, StartedCall};
+pub use keeper::{
+    CHECKPOINTS_FOLDER_NAME, FileChangeOrigin, SessionCheckpointSpec, SessionCheckpoints,
+    SnapshotTrackedToolCall,
+};
 pub use look::CheckpointReader;
 pub use plan::UncertainRestoreReason;
 pub use record::{ChangeRecord, ChangeRecordEnd, ChangeSource, FileChange, LeftOutFiles};
-pub use rewind::{PlannedChange, RewindPlan, RewindResult, UnrestorableChange};
+pub use rewind::{FileRewindPlan, FileRewindResult, PlannedRewindChange, UnrestorableFileChange};
 pub use state::{FileStamp, FileState, NotKeptReason};
-pub use write::CallFileRecorder;
+pub use write::CallFileChangeRecorder;
 
 use std::io;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //!
 //! Owns the rule that a rewind does not overwrite changes by the user without an explicit request.
 //! Nothing here accesses the disk. Start from [`build_path_histories`] and
-//! [`PathHistory::judge_current_state`].
+//! [`PathChangeHistory::check_restorability`].
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl UncertainRestoreReason {
 
 /// History of one path, computed from the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PathHistory {
+pub(super) struct PathChangeHistory {
     /// State before the first change, which a rewind restores.
     pub(super) target: FileState,
     /// States in which the calls may have left the path, each with false if the file mode in the
@@ -58,9 +58,9 @@ pub(super) enum PathRestorability {
     Changed(UncertainRestoreReason),
 }
 
-impl PathHistory {
+impl PathChangeHistory {
     /// Judges a path by its current state.
-    pub(super) fn judge_current_state(&self, present: &FileState) -> PathRestorability {
+    pub(super) fn check_restorability(&self, present: &FileState) -> PathRestorability {
         let is_left = |(left, is_certain): &(FileState, bool)| {
             left.is_same_state(present) || !is_certain && left.has_same_content_as(present)
         };
@@ -78,7 +78,7 @@ impl PathHistory {
     }
 
     /// Returns the state in which the last recorded change left the path.
-    pub(super) fn last(&self) -> Option<&FileState> {
+    pub(super) fn last_recorded_state(&self) -> Option<&FileState> {
         self.left.last().map(|(state, _)| state)
     }
 }
@@ -88,8 +88,8 @@ impl PathHistory {
 pub(super) fn build_path_histories(
     records: &[ChangeRecord],
     is_wanted: impl Fn(&ChangeRecord) -> bool,
-) -> BTreeMap<&str, PathHistory> {
-    let mut histories: BTreeMap<&str, PathHistory> = BTreeMap::new();
+) -> BTreeMap<&str, PathChangeHistory> {
+    let mut histories: BTreeMap<&str, PathChangeHistory> = BTreeMap::new();
     for record in records {
         if !is_wanted(record) || record.end == Some(ChangeRecordEnd::Void) {
             continue;
@@ -97,7 +97,7 @@ pub(super) fn build_path_histories(
         for change in &record.changes {
             let history = histories
                 .entry(&change.path)
-                .or_insert_with(|| PathHistory {
+                .or_insert_with(|| PathChangeHistory {
                     target: change.before.clone(),
                     left: vec![(change.before.clone(), true)],
                     is_changed_between: false,
@@ -109,11 +109,11 @@ pub(super) fn build_path_histories(
             };
             history.is_changed_between |= !history.left.iter().any(follows);
             history.is_interrupted |= record.end == Some(ChangeRecordEnd::Interrupted);
-            if record.is_done() {
+            if record.has_ended() {
                 history.left.clear();
             }
             // If the record of a write has no end, the write may or may not have changed the path.
-            let is_certain = record.is_done() || record.source == ChangeSource::Rewind;
+            let is_certain = record.has_ended() || record.source == ChangeSource::Rewind;
             history.left.push((change.after.clone(), is_certain));
         }
     }

@@ -3,7 +3,7 @@
 //! A record has two lines: the first is written before anything changes, and the second ends the
 //! record. A record without a second line belongs to a call or rewind that is running or was
 //! interrupted. The module must not know how changes are found or restored. Start from
-//! [`ChangeRecord`] and [`ChangeLog`].
+//! [`ChangeRecord`] and [`FileChangeLog`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -12,10 +12,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::state::{FileState, NotKeptReason};
-use crate::session::{open_guarded, private_options};
+use crate::session::{open_guarded, set_private_permissions};
 
 /// Name of the file in the checkpoint folder that records changes of files.
-pub(super) const CHANGES: &str = "changes.jsonl";
+pub(super) const FILE_CHANGES_FILE_NAME: &str = "changes.jsonl";
 
 /// Change of one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ pub struct ChangeRecord {
 impl ChangeRecord {
     /// Whether the record has an end, so that its changes are final and not only planned.
     #[must_use]
-    pub fn is_done(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 }
@@ -126,7 +126,7 @@ enum ChangeLogLine {
 
 /// Data for the line that begins a record.
 #[derive(Clone, Debug)]
-pub(super) struct NewChangeRecord {
+pub(super) struct NewFileChangeRecord {
     pub(super) turn: u32,
     pub(super) call: Option<String>,
     pub(super) tool: String,
@@ -138,19 +138,19 @@ pub(super) struct NewChangeRecord {
 
 /// The open file of change records, and the records in it.
 #[derive(Debug)]
-pub(super) struct ChangeLog {
+pub(super) struct FileChangeLog {
     file: File,
     len: u64,
     pub(super) records: Vec<ChangeRecord>,
 }
 
-impl ChangeLog {
+impl FileChangeLog {
     /// Opens the file in `folder` that contains the records of changes. Only one process may have
     /// it open for writing.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        let path = folder.join(CHANGES);
+        let path = folder.join(FILE_CHANGES_FILE_NAME);
         let mut options = OpenOptions::new();
-        private_options(options.read(true).write(true).create(true).truncate(false));
+        set_private_permissions(options.read(true).write(true).create(true).truncate(false));
         let (mut file, _) = open_guarded(&path, &mut options)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
@@ -167,10 +167,10 @@ impl ChangeLog {
 
     /// Appends the beginning of a record of changes and syncs it to disk. Returns the id of the
     /// record.
-    pub(super) fn begin_record(&mut self, new: NewChangeRecord) -> io::Result<u64> {
+    pub(super) fn begin_record(&mut self, new: NewFileChangeRecord) -> io::Result<u64> {
         let last = self.records.iter().map(|record| record.id).max();
         let id = last.unwrap_or(0) + 1;
-        self.add_line(&ChangeLogLine::Begin {
+        self.append_line(&ChangeLogLine::Begin {
             id,
             turn: new.turn,
             time: crate::clock::now_ms(),
@@ -193,10 +193,10 @@ impl ChangeLog {
         end: ChangeRecordEnd,
         changes: Option<Vec<FileChange>>,
     ) -> io::Result<()> {
-        self.add_line(&ChangeLogLine::End { id, end, changes })
+        self.append_line(&ChangeLogLine::End { id, end, changes })
     }
 
-    fn add_line(&mut self, line: &ChangeLogLine) -> io::Result<()> {
+    fn append_line(&mut self, line: &ChangeLogLine) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         if let Err(error) = self.file.write_all(&text) {
@@ -207,7 +207,7 @@ impl ChangeLog {
         self.len += text.len() as u64;
         // Parse the line that was written, so that the records in memory always equal those in the
         // file.
-        apply_record_lines(&mut self.records, &text);
+        apply_change_log_lines(&mut self.records, &text);
         Ok(())
     }
 }
@@ -215,7 +215,7 @@ impl ChangeLog {
 /// Reads the records in `folder`, while another process may append to the file; empty if there is
 /// no file.
 pub(super) fn read_records(folder: &Path) -> io::Result<Vec<ChangeRecord>> {
-    let path = folder.join(CHANGES);
+    let path = folder.join(FILE_CHANGES_FILE_NAME);
     match open_guarded(&path, OpenOptions::new().read(true)) {
         Ok((mut file, _)) => {
             let mut text = Vec::new();
@@ -229,13 +229,13 @@ pub(super) fn read_records(folder: &Path) -> io::Result<Vec<ChangeRecord>> {
 
 fn parse_records(text: &[u8]) -> Vec<ChangeRecord> {
     let mut records = Vec::new();
-    apply_record_lines(&mut records, text);
+    apply_change_log_lines(&mut records, text);
     records
 }
 
 /// Applies lines of the record file to `records`: each begins or ends a record. A line that cannot
 /// be parsed is skipped, because a later version of the program may have written it.
-fn apply_record_lines(records: &mut Vec<ChangeRecord>, text: &[u8]) {
+fn apply_change_log_lines(records: &mut Vec<ChangeRecord>, text: &[u8]) {
     let lines = text.split(|byte| *byte == b'\n');
     for line in lines.filter_map(|line| serde_json::from_slice(line).ok()) {
         match line {
@@ -281,8 +281,8 @@ mod tests {
     #[test]
     fn records_are_read_back_without_a_torn_line() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = ChangeLog::open(folder.path()).unwrap();
-        let new = |turn| NewChangeRecord {
+        let mut log = FileChangeLog::open(folder.path()).unwrap();
+        let new = |turn| NewFileChangeRecord {
             turn,
             call: Some("c".to_owned()),
             tool: "bash".to_owned(),
@@ -302,13 +302,13 @@ mod tests {
         assert_eq!(log.begin_record(new(2)).unwrap(), 2);
         let records = log.records.clone();
         drop(log);
-        let path = folder.path().join(CHANGES);
+        let path = folder.path().join(FILE_CHANGES_FILE_NAME);
         let mut file = OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(b"\x00 not json\n{\"line\":\"end\",\"id\":2,")
             .unwrap();
-        let log = ChangeLog::open(folder.path()).unwrap();
+        let log = FileChangeLog::open(folder.path()).unwrap();
         assert_eq!(log.records, records);
         assert_eq!(log.records[0].changes, [change]);
-        assert!(log.records[0].is_done() && !log.records[1].is_done());
+        assert!(log.records[0].has_ended() && !log.records[1].has_ended());
     }
 }

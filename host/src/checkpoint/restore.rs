@@ -1,7 +1,7 @@
 //! Restores files to their state before a turn. Each file is replaced atomically, so a killed
 //! process leaves no partial file and the same rewind can run again. Immediately before each change
 //! the current state is read again: a file that changed since the plan was made is not restored.
-//! Start from [`OpenedStore::apply_planned_changes`].
+//! Start from [`OpenedCheckpointStore::apply_planned_changes`].
 
 use std::io::{self, ErrorKind, Write};
 
@@ -13,22 +13,22 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::record::{ChangeRecord, ChangeSource};
-use super::rewind::PlannedChange;
-use super::state::{FileState, open_parent, read_entry_state};
-use super::store::OpenedStore;
-use crate::beneath::{MissingParentRule, WalkedPath, walk_path_beneath};
-use crate::git::leads_into_repository;
+use super::rewind::PlannedRewindChange;
+use super::state::{FileState, open_parent_without_symlinks, read_entry_state};
+use super::store::OpenedCheckpointStore;
+use crate::beneath::{MissingParentFolderHandling, PathWalkResult, walk_path_beneath};
+use crate::git::is_path_into_repository;
 
 /// Maximum size of a file that is read to compare it with a record, in bytes.
-pub(super) const MAX_COMPARED_BYTES: u64 = 64 << 20;
+pub(super) const MAX_COMPARED_FILE_BYTES: u64 = 64 << 20;
 
 /// Removes the temporary files of rewinds that were interrupted because the program was killed.
-pub(super) fn remove_temporary_files(store: &OpenedStore) {
+pub(super) fn remove_rewind_temporary_files(store: &OpenedCheckpointStore) {
     let is_killed =
-        |record: &&ChangeRecord| record.source == ChangeSource::Rewind && !record.is_done();
+        |record: &&ChangeRecord| record.source == ChangeSource::Rewind && !record.has_ended();
     for record in store.log.records.iter().filter(is_killed) {
         for (n, change) in record.changes.iter().enumerate() {
-            if let Ok(Some(walked)) = open_parent(&store.root, &change.path) {
+            if let Ok(Some(walked)) = open_parent_without_symlinks(&store.root, &change.path) {
                 let name = temporary_file_name(record.id, n);
                 let _ = unlinkat(&walked.folder, name.as_str(), AtFlags::empty());
             }
@@ -42,12 +42,12 @@ fn temporary_file_name(record: u64, n: usize) -> String {
     format!(".rind-rewind-{record}-{n}.tmp")
 }
 
-impl OpenedStore {
+impl OpenedCheckpointStore {
     /// Applies the changes: first removals, deepest paths first; then new folders and files,
     /// parents before their contents. Returns the index and the error of each change that failed.
     pub(super) fn apply_planned_changes(
         &self,
-        changes: &[PlannedChange],
+        changes: &[PlannedRewindChange],
         record: u64,
     ) -> Vec<(usize, String)> {
         let mut failures: Vec<(usize, String)> = Vec::new();
@@ -58,14 +58,14 @@ impl OpenedStore {
                 failures.push((n, why));
             }
         };
-        let numbered: Vec<(usize, &PlannedChange)> = changes.iter().enumerate().collect();
+        let numbered: Vec<(usize, &PlannedRewindChange)> = changes.iter().enumerate().collect();
         for (n, change) in numbered.iter().rev() {
             note(*n, self.remove_conflicting_entry(change));
         }
         for (n, change) in &numbered {
             note(
                 *n,
-                self.create_target(change, &temporary_file_name(record, *n)),
+                self.create_target_entry(change, &temporary_file_name(record, *n)),
             );
         }
         // Set the modes of folders last, because nothing can be created in a folder without write
@@ -78,14 +78,14 @@ impl OpenedStore {
 
     /// Removes the entry at the path if the target state is no entry, or if only one of the present
     /// and the target state is a folder.
-    fn remove_conflicting_entry(&self, change: &PlannedChange) -> Result<(), String> {
+    fn remove_conflicting_entry(&self, change: &PlannedRewindChange) -> Result<(), String> {
         let is_in_place = change.present.is_folder() == change.target.is_folder()
             && change.target != FileState::Absent;
         if change.present == FileState::Absent || is_in_place {
             return Ok(());
         }
-        let walked = self.open_parent_folder(change, MissingParentRule::Refused)?;
-        check_present_state(&walked, &change.present)?;
+        let walked = self.open_parent_folder(change, MissingParentFolderHandling::Refused)?;
+        check_path_state_unchanged(&walked, &change.present)?;
         let flags = match change.present.is_folder() {
             true => AtFlags::REMOVEDIR,
             false => AtFlags::empty(),
@@ -101,7 +101,11 @@ impl OpenedStore {
 
     /// Creates the file, symlink or folder of the target state, or replaces the present file or
     /// symlink.
-    fn create_target(&self, change: &PlannedChange, temporary: &str) -> Result<(), String> {
+    fn create_target_entry(
+        &self,
+        change: &PlannedRewindChange,
+        temporary: &str,
+    ) -> Result<(), String> {
         let is_replaced = !change.present.is_folder() && !change.target.is_folder();
         let expected = match is_replaced {
             true => &change.present,
@@ -110,10 +114,10 @@ impl OpenedStore {
         match &change.target {
             FileState::Folder { .. } if change.present.is_folder() => Ok(()),
             FileState::Folder { mode } => {
-                let walked = self.open_parent_folder(change, MissingParentRule::Made)?;
-                check_present_state(&walked, expected)?;
+                let walked = self.open_parent_folder(change, MissingParentFolderHandling::Made)?;
+                check_path_state_unchanged(&walked, expected)?;
                 // Keep the folder writable for its owner until its contents are restored.
-                let mode = permission_bits(mode | 0o700);
+                let mode = to_permission_mode(mode | 0o700);
                 let made = mkdirat(&walked.folder, walked.name.as_str(), mode);
                 made.map_err(|errno| format!("it cannot be made: {}", io::Error::from(errno)))
             }
@@ -121,32 +125,32 @@ impl OpenedStore {
                 let content = self.contents.get(digest);
                 let content =
                     content.ok_or("its content in the folder of the session is damaged")?;
-                let walked = self.open_parent_folder(change, MissingParentRule::Made)?;
-                check_present_state(&walked, expected)?;
+                let walked = self.open_parent_folder(change, MissingParentFolderHandling::Made)?;
+                check_path_state_unchanged(&walked, expected)?;
                 let written = write_temporary_file(&walked.folder, temporary, &content, *mode);
-                rename_temporary(&walked, temporary, written, expected)
+                rename_temporary_file(&walked, temporary, written, expected)
             }
             FileState::Link { target } => {
-                let walked = self.open_parent_folder(change, MissingParentRule::Made)?;
-                check_present_state(&walked, expected)?;
+                let walked = self.open_parent_folder(change, MissingParentFolderHandling::Made)?;
+                check_path_state_unchanged(&walked, expected)?;
                 let _ = unlinkat(&walked.folder, temporary, AtFlags::empty());
                 let made = symlinkat(target.as_str(), &walked.folder, temporary);
-                rename_temporary(&walked, temporary, made.map_err(io::Error::from), expected)
+                rename_temporary_file(&walked, temporary, made.map_err(io::Error::from), expected)
             }
             FileState::Absent | FileState::Unkept { .. } | FileState::Other => Ok(()),
         }
     }
 
-    fn set_folder_mode(&self, change: &PlannedChange) -> Result<(), String> {
+    fn set_folder_mode(&self, change: &PlannedRewindChange) -> Result<(), String> {
         let FileState::Folder { mode } = &change.target else {
             return Ok(());
         };
-        let walked = self.open_parent_folder(change, MissingParentRule::Refused)?;
+        let walked = self.open_parent_folder(change, MissingParentFolderHandling::Refused)?;
         let present = read_entry_state(&walked.folder, &walked.name, 0);
         match present.map(|read| read.state) {
             Ok(FileState::Folder { mode: own }) if own == *mode => Ok(()),
             Ok(FileState::Folder { .. }) => {
-                let mode = permission_bits(*mode);
+                let mode = to_permission_mode(*mode);
                 let set = chmodat(&walked.folder, walked.name.as_str(), mode, AtFlags::empty());
                 set.map_err(|errno| {
                     format!(
@@ -162,11 +166,11 @@ impl OpenedStore {
     /// Opens the parent folder of a path without following symlinks.
     fn open_parent_folder(
         &self,
-        change: &PlannedChange,
-        missing: MissingParentRule,
-    ) -> Result<WalkedPath, String> {
+        change: &PlannedRewindChange,
+        missing: MissingParentFolderHandling,
+    ) -> Result<PathWalkResult, String> {
         let names = change.path.split('/');
-        if leads_into_repository(self.workspace.root(), names) {
+        if is_path_into_repository(self.workspace.root(), names) {
             return Err("it belongs to a git repository itself".to_owned());
         }
         let walked = walk_path_beneath(&self.root, &change.path, false, missing);
@@ -182,10 +186,10 @@ impl OpenedStore {
 }
 
 /// Checks that a path still has the state that it had when the plan was made.
-fn check_present_state(walked: &WalkedPath, expected: &FileState) -> Result<(), String> {
+fn check_path_state_unchanged(walked: &PathWalkResult, expected: &FileState) -> Result<(), String> {
     let most = match expected {
         FileState::Unkept { .. } => 0,
-        _ => MAX_COMPARED_BYTES,
+        _ => MAX_COMPARED_FILE_BYTES,
     };
     let present = read_entry_state(&walked.folder, &walked.name, most);
     match present.map(|read| read.state) {
@@ -209,7 +213,7 @@ fn check_present_state(walked: &WalkedPath, expected: &FileState) -> Result<(), 
     clippy::useless_conversion,
     reason = "the system's type for modes has 16 bits on macOS"
 )]
-fn permission_bits(mode: u32) -> Mode {
+fn to_permission_mode(mode: u32) -> Mode {
     Mode::from_raw_mode(RawMode::try_from(mode & 0o7777).unwrap_or_default())
 }
 
@@ -225,17 +229,17 @@ fn write_temporary_file(folder: &Dir, name: &str, content: &[u8], mode: u32) -> 
     };
     // Set the mode before the first byte is written, so that other users can never read a private
     // file.
-    fchmod(&file, permission_bits(mode))?;
+    fchmod(&file, to_permission_mode(mode))?;
     file.write_all(content)?;
     // Set the mode again, because writing clears the set-id bits.
-    fchmod(&file, permission_bits(mode))?;
+    fchmod(&file, to_permission_mode(mode))?;
     file.sync_data()
 }
 
 /// Renames a temporary file to its final name. If the plan expects no file under this name, but one
 /// has appeared meanwhile, that file is not replaced.
-fn rename_temporary(
-    walked: &WalkedPath,
+fn rename_temporary_file(
+    walked: &PathWalkResult,
     temporary: &str,
     written: io::Result<()>,
     expected: &FileState,

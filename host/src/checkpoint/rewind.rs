@@ -1,20 +1,20 @@
 //! Rewinds files: makes the plan for a turn, and applies it.
 //!
-//! Start from [`Checkpoints::plan_rewind`].
+//! Start from [`SessionCheckpoints::plan_rewind`].
 
 use std::io;
 
 use super::Error;
-use super::keeper::Checkpoints;
+use super::keeper::SessionCheckpoints;
 use super::plan::{PathRestorability, UncertainRestoreReason, build_path_histories};
-use super::record::{ChangeRecord, ChangeRecordEnd, ChangeSource, FileChange, NewChangeRecord};
-use super::restore::MAX_COMPARED_BYTES;
-use super::state::{FileState, read_state};
-use super::store::OpenedStore;
+use super::record::{ChangeRecord, ChangeRecordEnd, ChangeSource, FileChange, NewFileChangeRecord};
+use super::restore::MAX_COMPARED_FILE_BYTES;
+use super::state::{FileState, read_path_state};
+use super::store::OpenedCheckpointStore;
 
 /// Change that a rewind makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedChange {
+pub struct PlannedRewindChange {
     /// Path relative to the workspace.
     pub path: String,
     /// Current state.
@@ -28,7 +28,7 @@ pub struct PlannedChange {
 
 /// Change that cannot be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnrestorableChange {
+pub struct UnrestorableFileChange {
     /// Path, or a description of the call whose changes are unknown.
     pub subject: String,
     /// Reason why the change cannot be undone.
@@ -37,19 +37,19 @@ pub struct UnrestorableChange {
 
 /// Plan for a rewind of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RewindPlan {
+pub struct FileRewindPlan {
     /// First turn whose changes are undone.
     pub turn: u32,
     /// Changes, sorted by path.
-    pub changes: Vec<PlannedChange>,
+    pub changes: Vec<PlannedRewindChange>,
     /// Changes that cannot be undone.
-    pub lost: Vec<UnrestorableChange>,
+    pub lost: Vec<UnrestorableFileChange>,
     /// Whether commands ran in these turns; they may have changed files that snapshots do not
     /// cover.
     pub has_commands: bool,
 }
 
-impl RewindPlan {
+impl FileRewindPlan {
     /// Whether there is nothing to restore, and nothing that cannot be restored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -58,34 +58,34 @@ impl RewindPlan {
 
     /// Returns the number of file changes that the rewind makes only on explicit request.
     #[must_use]
-    pub fn n_changes_on_request_only(&self) -> usize {
-        let is_changed = |change: &&PlannedChange| change.changed.is_some();
+    pub fn n_changes_needing_explicit_request(&self) -> usize {
+        let is_changed = |change: &&PlannedRewindChange| change.changed.is_some();
         self.changes.iter().filter(is_changed).count()
     }
 }
 
 /// Result of a rewind of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RewindResult {
+pub struct FileRewindResult {
     /// Changes that were made.
-    pub restored: Vec<PlannedChange>,
+    pub restored: Vec<PlannedRewindChange>,
     /// Paths that were not restored, each with the reason.
     pub kept: Vec<(String, String)>,
 }
 
-impl Checkpoints {
+impl SessionCheckpoints {
     /// Plans how to restore files to their state before a turn. Blocks.
     ///
     /// # Errors
     /// The records or the workspace cannot be read, or a call is running.
-    pub fn plan_rewind(&self, turn: u32) -> Result<RewindPlan, Error> {
+    pub fn plan_rewind(&self, turn: u32) -> Result<FileRewindPlan, Error> {
         if self.has_no_checkpoints() {
-            return Ok(RewindPlan {
+            return Ok(FileRewindPlan {
                 turn,
-                ..RewindPlan::default()
+                ..FileRewindPlan::default()
             });
         }
-        let planned = self.with_store(|store| store.plan_rewind(turn));
+        let planned = self.with_opened_store(|store| store.plan_rewind(turn));
         let planned = planned.ok_or_else(|| Error::Unavailable(self.folder().to_owned()))?;
         planned.map_err(|source| Error::Io {
             path: self.folder().to_owned(),
@@ -95,17 +95,20 @@ impl Checkpoints {
 
     /// Returns the present content of the file and the content that the rewind restores. An element
     /// is `None` if its state is not a readable file or its content is not stored. Blocks.
-    pub fn rewind_contents(&self, change: &PlannedChange) -> [Option<Vec<u8>>; 2] {
-        let read = |store: &mut OpenedStore| {
-            let present = read_state(&store.root, &change.path, MAX_COMPARED_BYTES);
+    pub fn present_and_restored_contents(
+        &self,
+        change: &PlannedRewindChange,
+    ) -> [Option<Vec<u8>>; 2] {
+        let read = |store: &mut OpenedCheckpointStore| {
+            let present = read_path_state(&store.root, &change.path, MAX_COMPARED_FILE_BYTES);
             let present = present.ok().and_then(|read| read.content);
-            let target = change.target.digest();
+            let target = change.target.content_digest();
             [
                 present,
                 target.and_then(|digest| store.contents.get(digest)),
             ]
         };
-        self.with_store(read).unwrap_or_default()
+        self.with_opened_store(read).unwrap_or_default()
     }
 
     /// Applies a plan. Changes that need an explicit request are made only if `overwrites` is true.
@@ -116,14 +119,15 @@ impl Checkpoints {
     /// the record is begun, no file was changed.
     pub fn apply_rewind(
         &self,
-        plan: &RewindPlan,
+        plan: &FileRewindPlan,
         overwrites: bool,
         last_turn: u32,
-    ) -> Result<RewindResult, Error> {
+    ) -> Result<FileRewindResult, Error> {
         if plan.changes.is_empty() {
-            return Ok(RewindResult::default());
+            return Ok(FileRewindResult::default());
         }
-        let applied = self.with_store(|store| store.apply_rewind(plan, overwrites, last_turn));
+        let applied =
+            self.with_opened_store(|store| store.apply_rewind(plan, overwrites, last_turn));
         let applied = applied.ok_or_else(|| Error::Unavailable(self.folder().to_owned()))?;
         applied.map_err(|source| Error::Io {
             path: self.folder().to_owned(),
@@ -132,39 +136,39 @@ impl Checkpoints {
     }
 }
 
-impl OpenedStore {
-    fn plan_rewind(&mut self, turn: u32) -> io::Result<RewindPlan> {
-        let mut plan = RewindPlan {
+impl OpenedCheckpointStore {
+    fn plan_rewind(&mut self, turn: u32) -> io::Result<FileRewindPlan> {
+        let mut plan = FileRewindPlan {
             turn,
-            ..RewindPlan::default()
+            ..FileRewindPlan::default()
         };
         let is_wanted = |record: &ChangeRecord| record.turn >= turn;
         for record in self.log.records.iter().filter(|own| is_wanted(own)) {
             plan.has_commands |= record.source == ChangeSource::Snapshot;
             if let Some(why) = &record.unknown {
-                plan.lost.push(UnrestorableChange {
+                plan.lost.push(UnrestorableFileChange {
                     subject: format!("{} in turn {}", record.tool, record.turn),
                     why: why.clone(),
                 });
             }
         }
         for (path, history) in build_path_histories(&self.log.records, is_wanted) {
-            let mut present = match read_state(&self.root, path, MAX_COMPARED_BYTES) {
+            let mut present = match read_path_state(&self.root, path, MAX_COMPARED_FILE_BYTES) {
                 Ok(read) => read.state,
                 Err(error) => {
-                    plan.lost.push(UnrestorableChange {
+                    plan.lost.push(UnrestorableFileChange {
                         subject: path.to_owned(),
                         why: format!("its folder cannot be opened: {error}"),
                     });
                     continue;
                 }
             };
-            let mut judgment = history.judge_current_state(&present);
+            let mut judgment = history.check_restorability(&present);
             if judgment == PathRestorability::Changed(UncertainRestoreReason::Now) {
                 // If the content of a file was not stored, only the attributes of the file can be
                 // compared.
-                let unread = read_state(&self.root, path, 0)?.state;
-                let by_stamp = history.judge_current_state(&unread);
+                let unread = read_path_state(&self.root, path, 0)?.state;
+                let by_stamp = history.check_restorability(&unread);
                 if by_stamp != judgment {
                     (present, judgment) = (unread, by_stamp);
                 }
@@ -176,11 +180,11 @@ impl OpenedStore {
             };
             let target = history.target;
             match self.unrestorable_reason(&target) {
-                Some(why) => plan.lost.push(UnrestorableChange {
+                Some(why) => plan.lost.push(UnrestorableFileChange {
                     subject: path.to_owned(),
                     why: why.to_owned(),
                 }),
-                None => plan.changes.push(PlannedChange {
+                None => plan.changes.push(PlannedRewindChange {
                     path: path.to_owned(),
                     present,
                     target,
@@ -205,11 +209,11 @@ impl OpenedStore {
 
     fn apply_rewind(
         &mut self,
-        plan: &RewindPlan,
+        plan: &FileRewindPlan,
         overwrites: bool,
         last_turn: u32,
-    ) -> io::Result<RewindResult> {
-        let mut result = RewindResult::default();
+    ) -> io::Result<FileRewindResult> {
+        let mut result = FileRewindResult::default();
         let (mut chosen, mut kept) = (Vec::new(), Vec::new());
         for change in &plan.changes {
             match change.changed.filter(|_| !overwrites) {
@@ -221,12 +225,12 @@ impl OpenedStore {
         if chosen.is_empty() {
             return Ok(result);
         }
-        let change_of = |change: &PlannedChange| FileChange {
+        let change_of = |change: &PlannedRewindChange| FileChange {
             path: change.path.clone(),
             before: change.present.clone(),
             after: change.target.clone(),
         };
-        let id = self.log.begin_record(NewChangeRecord {
+        let id = self.log.begin_record(NewFileChangeRecord {
             turn: last_turn,
             call: None,
             tool: "rewind".to_owned(),

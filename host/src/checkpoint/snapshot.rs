@@ -1,7 +1,7 @@
 //! Snapshots of a workspace: the state of every file that git does not ignore, within limits.
 //!
 //! A file with the same attributes as in the last snapshot is not read again. Owns the limits and
-//! the rules for skipped files. Start from [`SnapshotScan`].
+//! the rules for skipped files. Start from [`WorkspaceSnapshotScan`].
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::config::CheckpointConfig;
-use super::contents::ContentStore;
+use super::contents::FileContentStore;
 use super::record::{FileChange, LeftOutFiles};
 use super::state::{self, FileStamp, FileState, NotKeptReason};
-use crate::tool::walk::{MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
+use crate::tool::walk::{MAX_WALK_DEPTH, WalkEndReason, WalkEntryKind, walk_workspace};
 use crate::tool::workspace::Workspace;
 
 /// Time within which two changes of a file may have the same timestamp, in nanoseconds: the clock
 /// of a file system ticks every few milliseconds. A file that was changed more recently than this
 /// is read again in the next snapshot.
-const TICK_NS: i64 = 50_000_000;
+const FILE_TIMESTAMP_UNCERTAINTY_NS: i64 = 50_000_000;
 
 /// Prefix and suffix of temporary files of this program, which snapshots skip.
-const TEMPORARY: (&str, &str) = (".rind-", ".tmp");
+const TEMPORARY_FILE_PREFIX_AND_SUFFIX: (&str, &str) = (".rind-", ".tmp");
 
 /// State of one path in a snapshot, with the attributes that reveal a later change of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,13 +45,13 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     /// Returns the state of a path; `Absent` if the snapshot does not contain it.
-    fn state(&self, path: &str) -> FileState {
+    fn path_state(&self, path: &str) -> FileState {
         let entry = self.entries.get(path);
         entry.map_or(FileState::Absent, |entry| entry.state.clone())
     }
 
     /// Returns the number of files whose contents were not stored, for each reason.
-    pub(super) fn left_out(&self) -> Vec<LeftOutFiles> {
+    pub(super) fn left_out_files(&self) -> Vec<LeftOutFiles> {
         let mut counts: BTreeMap<NotKeptReason, usize> = BTreeMap::new();
         for entry in self.entries.values() {
             if let FileState::Unkept { why, .. } = entry.state {
@@ -75,8 +75,8 @@ impl Snapshot {
         paths.dedup();
         let change = |path: &String| {
             let before = known.get(path).cloned();
-            let before = before.unwrap_or_else(|| self.state(path));
-            let after = later.state(path);
+            let before = before.unwrap_or_else(|| self.path_state(path));
+            let after = later.path_state(path);
             (!before.is_same_state(&after)).then(|| FileChange {
                 path: path.clone(),
                 before,
@@ -88,25 +88,25 @@ impl Snapshot {
 }
 
 /// Reason why there is no snapshot.
-pub(super) type ScanFailure = String;
+pub(super) type SnapshotFailureReason = String;
 
 /// Scan of a workspace.
-pub(super) struct SnapshotScan<'a> {
+pub(super) struct WorkspaceSnapshotScan<'a> {
     pub(super) workspace: &'a Workspace,
     /// Folders that the snapshot skips because they belong to this program.
     pub(super) skipped: &'a [PathBuf],
     pub(super) config: &'a CheckpointConfig,
     /// Last snapshot. Files that are unchanged since are not read again.
     pub(super) last: &'a Snapshot,
-    pub(super) contents: &'a mut ContentStore,
+    pub(super) contents: &'a mut FileContentStore,
 }
 
-impl SnapshotScan<'_> {
+impl WorkspaceSnapshotScan<'_> {
     /// Takes a snapshot, and adds the contents of files to the store.
     ///
     /// # Errors
     /// The workspace is too large, the scan takes too long, or the workspace cannot be read.
-    pub(super) fn take_snapshot(mut self) -> Result<Snapshot, ScanFailure> {
+    pub(super) fn take_snapshot(mut self) -> Result<Snapshot, SnapshotFailureReason> {
         let started = Instant::now();
         let workspace = self.workspace;
         let most = Duration::from_secs(self.config.max_seconds);
@@ -127,20 +127,22 @@ impl SnapshotScan<'_> {
             if failure.is_some() {
                 return ControlFlow::Break(());
             }
-            self.add_entry(&mut taken, &mut n_bytes, folder, path, kind);
+            self.add_path_entry(&mut taken, &mut n_bytes, folder, path, kind);
             ControlFlow::Continue(())
         };
         let never = CancellationToken::new();
-        let walked = walk_workspace(workspace, "", MAX_DEPTH, &never, &mut visit);
+        let walked = walk_workspace(workspace, "", MAX_WALK_DEPTH, &never, &mut visit);
         match (failure, walked) {
             (Some(why), _) => Err(why),
-            (None, Ok(WalkEnd::Complete)) => Ok(taken),
-            (None, Ok(WalkEnd::TooMany)) => Err("the workspace has too many files".to_owned()),
+            (None, Ok(WalkEndReason::Complete)) => Ok(taken),
+            (None, Ok(WalkEndReason::TooMany)) => {
+                Err("the workspace has too many files".to_owned())
+            }
             (None, Err(error)) => Err(error.to_string()),
         }
     }
 
-    fn add_entry(
+    fn add_path_entry(
         &mut self,
         taken: &mut Snapshot,
         n_bytes: &mut u64,
@@ -153,7 +155,8 @@ impl SnapshotScan<'_> {
             return;
         };
         let name = path.rsplit('/').next().unwrap_or(path);
-        let is_temporary = name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
+        let is_temporary = name.starts_with(TEMPORARY_FILE_PREFIX_AND_SUFFIX.0)
+            && name.ends_with(TEMPORARY_FILE_PREFIX_AND_SUFFIX.1);
         let full = self.workspace.root().join(path);
         if kind == WalkEntryKind::Other
             || is_temporary
@@ -188,8 +191,11 @@ impl SnapshotScan<'_> {
             return;
         }
         let now_ns = crate::clock::now_ms().saturating_mul(1_000_000);
-        let is_settled = stamp.last_change_ns().saturating_add(TICK_NS) < now_ns;
-        let read = state::read_file(folder, name, &metadata, self.config.max_file_bytes);
+        let is_settled = stamp
+            .last_change_ns()
+            .saturating_add(FILE_TIMESTAMP_UNCERTAINTY_NS)
+            < now_ns;
+        let read = state::read_file_state(folder, name, &metadata, self.config.max_file_bytes);
         let unkept = |why| FileState::Unkept {
             bytes: metadata.len(),
             stamp,

@@ -2,7 +2,7 @@
 //!
 //! Owns how a state is read: relative to an open folder, without following symlinks, and up to a
 //! maximum size of the file. The module must not know what the state is used for. Start from
-//! [`FileState`] and [`read_state`].
+//! [`FileState`] and [`read_path_state`].
 
 use std::io::{self, ErrorKind, Read};
 
@@ -12,11 +12,12 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::beneath::{
-    ESCAPE_ERROR, MissingParentRule, WalkedPath, open_regular_file, walk_path_beneath,
+    MissingParentFolderHandling, PATH_ESCAPE_ERROR, PathWalkResult, open_regular_file,
+    walk_path_beneath,
 };
 
 /// Bits of a mode that are stored: permissions, set-id and sticky.
-const MODE_BITS: u32 = 0o7777;
+const STORED_FILE_MODE_MASK: u32 = 0o7777;
 
 /// Reason why the content of a file was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -107,7 +108,7 @@ impl FileState {
 
     /// Returns the hash of the content; `None` unless this is a file whose content is stored.
     #[must_use]
-    pub fn digest(&self) -> Option<&str> {
+    pub fn content_digest(&self) -> Option<&str> {
         match self {
             Self::File { digest, .. } => Some(digest),
             _ => None,
@@ -151,18 +152,21 @@ impl FileStamp {
 
 /// Returns the permission, set-id and sticky bits of a file.
 pub(super) fn permission_bits(metadata: &Metadata) -> u32 {
-    metadata.mode() & MODE_BITS
+    metadata.mode() & STORED_FILE_MODE_MASK
 }
 
 /// Opens the parent folder of `path` without following symlinks. Returns `None` if one of the
 /// parent folders is missing, is not a folder, or is a symlink.
-pub(super) fn open_parent(root: &Dir, path: &str) -> io::Result<Option<WalkedPath>> {
-    let walked = match walk_path_beneath(root, path, false, MissingParentRule::Refused) {
+pub(super) fn open_parent_without_symlinks(
+    root: &Dir,
+    path: &str,
+) -> io::Result<Option<PathWalkResult>> {
+    let walked = match walk_path_beneath(root, path, false, MissingParentFolderHandling::Refused) {
         Ok(walked) => walked,
         // A symlink among the parents leads out of the workspace or in a circle, so the path does
         // not exist.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ILSEQ) => return Ok(None),
-        Err(errno) if errno == ESCAPE_ERROR => return Ok(None),
+        Err(errno) if errno == PATH_ESCAPE_ERROR => return Ok(None),
         Err(errno) => return Err(errno.into()),
     };
     // If a symlink led to another folder of the workspace, the path itself does not exist.
@@ -184,8 +188,12 @@ impl From<FileState> for PathStateWithContent {
 }
 
 /// Reads the state of a path relative to `root`. Files of more than `most` bytes are not read.
-pub(super) fn read_state(root: &Dir, path: &str, most: u64) -> io::Result<PathStateWithContent> {
-    match open_parent(root, path)? {
+pub(super) fn read_path_state(
+    root: &Dir,
+    path: &str,
+    most: u64,
+) -> io::Result<PathStateWithContent> {
+    match open_parent_without_symlinks(root, path)? {
         Some(walked) => read_entry_state(&walked.folder, &walked.name, most),
         None => Ok(FileState::Absent.into()),
     }
@@ -204,7 +212,7 @@ pub(super) fn read_entry_state(
         Err(error) => return Err(error),
     };
     if metadata.is_file() {
-        return Ok(read_file(folder, name, &metadata, most));
+        return Ok(read_file_state(folder, name, &metadata, most));
     }
     Ok(non_file_state(folder, name, &metadata).into())
 }
@@ -225,7 +233,7 @@ pub(super) fn non_file_state(folder: &Dir, name: &str, metadata: &Metadata) -> F
 
 /// Reads a regular file. The state is `Unkept` if the file has more than `most` bytes or cannot be
 /// read.
-pub(super) fn read_file(
+pub(super) fn read_file_state(
     folder: &Dir,
     name: &str,
     metadata: &Metadata,

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::keeper::{CallOrigin, Checkpoints};
+use super::keeper::{FileChangeOrigin, SessionCheckpoints};
 use crate::point::handle::FileChangeRecorder;
 
 /// Recorder for the file changes of one call.
 #[derive(Clone, Debug)]
-pub struct CallFileRecorder {
+pub struct CallFileChangeRecorder {
     /// Checkpoints of the session.
-    pub checkpoints: Arc<Checkpoints>,
+    pub checkpoints: Arc<SessionCheckpoints>,
     /// Turn, id and tool of the call.
-    pub origin: CallOrigin,
+    pub origin: FileChangeOrigin,
 }
 
-impl FileChangeRecorder for CallFileRecorder {
+impl FileChangeRecorder for CallFileChangeRecorder {
     fn begin_change(&self, path: &str, content: Option<&[u8]>) -> Option<u64> {
         self.checkpoints
             .begin_file_write(&self.origin, path, content)

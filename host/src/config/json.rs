@@ -12,12 +12,12 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::Value;
 
 use super::Section;
-use crate::json::UniqueKeysValue;
+use crate::json::UniqueKeysJsonValue;
 
 /// Parses a JSON text to a TOML table. Nulls are left out.
 pub(super) fn parse_table(text: &str) -> Result<toml::Table, serde_json::Error> {
-    let UniqueKeysValue(value) = serde_json::from_str(text)?;
-    match to_toml(value)? {
+    let UniqueKeysJsonValue(value) = serde_json::from_str(text)?;
+    match json_to_toml_value(value)? {
         Some(toml::Value::Table(table)) => Ok(table),
         _ => Err(serde_json::Error::custom(
             "settings must be one JSON object",
@@ -25,7 +25,7 @@ pub(super) fn parse_table(text: &str) -> Result<toml::Table, serde_json::Error> 
     }
 }
 
-fn to_toml(value: Value) -> Result<Option<toml::Value>, serde_json::Error> {
+fn json_to_toml_value(value: Value) -> Result<Option<toml::Value>, serde_json::Error> {
     Ok(Some(match value {
         Value::Null => return Ok(None),
         Value::Bool(is) => toml::Value::Boolean(is),
@@ -38,14 +38,14 @@ fn to_toml(value: Value) -> Result<Option<toml::Value>, serde_json::Error> {
         Value::Array(items) => {
             let mut array = Vec::with_capacity(items.len());
             for item in items {
-                array.extend(to_toml(item)?);
+                array.extend(json_to_toml_value(item)?);
             }
             toml::Value::Array(array)
         }
         Value::Object(fields) => {
             let mut table = toml::Table::new();
             for (key, value) in fields {
-                table.extend(to_toml(value)?.map(|value| (key, value)));
+                table.extend(json_to_toml_value(value)?.map(|value| (key, value)));
             }
             toml::Value::Table(table)
         }
@@ -53,9 +53,9 @@ fn to_toml(value: Value) -> Result<Option<toml::Value>, serde_json::Error> {
 }
 
 /// Parses one section to find its errors, which contain line numbers; the value is discarded.
-pub(super) fn check_section<T: Section>(text: &str) -> Result<(), serde_json::Error> {
-    let section = FieldsVisitor {
-        each: |key: &str| (key == T::NAME).then_some(TopFieldRule::Read),
+pub(super) fn check_json_section<T: Section>(text: &str) -> Result<(), serde_json::Error> {
+    let section = TopLevelFieldsVisitor {
+        each: |key: &str| (key == T::NAME).then_some(TopLevelFieldRule::Read),
         read: PhantomData::<T>,
     };
     section.deserialize(&mut serde_json::Deserializer::from_str(text))
@@ -63,15 +63,15 @@ pub(super) fn check_section<T: Section>(text: &str) -> Result<(), serde_json::Er
 
 /// Rejects JSON settings whose outermost object has a field that is not in `known`.
 pub(super) fn check_known_sections(text: &str, known: &[&str]) -> Result<(), serde_json::Error> {
-    let all = FieldsVisitor {
-        each: |key: &str| (!known.contains(&key)).then_some(TopFieldRule::Stray(known)),
+    let all = TopLevelFieldsVisitor {
+        each: |key: &str| (!known.contains(&key)).then_some(TopLevelFieldRule::Stray(known)),
         read: PhantomData::<IgnoredAny>,
     };
     all.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
 /// Rule for a field of the outermost object. Fields without a rule are ignored.
-enum TopFieldRule<'a> {
+enum TopLevelFieldRule<'a> {
     Read,
     /// The field is unknown and an error; contains the names of the known fields.
     Stray(&'a [&'a str]),
@@ -79,14 +79,14 @@ enum TopFieldRule<'a> {
 
 /// Visitor of the fields of the outermost object. It reads the fields one at a time, so that an
 /// error has the position of its field.
-struct FieldsVisitor<F, T> {
+struct TopLevelFieldsVisitor<F, T> {
     each: F,
     read: PhantomData<T>,
 }
 
-impl<'a, 'de, F, T> DeserializeSeed<'de> for FieldsVisitor<F, T>
+impl<'a, 'de, F, T> DeserializeSeed<'de> for TopLevelFieldsVisitor<F, T>
 where
-    F: Fn(&str) -> Option<TopFieldRule<'a>>,
+    F: Fn(&str) -> Option<TopLevelFieldRule<'a>>,
     T: serde::Deserialize<'de>,
 {
     type Value = ();
@@ -96,9 +96,9 @@ where
     }
 }
 
-impl<'a, 'de, F, T> Visitor<'de> for FieldsVisitor<F, T>
+impl<'a, 'de, F, T> Visitor<'de> for TopLevelFieldsVisitor<F, T>
 where
-    F: Fn(&str) -> Option<TopFieldRule<'a>>,
+    F: Fn(&str) -> Option<TopLevelFieldRule<'a>>,
     T: serde::Deserialize<'de>,
 {
     type Value = ();
@@ -111,8 +111,8 @@ where
         while let Some(key) = fields.next_key::<String>()? {
             match (self.each)(&key) {
                 None => drop(fields.next_value::<IgnoredAny>()?),
-                Some(TopFieldRule::Read) => drop(fields.next_value::<T>()?),
-                Some(TopFieldRule::Stray(known)) => {
+                Some(TopLevelFieldRule::Read) => drop(fields.next_value::<T>()?),
+                Some(TopLevelFieldRule::Stray(known)) => {
                     return Err(A::Error::custom(super::unknown_section_text(&key, known)));
                 }
             }
@@ -122,7 +122,7 @@ where
 }
 
 /// Returns the line of the last key on this path of keys; `None` if the path does not exist.
-pub(super) fn find_line(text: &str, keys: &[&str]) -> Option<usize> {
+pub(super) fn find_key_path_line(text: &str, keys: &[&str]) -> Option<usize> {
     let found = KeyPathFinder(keys).deserialize(&mut serde_json::Deserializer::from_str(text));
     found.err().map(|error| error.line().max(1))
 }
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for KeyPathFinder<'_> {
 }
 
 /// Returns the message of an error without its position, which is reported separately.
-pub(super) fn error_message(error: &serde_json::Error) -> String {
+pub(super) fn json_error_message_without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     text.strip_suffix(&place).unwrap_or(&text).to_owned()

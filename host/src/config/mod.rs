@@ -16,7 +16,7 @@ mod replaced;
 mod values;
 
 pub use plugins::{HookSettings, PluginSettings, PluginsConfig};
-pub use values::Setting;
+pub use values::EffectiveSetting;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use crate::disk::read_if_present;
 use crate::text::line_number_at;
 
-const JSON: &str = "json";
+const JSON_FILE_EXTENSION: &str = "json";
 
 /// Settings of one module. Every field must have a default, and unknown fields must be rejected, so
 /// that each layer can be checked alone and an error can name the line.
@@ -39,14 +39,14 @@ pub trait Section: DeserializeOwned + Default {
 
 /// Source of a layer of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ConfigLayerOrigin {
     /// Path of a settings file.
     File(PathBuf),
     /// Flag of the command line, as the user wrote it.
     Flag(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ConfigLayerOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -72,7 +72,7 @@ pub enum Error {
     #[error("{origin}:{line}: {message}")]
     Invalid {
         /// Origin of the invalid value.
-        origin: Origin,
+        origin: ConfigLayerOrigin,
         /// Line in the origin, from 1.
         line: usize,
         /// Description of the fault.
@@ -81,32 +81,33 @@ pub enum Error {
 }
 
 /// Maximum size of a settings file, in bytes; a file with comments on all settings has 20 kB.
-const MAX_BYTES: u64 = 4 << 20;
+const MAX_SETTINGS_FILE_BYTES: u64 = 4 << 20;
 
 /// Settings from one source (a file or a flag), parsed.
 #[derive(Clone, Debug)]
-pub struct Layer {
-    origin: Origin,
+pub struct ConfigLayer {
+    origin: ConfigLayerOrigin,
     text: String,
     is_json: bool,
     table: toml::Table,
 }
 
-impl Layer {
+impl ConfigLayer {
     /// Reads the settings from a TOML file, and from the JSON file of the same name in the same
     /// folder. The TOML file takes precedence.
     pub fn read_files(path: &Path) -> Result<Vec<Self>, Error> {
-        let json = Self::read_file(&path.with_extension(JSON))?;
+        let json = Self::read_file(&path.with_extension(JSON_FILE_EXTENSION))?;
         Ok(json.into_iter().chain(Self::read_file(path)?).collect())
     }
 
     /// Reads the settings from a file: JSON if the extension is `json`, otherwise TOML. `None` if
     /// the file does not exist.
     pub fn read_file(path: &Path) -> Result<Option<Self>, Error> {
-        let text = read_if_present(path, MAX_BYTES).map_err(|source| Error::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text =
+            read_if_present(path, MAX_SETTINGS_FILE_BYTES).map_err(|source| Error::Read {
+                path: path.to_owned(),
+                source,
+            })?;
         text.map(|text| Self::from_file_text(path, text))
             .transpose()
     }
@@ -114,14 +115,14 @@ impl Layer {
     /// Parses the settings from the text of a file: JSON if the extension is `json`, otherwise
     /// TOML.
     pub fn from_file_text(path: &Path, text: String) -> Result<Self, Error> {
-        let is_json = path.extension().is_some_and(|is| is == JSON);
-        Self::new(Origin::File(path.to_owned()), text, is_json)
+        let is_json = path.extension().is_some_and(|is| is == JSON_FILE_EXTENSION);
+        Self::new(ConfigLayerOrigin::File(path.to_owned()), text, is_json)
     }
 
     /// Parses a setting from the command line, for example `agent.max_steps=10`. A value that is
     /// not valid TOML is treated as a string, so that `provider.model=some-name` needs no quotes.
-    pub fn flag(flag: &str) -> Result<Self, Error> {
-        let origin = Origin::Flag(flag.to_owned());
+    pub fn from_command_line_flag(flag: &str) -> Result<Self, Error> {
+        let origin = ConfigLayerOrigin::Flag(flag.to_owned());
         Self::new(origin.clone(), flag.to_owned(), false).or_else(|error| {
             let Some((key, value)) = flag.split_once('=') else {
                 return Err(error);
@@ -131,7 +132,7 @@ impl Layer {
         })
     }
 
-    fn new(origin: Origin, text: String, is_json: bool) -> Result<Self, Error> {
+    fn new(origin: ConfigLayerOrigin, text: String, is_json: bool) -> Result<Self, Error> {
         let table = if is_json {
             json::parse_table(&text).map_err(|e| invalid_json_error(&origin, &e))
         } else {
@@ -150,9 +151,9 @@ impl Layer {
     /// the merged settings have none.
     fn check<T: Section>(&self) -> Result<(), Error> {
         if self.is_json {
-            let checked = json::check_section::<T>(&self.text);
+            let checked = json::check_json_section::<T>(&self.text);
             return checked
-                .map_err(|e| add_section_name::<T>(invalid_json_error(&self.origin, &e)));
+                .map_err(|e| add_section_name_to_error::<T>(invalid_json_error(&self.origin, &e)));
         }
         let Some((_, section)) = self.find_toml_entry(&[T::NAME]) else {
             return Ok(());
@@ -160,13 +161,13 @@ impl Layer {
         let checked = T::deserialize(ValueDeserializer::from(section)).map(drop);
         checked.map_err(|e| {
             let error = create_invalid_layer_error(&self.origin, &self.text, &e);
-            add_section_name::<T>(self.add_list_element_line::<T>(error))
+            add_section_name_to_error::<T>(self.correct_list_element_line::<T>(error))
         })
     }
 
     /// Corrects the line of an error in a list: serde reports an error inside an element at the
     /// position of the complete list, and this finds the line of the invalid element.
-    fn add_list_element_line<T: Section>(&self, mut error: Error) -> Error {
+    fn correct_list_element_line<T: Section>(&self, mut error: Error) -> Error {
         let Error::Invalid { line, message, .. } = &mut error else {
             return error;
         };
@@ -217,24 +218,24 @@ fn unknown_section_text(key: &str, known: &[&str]) -> String {
 }
 
 /// Adds the name of the section to the message of an error.
-fn add_section_name<T: Section>(mut error: Error) -> Error {
+fn add_section_name_to_error<T: Section>(mut error: Error) -> Error {
     if let Error::Invalid { message, .. } = &mut error {
         *message = format!("in [{}]: {message}", T::NAME);
     }
     error
 }
 
-fn invalid_json_error(origin: &Origin, error: &serde_json::Error) -> Error {
+fn invalid_json_error(origin: &ConfigLayerOrigin, error: &serde_json::Error) -> Error {
     Error::Invalid {
         origin: origin.clone(),
         line: error.line().max(1),
-        message: json::error_message(error),
+        message: json::json_error_message_without_position(error),
     }
 }
 
 /// Searches values and their positions by a path of keys: the first key names a section, and each
 /// further key names an entry of the table before it.
-impl Layer {
+impl ConfigLayer {
     fn find_value(&self, keys: &[&str]) -> Option<&toml::Value> {
         let (first, rest) = keys.split_first()?;
         let first = self.table.get(*first)?;
@@ -265,7 +266,7 @@ impl Layer {
 
     fn find_key_line(&self, keys: &[&str]) -> Option<usize> {
         if self.is_json {
-            return json::find_line(&self.text, keys).filter(|_| self.has_value(keys));
+            return json::find_key_path_line(&self.text, keys).filter(|_| self.has_value(keys));
         }
         Some(line_number_at(&self.text, self.find_toml_entry(keys)?.0))
     }
@@ -298,7 +299,11 @@ impl Layer {
     }
 }
 
-fn create_invalid_layer_error(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
+fn create_invalid_layer_error(
+    origin: &ConfigLayerOrigin,
+    text: &str,
+    error: &toml::de::Error,
+) -> Error {
     Error::Invalid {
         origin: origin.clone(),
         line: line_number_at(text, error.span().map_or(0, |span| span.start)),
@@ -309,19 +314,19 @@ fn create_invalid_layer_error(origin: &Origin, text: &str, error: &toml::de::Err
 /// Settings merged from several layers.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    layers: Vec<Layer>,
+    layers: Vec<ConfigLayer>,
 }
 
 impl Config {
     /// Creates settings from `layers`; later layers take precedence.
     #[must_use]
-    pub fn new(layers: Vec<Layer>) -> Self {
+    pub fn new(layers: Vec<ConfigLayer>) -> Self {
         Self { layers }
     }
 
     /// Adds a layer that takes precedence over all others.
     #[must_use]
-    pub fn with_layer(mut self, layer: Layer) -> Self {
+    pub fn with_layer(mut self, layer: ConfigLayer) -> Self {
         self.layers.push(layer);
         self
     }
@@ -360,13 +365,14 @@ impl Config {
     }
 
     /// Returns a copy of the settings without those from a TOML file and the JSON file [of the same
-    /// name](Layer::read_files).
+    /// name](ConfigLayer::read_files).
     #[must_use]
     pub fn without_file(&self, file: &Path) -> Self {
-        let json = file.with_extension(JSON);
+        let json = file.with_extension(JSON_FILE_EXTENSION);
         let is_it = |path: &Path| path == file || path == json;
         let mut layers = self.layers.clone();
-        layers.retain(|layer| !matches!(&layer.origin, Origin::File(path) if is_it(path)));
+        layers
+            .retain(|layer| !matches!(&layer.origin, ConfigLayerOrigin::File(path) if is_it(path)));
         Self::new(layers)
     }
 
@@ -381,12 +387,12 @@ impl Config {
     /// Returns the locations that set a value at this path of keys, in the order of the layers:
     /// `FILE:LINE` of the last key, or the flag. The last location takes precedence.
     #[must_use]
-    pub fn places(&self, keys: &[&str]) -> Vec<String> {
-        let place = |layer: &Layer| match &layer.origin {
-            Origin::File(path) => {
+    pub fn value_locations(&self, keys: &[&str]) -> Vec<String> {
+        let place = |layer: &ConfigLayer| match &layer.origin {
+            ConfigLayerOrigin::File(path) => {
                 Some(format!("{}:{}", path.display(), layer.find_key_line(keys)?))
             }
-            flag @ Origin::Flag(_) => layer.has_value(keys).then(|| flag.to_string()),
+            flag @ ConfigLayerOrigin::Flag(_) => layer.has_value(keys).then(|| flag.to_string()),
         };
         self.layers.iter().filter_map(place).collect()
     }
@@ -400,8 +406,8 @@ impl Config {
             return Vec::new();
         };
         let of_element = |line| match &layer.origin {
-            Origin::File(path) => format!("{}:{line}", path.display()),
-            flag @ Origin::Flag(_) => flag.to_string(),
+            ConfigLayerOrigin::File(path) => format!("{}:{line}", path.display()),
+            flag @ ConfigLayerOrigin::Flag(_) => flag.to_string(),
         };
         let lines = layer.list_element_lines(keys).into_iter();
         lines.map(of_element).collect()

@@ -3,12 +3,12 @@
 //! Lists are not merged: only the list of the TOML file applies, and rules in the list of the JSON
 //! file have no effect. Users would not notice that without a warning.
 
-use super::{Config, Layer, Origin};
+use super::{Config, ConfigLayer, ConfigLayerOrigin};
 
 impl Config {
-    /// Describes each list of a JSON file that the TOML file [of the same name](Layer::read_files)
-    /// replaces, with both locations. A list is skipped if the TOML file contains all of its
-    /// elements, because nothing is lost.
+    /// Describes each list of a JSON file that the TOML file [of the same
+    /// name](ConfigLayer::read_files) replaces, with both locations. A list is skipped if the TOML
+    /// file contains all of its elements, because nothing is lost.
     #[must_use]
     pub fn describe_replaced_lists(&self) -> Vec<String> {
         let pairs = self.layers.iter().zip(self.layers.iter().skip(1));
@@ -26,10 +26,12 @@ impl Config {
     }
 }
 
-impl Layer {
+impl ConfigLayer {
     /// Whether this layer is a JSON file, and `toml` is the TOML file of the same name.
     fn is_json_version_of(&self, toml: &Self) -> bool {
-        let (Origin::File(own), Origin::File(other)) = (&self.origin, &toml.origin) else {
+        let (ConfigLayerOrigin::File(own), ConfigLayerOrigin::File(other)) =
+            (&self.origin, &toml.origin)
+        else {
             return false;
         };
         self.is_json && !toml.is_json && own.with_extension("") == other.with_extension("")
@@ -91,8 +93,9 @@ mod tests {
     fn a_list_that_is_replaced_is_told_with_both_places() {
         let json = "{\"tools\": {\n\"rules\": [{\"tool\": \"a\"}, {\"tool\": \"b\"}]}, \"hooks\": {\"claude\": []}}";
         let config = |name: &str, toml: &str| {
-            let file =
-                |name: &str, text: &str| Layer::from_file_text(Path::new(name), text.to_owned());
+            let file = |name: &str, text: &str| {
+                ConfigLayer::from_file_text(Path::new(name), text.to_owned())
+            };
             Config::new(vec![
                 file("c.json", json).unwrap(),
                 file(name, toml).unwrap(),

@@ -6,7 +6,7 @@ use super::Config;
 
 /// A setting with its effective value and its locations.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
+pub struct EffectiveSetting {
     /// Path of keys, starting with the section.
     pub keys: Vec<String>,
     /// Effective value. Tables are split into one setting per value; lists are not split.
@@ -19,8 +19,8 @@ pub struct Setting {
 impl Config {
     /// Returns every value that is set or has a default: those in `defaults` first, in their order.
     #[must_use]
-    pub fn values(&self, defaults: &toml::Table) -> Vec<Setting> {
-        let mut all: Vec<Setting> = Vec::new();
+    pub fn effective_settings(&self, defaults: &toml::Table) -> Vec<EffectiveSetting> {
+        let mut all: Vec<EffectiveSetting> = Vec::new();
         let mut known: HashMap<Vec<String>, usize> = HashMap::new();
         let tables = self.layers.iter().map(|layer| &layer.table);
         for table in std::iter::once(defaults).chain(tables) {
@@ -29,7 +29,7 @@ impl Config {
                 let value = value.clone();
                 match all.get_mut(at) {
                     Some(earlier) => earlier.value = value,
-                    None => all.push(Setting {
+                    None => all.push(EffectiveSetting {
                         keys: keys.to_vec(),
                         value,
                         places: Vec::new(),
@@ -39,7 +39,7 @@ impl Config {
         }
         for setting in &mut all {
             let keys: Vec<&str> = setting.keys.iter().map(String::as_str).collect();
-            setting.places = self.places(&keys);
+            setting.places = self.value_locations(&keys);
             setting.places.reverse();
         }
         all

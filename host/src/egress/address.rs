@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// Class of an address, which decides whether plugins may connect to it. Later classes are
 /// stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AddressClass {
+pub enum IpAddressClass {
     /// Part of the public network.
     Public,
     /// Loopback, private, link-local, documentation: allowed only if listed as a private host.
@@ -22,131 +22,165 @@ pub enum AddressClass {
 
 /// Class of an address and a description of its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressKind {
+pub struct IpAddressKind {
     /// Class of the address.
-    pub class: AddressClass,
+    pub class: IpAddressClass,
     /// Description of the network for messages, to be used after "is".
     pub name: &'static str,
 }
 
-const PUBLIC: AddressKind = AddressKind {
-    class: AddressClass::Public,
+const PUBLIC_ADDRESS_KIND: IpAddressKind = IpAddressKind {
+    class: IpAddressClass::Public,
     name: "a public address",
 };
 
-const METADATA: AddressKind = forbidden_address("an address of cloud metadata");
+const CLOUD_METADATA_ADDRESS_KIND: IpAddressKind =
+    new_forbidden_network("an address of cloud metadata");
 
-const RESERVED: AddressKind = forbidden_address("a reserved address");
+const RESERVED_ADDRESS_KIND: IpAddressKind = new_forbidden_network("a reserved address");
 
-const fn private_address(name: &'static str) -> AddressKind {
-    AddressKind {
-        class: AddressClass::Private,
+const fn new_private_network(name: &'static str) -> IpAddressKind {
+    IpAddressKind {
+        class: IpAddressClass::Private,
         name,
     }
 }
 
-const fn forbidden_address(name: &'static str) -> AddressKind {
-    AddressKind {
-        class: AddressClass::Never,
+const fn new_forbidden_network(name: &'static str) -> IpAddressKind {
+    IpAddressKind {
+        class: IpAddressClass::Never,
         name,
     }
 }
 
 /// Networks as address, prefix length in bits, and kind. The first match applies; an address that
 /// matches none is reserved.
-const NETWORKS: &[(&str, u32, AddressKind)] = &[
+const NETWORKS_BY_ADDRESS_KIND: &[(&str, u32, IpAddressKind)] = &[
     // Most clouds use 169.254.169.254; one uses 169.254.170.2 and 169.254.170.23 for containers and
     // pods.
-    ("169.254.169.0", 24, METADATA),
-    ("169.254.170.0", 24, METADATA),
-    ("169.254.42.42", 32, METADATA),
-    ("169.254.0.23", 32, METADATA),
-    ("169.254.10.10", 32, METADATA),
-    ("100.100.100.200", 32, METADATA),
-    ("100.96.0.96", 32, METADATA),
-    ("192.0.0.192", 32, METADATA),
-    ("168.63.129.16", 32, METADATA),
-    ("0.0.0.0", 8, forbidden_address("an unspecified address")),
-    ("224.0.0.0", 4, forbidden_address("a multicast address")),
+    ("169.254.169.0", 24, CLOUD_METADATA_ADDRESS_KIND),
+    ("169.254.170.0", 24, CLOUD_METADATA_ADDRESS_KIND),
+    ("169.254.42.42", 32, CLOUD_METADATA_ADDRESS_KIND),
+    ("169.254.0.23", 32, CLOUD_METADATA_ADDRESS_KIND),
+    ("169.254.10.10", 32, CLOUD_METADATA_ADDRESS_KIND),
+    ("100.100.100.200", 32, CLOUD_METADATA_ADDRESS_KIND),
+    ("100.96.0.96", 32, CLOUD_METADATA_ADDRESS_KIND),
+    ("192.0.0.192", 32, CLOUD_METADATA_ADDRESS_KIND),
+    ("168.63.129.16", 32, CLOUD_METADATA_ADDRESS_KIND),
+    (
+        "0.0.0.0",
+        8,
+        new_forbidden_network("an unspecified address"),
+    ),
+    ("224.0.0.0", 4, new_forbidden_network("a multicast address")),
     (
         "255.255.255.255",
         32,
-        forbidden_address("the broadcast address"),
+        new_forbidden_network("the broadcast address"),
     ),
-    ("240.0.0.0", 4, forbidden_address("a reserved address")),
-    ("127.0.0.0", 8, private_address("a loopback address")),
-    ("10.0.0.0", 8, private_address("a private address")),
-    ("172.16.0.0", 12, private_address("a private address")),
-    ("192.168.0.0", 16, private_address("a private address")),
-    ("169.254.0.0", 16, private_address("a link-local address")),
-    ("100.64.0.0", 10, private_address("a carrier's own address")),
-    ("192.0.0.0", 24, private_address("an address of protocols")),
-    ("192.0.2.0", 24, private_address("a documentation address")),
+    ("240.0.0.0", 4, new_forbidden_network("a reserved address")),
+    ("127.0.0.0", 8, new_private_network("a loopback address")),
+    ("10.0.0.0", 8, new_private_network("a private address")),
+    ("172.16.0.0", 12, new_private_network("a private address")),
+    ("192.168.0.0", 16, new_private_network("a private address")),
+    (
+        "169.254.0.0",
+        16,
+        new_private_network("a link-local address"),
+    ),
+    (
+        "100.64.0.0",
+        10,
+        new_private_network("a carrier's own address"),
+    ),
+    (
+        "192.0.0.0",
+        24,
+        new_private_network("an address of protocols"),
+    ),
+    (
+        "192.0.2.0",
+        24,
+        new_private_network("a documentation address"),
+    ),
     (
         "198.51.100.0",
         24,
-        private_address("a documentation address"),
+        new_private_network("a documentation address"),
     ),
     (
         "203.0.113.0",
         24,
-        private_address("a documentation address"),
+        new_private_network("a documentation address"),
     ),
-    ("198.18.0.0", 15, private_address("a benchmark address")),
-    ("192.88.99.0", 24, private_address("a relay's address")),
-    ("0.0.0.0", 0, PUBLIC),
-    ("fd00:ec2::", 32, METADATA),
-    ("fd20:ce::254", 128, METADATA),
-    ("fd00:42::42", 128, METADATA),
-    ("::", 128, forbidden_address("an unspecified address")),
-    ("::1", 128, private_address("a loopback address")),
-    ("::", 96, private_address("an obsolete address")),
-    ("::ffff:0:0:0", 96, private_address("a translated address")),
-    ("64:ff9b:1::", 48, private_address("a translated address")),
-    ("fc00::", 7, private_address("a private address")),
-    ("fe80::", 10, private_address("a link-local address")),
-    ("fec0::", 10, private_address("a site-local address")),
-    ("ff00::", 8, forbidden_address("a multicast address")),
-    ("2001::", 23, private_address("an address of protocols")),
-    ("2001:db8::", 32, private_address("a documentation address")),
-    ("3fff::", 20, private_address("a documentation address")),
-    ("2000::", 3, PUBLIC),
+    ("198.18.0.0", 15, new_private_network("a benchmark address")),
+    ("192.88.99.0", 24, new_private_network("a relay's address")),
+    ("0.0.0.0", 0, PUBLIC_ADDRESS_KIND),
+    ("fd00:ec2::", 32, CLOUD_METADATA_ADDRESS_KIND),
+    ("fd20:ce::254", 128, CLOUD_METADATA_ADDRESS_KIND),
+    ("fd00:42::42", 128, CLOUD_METADATA_ADDRESS_KIND),
+    ("::", 128, new_forbidden_network("an unspecified address")),
+    ("::1", 128, new_private_network("a loopback address")),
+    ("::", 96, new_private_network("an obsolete address")),
+    (
+        "::ffff:0:0:0",
+        96,
+        new_private_network("a translated address"),
+    ),
+    (
+        "64:ff9b:1::",
+        48,
+        new_private_network("a translated address"),
+    ),
+    ("fc00::", 7, new_private_network("a private address")),
+    ("fe80::", 10, new_private_network("a link-local address")),
+    ("fec0::", 10, new_private_network("a site-local address")),
+    ("ff00::", 8, new_forbidden_network("a multicast address")),
+    ("2001::", 23, new_private_network("an address of protocols")),
+    (
+        "2001:db8::",
+        32,
+        new_private_network("a documentation address"),
+    ),
+    ("3fff::", 20, new_private_network("a documentation address")),
+    ("2000::", 3, PUBLIC_ADDRESS_KIND),
 ];
 
 /// The networks in binary form, with IPv4 addresses mapped to IPv6. A test checks that all entries
 /// parse, because an entry that does not would match every address and make it reserved.
-static BITS: LazyLock<Vec<(u128, u32, AddressKind)>> = LazyLock::new(|| {
-    let read = |(address, prefix, kind): &(&str, u32, AddressKind)| match address.parse() {
-        Ok(IpAddr::V4(address)) => (address.to_ipv6_mapped().to_bits(), prefix + 96, *kind),
-        Ok(IpAddr::V6(address)) => (address.to_bits(), *prefix, *kind),
-        Err(_) => (0, 0, RESERVED),
-    };
-    NETWORKS.iter().map(read).collect()
-});
+static BINARY_NETWORKS_BY_ADDRESS_KIND: LazyLock<Vec<(u128, u32, IpAddressKind)>> =
+    LazyLock::new(|| {
+        let read = |(address, prefix, kind): &(&str, u32, IpAddressKind)| match address.parse() {
+            Ok(IpAddr::V4(address)) => (address.to_ipv6_mapped().to_bits(), prefix + 96, *kind),
+            Ok(IpAddr::V6(address)) => (address.to_bits(), *prefix, *kind),
+            Err(_) => (0, 0, RESERVED_ADDRESS_KIND),
+        };
+        NETWORKS_BY_ADDRESS_KIND.iter().map(read).collect()
+    });
 
 /// Looks up an address in the table. IPv4 addresses are passed in mapped form.
-fn find_network_kind(address: Ipv6Addr) -> AddressKind {
+fn find_network_of_address(address: Ipv6Addr) -> IpAddressKind {
     let bits = address.to_bits();
     let holds = |network: u128, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
-    let mut networks = BITS.iter();
+    let mut networks = BINARY_NETWORKS_BY_ADDRESS_KIND.iter();
     let found = networks.find(|(network, prefix, _)| holds(*network, *prefix));
-    found.map_or(RESERVED, |(.., kind)| *kind)
+    found.map_or(RESERVED_ADDRESS_KIND, |(.., kind)| *kind)
 }
 
 /// Classifies an address.
 #[must_use]
-pub fn classify_address(address: IpAddr) -> AddressKind {
+pub fn classify_address(address: IpAddr) -> IpAddressKind {
     match address {
         IpAddr::V4(address) => classify_ipv4_address(address),
-        IpAddr::V6(address) => classify_v6(address),
+        IpAddr::V6(address) => classify_ipv6_address(address),
     }
 }
 
-fn classify_ipv4_address(address: Ipv4Addr) -> AddressKind {
-    find_network_kind(address.to_ipv6_mapped())
+fn classify_ipv4_address(address: Ipv4Addr) -> IpAddressKind {
+    find_network_of_address(address.to_ipv6_mapped())
 }
 
-fn classify_v6(address: Ipv6Addr) -> AddressKind {
+fn classify_ipv6_address(address: Ipv6Addr) -> IpAddressKind {
     let low = |a: u16, b: u16| Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b));
     let segments = address.segments();
     let inner = match segments {
@@ -168,7 +202,7 @@ fn classify_v6(address: Ipv6Addr) -> AddressKind {
         [.., 0xa9fe, 0xa9fe] => Some(low(0xa9fe, 0xa9fe)),
         _ => None,
     };
-    let own = find_network_kind(address);
+    let own = find_network_of_address(address);
     match inner.map(classify_ipv4_address) {
         Some(inner) if inner.class > own.class => inner,
         _ => own,
@@ -180,7 +214,7 @@ mod tests {
     use super::*;
 
     /// Checks that all addresses, separated by white space, have this class.
-    fn check(class: AddressClass, addresses: &str) {
+    fn check(class: IpAddressClass, addresses: &str) {
         for address in addresses.split_whitespace() {
             let kind = classify_address(address.parse().unwrap());
             assert_eq!(kind.class, class, "{address}: {}", kind.name);
@@ -189,7 +223,7 @@ mod tests {
 
     #[test]
     fn every_network_can_be_read() {
-        for (network, ..) in NETWORKS {
+        for (network, ..) in NETWORKS_BY_ADDRESS_KIND {
             assert!(network.parse::<IpAddr>().is_ok(), "{network}");
         }
     }
@@ -197,7 +231,7 @@ mod tests {
     #[test]
     fn public_addresses_are_public() {
         check(
-            AddressClass::Public,
+            IpAddressClass::Public,
             "1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 128.0.0.0
              169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 192.0.1.0 192.167.255.255
              192.169.0.0 198.17.255.255 198.20.0.0 223.255.255.255
@@ -209,7 +243,7 @@ mod tests {
     #[test]
     fn addresses_of_somebodys_own_network_are_private() {
         check(
-            AddressClass::Private,
+            IpAddressClass::Private,
             "127.0.0.1 127.255.255.255 10.0.0.0 10.255.255.255 172.16.0.0 172.31.255.255
              192.168.0.0 192.168.255.255 169.254.0.1 100.64.0.0 100.127.255.255 192.0.0.1
              192.0.2.1 198.18.0.0 198.19.255.255 198.51.100.1 203.0.113.1 192.88.99.1
@@ -223,7 +257,7 @@ mod tests {
     #[test]
     fn metadata_multicast_and_reserved_addresses_are_nobodys() {
         check(
-            AddressClass::Never,
+            IpAddressClass::Never,
             "169.254.169.254 169.254.170.2 169.254.170.23 100.100.100.200 192.0.0.192
              168.63.129.16 0.0.0.0 0.1.2.3 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255
              :: ::ffff:169.254.169.254 ::169.254.169.254 ::ffff:0:169.254.169.254

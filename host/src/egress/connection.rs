@@ -1,8 +1,8 @@
 //! An open WebSocket connection of a plugin.
 //!
 //! Received messages wait in a bounded queue until the plugin reads them. While the queue is full,
-//! the task in `socket_task` reads nothing from the server. Dropping a [`SocketConnection`] closes
-//! it and writes its access record.
+//! the task in `socket_task` reads nothing from the server. Dropping a [`WebSocketConnection`]
+//! closes it and writes its access record.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,42 +12,42 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::PluginEgress;
-use super::budget::RequestSlot;
-use super::error::{Error, ErrorKind};
-use super::mask::CredentialMask;
+use super::SharedPluginEgress;
+use super::budget::ConcurrentRequestPermit;
+use super::error::{EgressErrorKind, Error};
+use super::mask::CredentialMasker;
 use super::options::OutgoingRequest;
-use super::record::OpenAccessRecord;
+use super::record::UnwrittenAccessRecord;
 use super::socket::SocketPeer;
-use super::socket_task::SocketTask;
+use super::socket_task::WebSocketTask;
 use super::target::RequestTarget;
 use crate::lock::lock;
 use crate::secret::run_blocking_scan;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum size of a message, in bytes.
-pub const MAX_FRAME_BYTES: usize = 1 << 20;
+pub const MAX_WEBSOCKET_MESSAGE_BYTES: usize = 1 << 20;
 
 /// Maximum number of received messages in the queue of a connection.
-pub const MAX_QUEUED: usize = 256;
+pub const MAX_QUEUED_RECEIVED_MESSAGES: usize = 256;
 
 /// Total size of the queued messages, in bytes, from which on the task stops reading from the
 /// server.
-pub const MAX_QUEUED_BYTES: usize = 4 << 20;
+pub const MAX_QUEUED_RECEIVED_BYTES: usize = 4 << 20;
 
 /// Maximum length of the reason why a connection ended, in bytes.
-const MAX_REASON_BYTES: usize = 200;
+const MAX_CONNECTION_END_REASON_BYTES: usize = 200;
 
 /// Contents of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SocketFrame {
+pub enum WebSocketMessageContent {
     /// Text.
     Text(String),
     /// Bytes.
     Binary(Vec<u8>),
 }
 
-impl SocketFrame {
+impl WebSocketMessageContent {
     /// Returns the contents as bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -60,21 +60,21 @@ impl SocketFrame {
 
 /// Event on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SocketEvent {
+pub enum WebSocketEvent {
     /// A message arrived.
-    Message(SocketFrame),
+    Message(WebSocketMessageContent),
     /// The connection has ended, for this reason.
     Closed(String),
 }
 
 /// Messages and bytes that were transferred in one direction.
 #[derive(Clone, Copy, Debug, Default)]
-struct SocketTraffic {
+struct WebSocketTrafficCounts {
     messages: u64,
     bytes: u64,
 }
 
-impl SocketTraffic {
+impl WebSocketTrafficCounts {
     fn count_message(&mut self, bytes: usize) {
         self.messages += 1;
         self.bytes += bytes as u64;
@@ -84,30 +84,30 @@ impl SocketTraffic {
 /// State of a connection that its task (which reads and writes the WebSocket) and the calls of the
 /// plugin share.
 #[derive(Debug, Default)]
-struct SocketState {
-    queue: VecDeque<SocketFrame>,
+struct WebSocketState {
+    queue: VecDeque<WebSocketMessageContent>,
     queued_bytes: usize,
-    received: SocketTraffic,
-    sent: SocketTraffic,
+    received: WebSocketTrafficCounts,
+    sent: WebSocketTrafficCounts,
     /// Reason why the connection ended; `None` while it is open.
     ended: Option<String>,
-    /// Whether the plugin has received [`SocketEvent::Closed`].
+    /// Whether the plugin has received [`WebSocketEvent::Closed`].
     is_told: bool,
 }
 
 /// State and signals of a connection.
 #[derive(Debug)]
-pub(super) struct SharedConnection {
-    state: Mutex<SocketState>,
+pub(super) struct SharedWebSocketConnection {
+    state: Mutex<WebSocketState>,
     /// Notified when the plugin took a message from the queue, so that the task can read again.
     pub(super) room: Notify,
     /// Notified when a message or the end of a connection arrives; shared with other connections.
     arrived: Arc<Notify>,
 }
 
-impl SharedConnection {
+impl SharedWebSocketConnection {
     /// Appends a received message to the queue.
-    pub(super) fn queue_message(&self, frame: SocketFrame) {
+    pub(super) fn queue_message(&self, frame: WebSocketMessageContent) {
         let n_bytes = frame.as_bytes().len();
         let mut state = lock(&self.state);
         state.received.count_message(n_bytes);
@@ -121,15 +121,16 @@ impl SharedConnection {
     /// not received yet.
     pub(super) fn has_queue_room(&self) -> bool {
         let state = lock(&self.state);
-        state.queue.len() < MAX_QUEUED && state.queued_bytes < MAX_QUEUED_BYTES
+        state.queue.len() < MAX_QUEUED_RECEIVED_MESSAGES
+            && state.queued_bytes < MAX_QUEUED_RECEIVED_BYTES
     }
 
     /// Marks the connection as ended, unless it already is.
     pub(super) fn mark_ended(&self, reason: &str) {
         let mut state = lock(&self.state);
-        state
-            .ended
-            .get_or_insert_with(|| clean_line(reason, MAX_REASON_BYTES));
+        state.ended.get_or_insert_with(|| {
+            escape_and_truncate_line(reason, MAX_CONNECTION_END_REASON_BYTES)
+        });
         drop(state);
         self.arrived.notify_one();
     }
@@ -137,10 +138,10 @@ impl SharedConnection {
 
 /// Handle that tells whether a connection has an event that the plugin can receive.
 #[derive(Clone, Debug)]
-pub struct SocketSignal(Arc<SharedConnection>);
+pub struct WebSocketReadySignal(Arc<SharedWebSocketConnection>);
 
-impl SocketSignal {
-    /// Whether [`SocketConnection::receive`] would return something.
+impl WebSocketReadySignal {
+    /// Whether [`WebSocketConnection::receive`] would return something.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let state = lock(&self.0.state);
@@ -149,34 +150,34 @@ impl SocketSignal {
 }
 
 /// A message to send, and the channel for the outcome of sending it.
-pub(super) type MessageToSend = (Message, oneshot::Sender<Result<(), String>>);
+pub(super) type WebSocketMessageToSend = (Message, oneshot::Sender<Result<(), String>>);
 
 /// Open connection of a plugin. Closed when it is dropped.
-pub struct SocketConnection {
-    shared: Arc<SharedConnection>,
+pub struct WebSocketConnection {
+    shared: Arc<SharedWebSocketConnection>,
     /// Queue of messages that the connection's task sends; `None` for a connection of a test with
     /// fixed messages, which has no task.
-    orders: Option<mpsc::Sender<MessageToSend>>,
-    egress: Arc<PluginEgress>,
+    orders: Option<mpsc::Sender<WebSocketMessageToSend>>,
+    egress: Arc<SharedPluginEgress>,
     target: RequestTarget,
-    record: OpenAccessRecord,
-    _slot: RequestSlot,
+    record: UnwrittenAccessRecord,
+    _slot: ConcurrentRequestPermit,
     _closing: DropGuard,
 }
 
-impl_partial_debug!(SocketConnection, self, plugin = self.egress.plugin);
+impl_partial_debug!(WebSocketConnection, self, plugin = self.egress.plugin);
 
-impl SocketConnection {
+impl WebSocketConnection {
     pub(super) fn start(
         line: SocketPeer,
-        slot: RequestSlot,
-        mask: CredentialMask,
-        record: OpenAccessRecord,
+        slot: ConcurrentRequestPermit,
+        mask: CredentialMasker,
+        record: UnwrittenAccessRecord,
         arrived: Arc<Notify>,
-        egress: Arc<PluginEgress>,
+        egress: Arc<SharedPluginEgress>,
         target: RequestTarget,
     ) -> Self {
-        let shared = Arc::new(SharedConnection {
+        let shared = Arc::new(SharedWebSocketConnection {
             state: Mutex::default(),
             room: Notify::new(),
             arrived,
@@ -185,13 +186,13 @@ impl SocketConnection {
         let orders = match line {
             SocketPeer::Socket(socket) => {
                 let (orders, received) = mpsc::channel(1);
-                let task = SocketTask::new(*socket, received, shared.clone(), mask);
+                let task = WebSocketTask::new(*socket, received, shared.clone(), mask);
                 tokio::spawn(task.run(closing.clone()));
                 Some(orders)
             }
             SocketPeer::Canned(messages) => {
                 for message in messages {
-                    shared.queue_message(SocketFrame::Text(message));
+                    shared.queue_message(WebSocketMessageContent::Text(message));
                 }
                 None
             }
@@ -209,11 +210,11 @@ impl SocketConnection {
 
     /// Returns a handle that shows whether there is an event to receive.
     #[must_use]
-    pub fn signal(&self) -> SocketSignal {
-        SocketSignal(self.shared.clone())
+    pub fn ready_signal(&self) -> WebSocketReadySignal {
+        WebSocketReadySignal(self.shared.clone())
     }
 
-    /// Whether the plugin has received [`SocketEvent::Closed`].
+    /// Whether the plugin has received [`WebSocketEvent::Closed`].
     #[must_use]
     pub fn is_over(&self) -> bool {
         lock(&self.shared.state).is_told
@@ -222,29 +223,30 @@ impl SocketConnection {
     /// Returns the next event and removes it; `None` if there is none yet. `Closed` is returned
     /// once, after all messages.
     #[must_use]
-    pub fn receive(&self) -> Option<SocketEvent> {
+    pub fn receive(&self) -> Option<WebSocketEvent> {
         let mut state = lock(&self.shared.state);
         if let Some(frame) = state.queue.pop_front() {
             state.queued_bytes = state.queued_bytes.saturating_sub(frame.as_bytes().len());
             drop(state);
             self.shared.room.notify_one();
-            return Some(SocketEvent::Message(frame));
+            return Some(WebSocketEvent::Message(frame));
         }
         let reason = state.ended.clone().filter(|_| !state.is_told)?;
         state.is_told = true;
-        Some(SocketEvent::Closed(reason))
+        Some(WebSocketEvent::Closed(reason))
     }
 
     /// Sends a message. `Ok(false)` if the connection has ended.
     ///
     /// # Errors
     /// The message is too long or contains a secret, or the server does not accept it.
-    pub async fn send(&self, frame: SocketFrame) -> Result<bool, Error> {
+    pub async fn send(&self, frame: WebSocketMessageContent) -> Result<bool, Error> {
         let n_bytes = frame.as_bytes().len();
-        if n_bytes > MAX_FRAME_BYTES {
-            let text =
-                format!("the message has {n_bytes} bytes, at most {MAX_FRAME_BYTES} can be sent");
-            return Err(Error::new(ErrorKind::RequestBody, text));
+        if n_bytes > MAX_WEBSOCKET_MESSAGE_BYTES {
+            let text = format!(
+                "the message has {n_bytes} bytes, at most {MAX_WEBSOCKET_MESSAGE_BYTES} can be sent"
+            );
+            return Err(Error::new(EgressErrorKind::RequestBody, text));
         }
         if let Some(inspect) = &self.egress.options.inspect {
             let outgoing = OutgoingRequest {
@@ -255,7 +257,7 @@ impl SocketConnection {
                 body: frame.as_bytes(),
             };
             run_blocking_scan(n_bytes, || inspect(&outgoing))
-                .map_err(|why| Error::new(ErrorKind::Content, why))?;
+                .map_err(|why| Error::new(EgressErrorKind::Content, why))?;
         }
         if lock(&self.shared.state).ended.is_some() {
             return Ok(false);
@@ -265,8 +267,8 @@ impl SocketConnection {
             return Ok(true);
         };
         let message = match frame {
-            SocketFrame::Text(text) => Message::text(text),
-            SocketFrame::Binary(bytes) => Message::binary(bytes),
+            WebSocketMessageContent::Text(text) => Message::text(text),
+            WebSocketMessageContent::Binary(bytes) => Message::binary(bytes),
         };
         let (done, outcome) = oneshot::channel();
         // If the task has ended, sending to it fails, and so does waiting for the outcome.
@@ -278,16 +280,16 @@ impl SocketConnection {
                 lock(&self.shared.state).sent.count_message(n_bytes);
                 Ok(true)
             }
-            Ok(Err(why)) => Err(Error::new(ErrorKind::Response, why)),
+            Ok(Err(why)) => Err(Error::new(EgressErrorKind::Response, why)),
             Err(_) => Ok(false),
         }
     }
 }
 
-impl Drop for SocketConnection {
+impl Drop for WebSocketConnection {
     fn drop(&mut self) {
         let state = lock(&self.shared.state);
-        let SocketTraffic { messages, bytes } = state.received;
+        let WebSocketTrafficCounts { messages, bytes } = state.received;
         let sent = state.sent;
         let reason = state.ended.as_deref().unwrap_or("closed by the plugin");
         self.record.close_with_remark(format!(

@@ -1,16 +1,16 @@
 //! Headers that contain secrets, which are filled in right before a request is sent.
 //!
 //! This module owns the syntax of templates and their expansion. Secrets come from the operator
-//! through [`Secrets`] and are stored in [`Secret`], which cannot be displayed. Plugins get neither
-//! the secrets nor the filled-in headers. Start from [`CredentialTemplate`].
+//! through [`SecretStore`] and are stored in [`Secret`], which cannot be displayed. Plugins get
+//! neither the secrets nor the filled-in headers. Start from [`CredentialTemplate`].
 
 use std::fmt;
 
 use reqwest::header::{HeaderName, HeaderValue};
 
-use super::error::{Error, ErrorKind};
+use super::error::{EgressErrorKind, Error};
 use super::target::RequestTarget;
-use crate::grant::{Credential, Granted};
+use crate::grant::{Credential, GrantedCapabilities};
 
 /// Minimum length of a secret, in bytes. A shorter text would also occur by chance in responses,
 /// which masking would then damage.
@@ -20,10 +20,10 @@ const MIN_SECRET_BYTES: usize = 8;
 const MAX_SECRET_BYTES: usize = 8 << 10;
 
 /// Maximum number of placeholders for secrets in one header template.
-const MAX_PLACEHOLDERS: usize = 8;
+const MAX_SECRET_PLACEHOLDERS_PER_HEADER: usize = 8;
 
 /// Maximum length of the name of a secret, in bytes.
-const MAX_NAME_BYTES: usize = 64;
+const MAX_SECRET_NAME_BYTES: usize = 64;
 
 /// A secret. It can be sent but not shown: `Debug` hides it, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl fmt::Debug for Secret {
 }
 
 /// Store of the operator's secrets, such as the environment or a command.
-pub trait Secrets: Send + Sync {
+pub trait SecretStore: Send + Sync {
     /// Returns the secret of this name, which consists of `A-Z`, `0-9` and `_`. Called for every
     /// request that needs the secret.
     fn get(&self, name: &str) -> Option<Secret>;
@@ -56,9 +56,9 @@ pub trait Secrets: Send + Sync {
 
 /// A store without secrets.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoSecrets;
+pub struct EmptySecretStore;
 
-impl Secrets for NoSecrets {
+impl SecretStore for EmptySecretStore {
     fn get(&self, _name: &str) -> Option<Secret> {
         None
     }
@@ -111,9 +111,9 @@ impl CredentialTemplate {
         if n_secrets == 0 {
             return Err("has no placeholder like `{TOKEN}` for a secret".to_owned());
         }
-        if n_secrets > MAX_PLACEHOLDERS {
+        if n_secrets > MAX_SECRET_PLACEHOLDERS_PER_HEADER {
             return Err(format!(
-                "has {n_secrets} placeholders, more than the maximum of {MAX_PLACEHOLDERS}"
+                "has {n_secrets} placeholders, more than the maximum of {MAX_SECRET_PLACEHOLDERS_PER_HEADER}"
             ));
         }
         let is_plain = |part: &CredentialTemplatePart| match part {
@@ -131,14 +131,14 @@ impl CredentialTemplate {
 
 fn is_secret_name(name: &str) -> bool {
     let is_fine = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
-    name.len() <= MAX_NAME_BYTES
+    name.len() <= MAX_SECRET_NAME_BYTES
         && name.starts_with(|c: char| c.is_ascii_uppercase())
         && name.bytes().all(is_fine)
 }
 
 /// A secret that was sent in a request and is to be masked in the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct UsedSecret {
+pub(super) struct SentSecret {
     /// Name of the secret; for a complete header value, the names of all secrets in it.
     pub(super) name: String,
     /// The secret, or the complete header value.
@@ -147,24 +147,24 @@ pub(super) struct UsedSecret {
     pub(super) is_whole: bool,
 }
 
-type Headers = Vec<(HeaderName, HeaderValue)>;
+type CredentialHeaders = Vec<(HeaderName, HeaderValue)>;
 
 /// Whether a credential sets this header in requests to the target.
 pub(super) fn credential_sets_header(
-    granted: &Granted,
+    granted: &GrantedCapabilities,
     target: &RequestTarget,
     header: &str,
 ) -> bool {
-    matching_credentials(granted, target).any(|credential| credential.header == header)
+    credentials_matching_target(granted, target).any(|credential| credential.header == header)
 }
 
 /// Whether a credential sets this header for any host.
-pub(super) fn any_credential_sets_header(granted: &Granted, header: &str) -> bool {
+pub(super) fn any_credential_sets_header(granted: &GrantedCapabilities, header: &str) -> bool {
     granted.credentials().any(|own| own.header == header)
 }
 
-fn matching_credentials<'a>(
-    granted: &'a Granted,
+fn credentials_matching_target<'a>(
+    granted: &'a GrantedCapabilities,
     target: &'a RequestTarget,
 ) -> impl Iterator<Item = &'a Credential> {
     let is_for = |credential: &&Credential| {
@@ -177,19 +177,19 @@ fn matching_credentials<'a>(
 /// Returns the headers that credentials set in a request to the target, and the secrets in these
 /// headers. If two credentials set the same header, the one whose host pattern is narrower applies.
 pub(super) fn fill_credentials(
-    granted: &Granted,
+    granted: &GrantedCapabilities,
     target: &RequestTarget,
-    secrets: &dyn Secrets,
-) -> Result<(Headers, Vec<UsedSecret>), Error> {
-    let mut headers = Headers::new();
+    secrets: &dyn SecretStore,
+) -> Result<(CredentialHeaders, Vec<SentSecret>), Error> {
+    let mut headers = CredentialHeaders::new();
     let mut used = Vec::new();
-    let mut credentials: Vec<&Credential> = matching_credentials(granted, target).collect();
+    let mut credentials: Vec<&Credential> = credentials_matching_target(granted, target).collect();
     // Credentials with the host pattern `*` are sorted before those with a single host, so reverse
     // the order.
     credentials.reverse();
     for credential in credentials {
         let at = format!("the credential for `{}`", credential.host);
-        let refuse = |text: String| Error::new(ErrorKind::Credential, text);
+        let refuse = |text: String| Error::new(EgressErrorKind::Credential, text);
         let name = HeaderName::from_bytes(credential.header.as_bytes())
             .map_err(|_| refuse(format!("{at} names no header")))?;
         if headers.iter().any(|(set, _)| *set == name) {
@@ -217,12 +217,12 @@ impl CredentialTemplate {
     /// each secret, and the complete value.
     fn fill_template(
         &self,
-        secrets: &dyn Secrets,
+        secrets: &dyn SecretStore,
         at: &str,
-    ) -> Result<(Secret, Vec<UsedSecret>), Error> {
-        let refuse = |text: String| Error::new(ErrorKind::Credential, text);
+    ) -> Result<(Secret, Vec<SentSecret>), Error> {
+        let refuse = |text: String| Error::new(EgressErrorKind::Credential, text);
         let mut whole = String::new();
-        let mut used: Vec<UsedSecret> = Vec::new();
+        let mut used: Vec<SentSecret> = Vec::new();
         for part in &self.0 {
             let name = match part {
                 CredentialTemplatePart::Text(text) => {
@@ -244,7 +244,7 @@ impl CredentialTemplate {
             }
             whole.push_str(secret.reveal());
             if !used.iter().any(|other| other.name == *name) {
-                used.push(UsedSecret {
+                used.push(SentSecret {
                     name: name.clone(),
                     secret,
                     is_whole: false,
@@ -252,7 +252,7 @@ impl CredentialTemplate {
             }
         }
         let names: Vec<&str> = used.iter().map(|used| used.name.as_str()).collect();
-        let all = UsedSecret {
+        let all = SentSecret {
             name: names.join(", "),
             secret: Secret(whole.clone()),
             is_whole: true,
@@ -269,7 +269,7 @@ mod tests {
 
     struct One;
 
-    impl Secrets for One {
+    impl SecretStore for One {
         fn get(&self, name: &str) -> Option<Secret> {
             match name {
                 "TOKEN" => Some(Secret::new(" tok-123456789\n")),
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    fn granted(credentials: &[(&str, &str, &str)]) -> Granted {
+    fn granted(credentials: &[(&str, &str, &str)]) -> GrantedCapabilities {
         let one = |(host, header, value): &(&str, &str, &str)| {
             Capability::Credential(Credential {
                 host: host.parse().unwrap(),
@@ -288,7 +288,7 @@ mod tests {
                 value: (*value).to_owned(),
             })
         };
-        Granted::new(credentials.iter().map(one).collect())
+        GrantedCapabilities::new(credentials.iter().map(one).collect())
     }
 
     fn filled(credentials: &[(&str, &str, &str)]) -> Result<Vec<(String, String)>, Error> {
@@ -350,7 +350,7 @@ mod tests {
             ("{LINES}", "the value of the secret `LINES`"),
         ] {
             let error = filled(&[("a.example", "authorization", value)]).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::Credential);
+            assert_eq!(error.kind, EgressErrorKind::Credential);
             assert!(error.text.contains(expected), "{error}");
             assert!(!error.text.contains("1234567"), "{error}");
         }

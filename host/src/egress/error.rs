@@ -6,7 +6,7 @@ use crate::point::trace::AccessOutcome;
 /// Kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ErrorKind {
+pub enum EgressErrorKind {
     /// The URL is invalid, or contains something that is not allowed.
     Url,
     /// The method is not allowed.
@@ -46,14 +46,14 @@ pub enum ErrorKind {
 #[error("{text}")]
 pub struct Error {
     /// Kind of error.
-    pub kind: ErrorKind,
+    pub kind: EgressErrorKind,
     /// Message for display.
     pub text: String,
 }
 
 impl Error {
     /// Creates an error of this kind.
-    pub fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
+    pub fn new(kind: EgressErrorKind, text: impl Into<String>) -> Self {
         Self {
             kind,
             text: text.into(),
@@ -62,13 +62,13 @@ impl Error {
 
     /// Returns the outcome for the access record: denied, or failed while trying.
     #[must_use]
-    pub fn outcome(&self) -> AccessOutcome {
+    pub fn access_outcome(&self) -> AccessOutcome {
         match self.kind {
-            ErrorKind::Resolve
-            | ErrorKind::Connect
-            | ErrorKind::Timeout
-            | ErrorKind::ResponseSize
-            | ErrorKind::Response => AccessOutcome::Failed,
+            EgressErrorKind::Resolve
+            | EgressErrorKind::Connect
+            | EgressErrorKind::Timeout
+            | EgressErrorKind::ResponseSize
+            | EgressErrorKind::Response => AccessOutcome::Failed,
             _ => AccessOutcome::Denied,
         }
     }
@@ -78,20 +78,21 @@ impl From<Error> for HandleError {
     fn from(error: Error) -> Self {
         let text = error.text;
         match error.kind {
-            ErrorKind::Url | ErrorKind::Method => Self::InvalidInput(text),
-            ErrorKind::Header
-            | ErrorKind::Content
-            | ErrorKind::Host
-            | ErrorKind::Address
-            | ErrorKind::Credential
-            | ErrorKind::Redirect => Self::Denied(text),
-            ErrorKind::HeaderSize
-            | ErrorKind::Requests
-            | ErrorKind::RequestBody
-            | ErrorKind::ResponseSize => Self::Limit(text),
-            ErrorKind::Resolve | ErrorKind::Connect | ErrorKind::Timeout | ErrorKind::Response => {
-                Self::Failed(text)
-            }
+            EgressErrorKind::Url | EgressErrorKind::Method => Self::InvalidInput(text),
+            EgressErrorKind::Header
+            | EgressErrorKind::Content
+            | EgressErrorKind::Host
+            | EgressErrorKind::Address
+            | EgressErrorKind::Credential
+            | EgressErrorKind::Redirect => Self::Denied(text),
+            EgressErrorKind::HeaderSize
+            | EgressErrorKind::Requests
+            | EgressErrorKind::RequestBody
+            | EgressErrorKind::ResponseSize => Self::Limit(text),
+            EgressErrorKind::Resolve
+            | EgressErrorKind::Connect
+            | EgressErrorKind::Timeout
+            | EgressErrorKind::Response => Self::Failed(text),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! the host read the response to its end first, the question would never be answered. Secrets are
 //! masked in complete lines: a secret in a header contains no line break, so none spans two lines.
 //!
-//! Start from [`Egress::open_event_stream`].
+//! Start from [`PluginSessionEgress::open_event_stream`].
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -13,16 +13,16 @@ use futures_util::stream::{self, BoxStream};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
-use super::budget::RequestSlot;
+use super::budget::ConcurrentRequestPermit;
 use super::error::Error;
-use super::mask::CredentialMask;
-use super::record::OpenAccessRecord;
+use super::mask::CredentialMasker;
+use super::record::UnwrittenAccessRecord;
 use super::send::UnreadResponse;
-use super::{Egress, MAX_RESPONSE_BYTES, Request, Response};
+use super::{EgressRequest, EgressResponse, MAX_RESPONSE_BODY_BYTES, PluginSessionEgress};
 use crate::point::trace::Origin;
 
 /// Media type of a stream of events.
-const EVENTS: &str = "text/event-stream";
+const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
 
 /// Purpose of a stream of events, which decides whether it counts as a request or as a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,26 +34,26 @@ pub enum EventStreamPurpose {
 }
 
 /// Answer to a request: a complete response, or a stream of events.
-pub enum Answer {
+pub enum EgressResponseOrStream {
     /// The complete response.
-    Whole(Response),
+    Whole(EgressResponse),
     /// A stream of events.
-    Events(EventResponse),
+    Events(EventStreamResponse),
 }
 
 /// A stream of events, with the plugin's credentials masked. It counts against the limit on
 /// concurrent requests or connections until it is dropped.
-pub struct EventResponse {
+pub struct EventStreamResponse {
     /// Status code.
     pub status: u16,
     /// Headers, without connection headers.
     pub headers: HeaderMap,
-    /// Complete lines of the response body as they arrive; in total at most [`MAX_RESPONSE_BYTES`]
-    /// before masking.
+    /// Complete lines of the response body as they arrive; in total at most
+    /// [`MAX_RESPONSE_BODY_BYTES`] before masking.
     pub lines: BoxStream<'static, Result<Bytes, Error>>,
 }
 
-impl Egress {
+impl PluginSessionEgress {
     /// Sends a request as [`send`](Self::send) does, but returns a stream of events as soon as its
     /// headers have arrived. The deadline and the record of the request end at that point, so the
     /// caller must drop a stream that takes too long. If the stream fails later, the failure gets a
@@ -63,67 +63,70 @@ impl Egress {
     /// As for [`send`](Self::send); a failure after the headers is an error of the stream.
     pub async fn open_event_stream(
         &self,
-        request: Request,
+        request: EgressRequest,
         origin: Origin,
         stream_use: EventStreamPurpose,
-    ) -> Result<Answer, Error> {
+    ) -> Result<EgressResponseOrStream, Error> {
         let mut record = self.start_request(&request, origin)?;
-        let mut mask = CredentialMask::default();
+        let mut mask = CredentialMasker::default();
         let sending = async {
             let mut reached = self
                 .follow_redirects(request, &mut record, &mut mask)
                 .await?;
             if !is_event_stream(reached.answer.headers()) {
-                return Ok(WholeOrOpenResponse::Whole(
+                return Ok(CompleteOrUnreadResponse::Whole(
                     reached.read_response(&mask).await?,
                 ));
             }
             reached.check_headers(&mask)?;
             if stream_use == EventStreamPurpose::Standing {
-                reached.place = RequestSlot::acquire_connection_slot(&self.shared.connections)?;
+                reached.place =
+                    ConcurrentRequestPermit::acquire_connection_slot(&self.shared.connections)?;
             }
-            Ok(WholeOrOpenResponse::Open(Box::new(reached)))
+            Ok(CompleteOrUnreadResponse::Open(Box::new(reached)))
         };
-        let answer = self.within_deadline(sending).await;
+        let answer = self.await_within_request_deadline(sending).await;
         let answer = answer.map_err(|error| mask.mask_error(error));
         let target = record.target();
         record.close_record(answer.as_ref().err());
         Ok(match answer? {
-            WholeOrOpenResponse::Whole(response) => Answer::Whole(response),
-            WholeOrOpenResponse::Open(reached) => Answer::Events(EventResponse {
-                status: reached.answer.status().as_u16(),
-                headers: reached.masked_headers(&mask, 0),
-                lines: stream_lines(EventStreamBody {
-                    reached: *reached,
-                    mask,
-                    record,
-                    target: target.unwrap_or_default(),
-                    begun: Vec::new(),
-                    n_bytes: 0,
-                }),
-            }),
+            CompleteOrUnreadResponse::Whole(response) => EgressResponseOrStream::Whole(response),
+            CompleteOrUnreadResponse::Open(reached) => {
+                EgressResponseOrStream::Events(EventStreamResponse {
+                    status: reached.answer.status().as_u16(),
+                    headers: reached.masked_headers(&mask, 0),
+                    lines: stream_masked_lines(EventStreamBody {
+                        reached: *reached,
+                        mask,
+                        record,
+                        target: target.unwrap_or_default(),
+                        begun: Vec::new(),
+                        n_bytes: 0,
+                    }),
+                })
+            }
         })
     }
 }
 
-enum WholeOrOpenResponse {
-    Whole(Response),
+enum CompleteOrUnreadResponse {
+    Whole(EgressResponse),
     Open(Box<UnreadResponse>),
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|own| own.to_str().ok());
     let kind = kind.and_then(|own| own.split(';').next());
-    kind.is_some_and(|own| own.trim().eq_ignore_ascii_case(EVENTS))
+    kind.is_some_and(|own| own.trim().eq_ignore_ascii_case(EVENT_STREAM_MEDIA_TYPE))
 }
 
 /// Body of an event stream that a plugin is reading.
 struct EventStreamBody {
     reached: UnreadResponse,
-    mask: CredentialMask,
+    mask: CredentialMasker,
     /// Record of the request, which is already written. If the stream fails, a new record is
     /// written for the failure.
-    record: OpenAccessRecord,
+    record: UnwrittenAccessRecord,
     /// Target of the request, for the record of a failure.
     target: String,
     /// Received bytes of a line of the event stream whose end has not arrived yet.
@@ -141,7 +144,7 @@ impl EventStreamBody {
                 return Ok((!rest.is_empty()).then(|| self.mask_lines(rest)));
             };
             self.n_bytes = self.n_bytes.saturating_add(piece.len());
-            if self.n_bytes > MAX_RESPONSE_BYTES {
+            if self.n_bytes > MAX_RESPONSE_BODY_BYTES {
                 return Err(Error::response_too_long_error());
             }
             self.begun.extend_from_slice(&piece);
@@ -161,7 +164,7 @@ impl EventStreamBody {
 }
 
 /// Streams the lines until the body ends, is interrupted or exceeds the limit.
-fn stream_lines(body: EventStreamBody) -> BoxStream<'static, Result<Bytes, Error>> {
+fn stream_masked_lines(body: EventStreamBody) -> BoxStream<'static, Result<Bytes, Error>> {
     let next = |body: Option<EventStreamBody>| async move {
         let mut body = body?;
         match body.next_lines().await {

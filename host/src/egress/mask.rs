@@ -6,7 +6,7 @@
 //! left, because servers quote shortened tokens (`invalid key abcd1234…`). This does not stop a
 //! server that cooperates with the plugin: it knows the secret and can encode it in any other way.
 //!
-//! Start from [`CredentialMask`].
+//! Start from [`CredentialMasker`].
 //!
 //! For example:
 //!
@@ -23,34 +23,34 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::credential::UsedSecret;
-use super::error::{Error, ErrorKind};
+use super::credential::SentSecret;
+use super::error::{EgressErrorKind, Error};
 
 /// Minimum length of a text that is searched, in bytes. A secret has at least eight, and its Base64
 /// form loses a few at either end.
-const MIN_PATTERN_BYTES: usize = 8;
+const MIN_SECRET_PATTERN_BYTES: usize = 8;
 
 /// Maximum length of a secret for which all truncations are searched, in bytes; of a longer one,
 /// only the shortest are.
-const MAX_CUT_BYTES: usize = 512;
+const MAX_TRUNCATABLE_SECRET_BYTES: usize = 512;
 
 /// Finds and masks the secrets that were sent in a request and in its redirects.
 #[derive(Debug, Default)]
-pub(super) struct CredentialMask {
-    used: Vec<UsedSecret>,
+pub(super) struct CredentialMasker {
+    used: Vec<SentSecret>,
     finder: Option<SecretFinder>,
 }
 
 #[derive(Debug)]
 struct SecretFinder {
     patterns: AhoCorasick,
-    /// Index in `CredentialMask::used` of the secret to which each pattern belongs.
+    /// Index in `CredentialMasker::used` of the secret to which each pattern belongs.
     of: Vec<usize>,
 }
 
-impl CredentialMask {
+impl CredentialMasker {
     /// Adds secrets to search for, and rebuilds the search automaton.
-    pub(super) fn add_secrets(&mut self, used: Vec<UsedSecret>) -> Result<(), Error> {
+    pub(super) fn add_secrets(&mut self, used: Vec<SentSecret>) -> Result<(), Error> {
         let is_new = used.iter().any(|new| !self.used.contains(new));
         if !is_new {
             return Ok(());
@@ -60,11 +60,11 @@ impl CredentialMask {
         let mut of = Vec::new();
         for (at, used) in self.used.iter().enumerate() {
             let secret = used.secret.reveal();
-            let mut all = list_secret_spellings(secret);
+            let mut all = list_secret_encodings(secret);
             if !used.is_whole {
-                all.extend(cut_secret_forms(secret));
+                all.extend(list_secret_truncations(secret));
             }
-            all.retain(|pattern| pattern.len() >= MIN_PATTERN_BYTES);
+            all.retain(|pattern| pattern.len() >= MIN_SECRET_PATTERN_BYTES);
             of.extend(all.iter().map(|_| at));
             patterns.extend(all);
         }
@@ -79,7 +79,7 @@ impl CredentialMask {
             .map_err(|_| {
                 let text =
                     "the secrets of the request cannot be masked in its answer, so the request is not sent";
-                Error::new(ErrorKind::Credential, text)
+                Error::new(EgressErrorKind::Credential, text)
             })?;
         self.finder = Some(SecretFinder { patterns, of });
         Ok(())
@@ -188,7 +188,7 @@ fn unescape_ascii(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-fn list_secret_spellings(secret: &str) -> Vec<String> {
+fn list_secret_encodings(secret: &str) -> Vec<String> {
     let percent = |is_kept: fn(u8) -> bool| {
         let mut text = String::new();
         for byte in secret.bytes() {
@@ -223,7 +223,7 @@ fn list_secret_spellings(secret: &str) -> Vec<String> {
         hex,
     ];
     for before in 0..3 {
-        let plain = base64_after(secret.as_bytes(), before);
+        let plain = base64_at_offset(secret.as_bytes(), before);
         all.push(plain.replace('+', "-").replace('/', "_"));
         all.push(plain);
     }
@@ -233,17 +233,17 @@ fn list_secret_spellings(secret: &str) -> Vec<String> {
 }
 
 /// Returns the truncations of a secret: every prefix and suffix of at least half its length. A
-/// secret of more than [`MAX_CUT_BYTES`] yields only the shortest of each, because all suffixes
-/// together need memory quadratic in the length.
+/// secret of more than [`MAX_TRUNCATABLE_SECRET_BYTES`] yields only the shortest of each, because
+/// all suffixes together need memory quadratic in the length.
 ///
 /// For example:
 ///
 /// ```text
 /// abcdefgh    ->  abcd, efgh, abcde, defgh, abcdef, cdefgh, abcdefg, bcdefgh
 /// ```
-fn cut_secret_forms(secret: &str) -> Vec<String> {
+fn list_secret_truncations(secret: &str) -> Vec<String> {
     let half = secret.len().div_ceil(2);
-    let n_cuts = if secret.len() <= MAX_CUT_BYTES {
+    let n_cuts = if secret.len() <= MAX_TRUNCATABLE_SECRET_BYTES {
         secret.len() - half
     } else {
         1
@@ -259,7 +259,7 @@ fn cut_secret_forms(secret: &str) -> Vec<String> {
 
 /// Returns the part of the Base64 encoding that depends only on `bytes`, if `n_before` other bytes
 /// (0 to 2) precede them in the first group of three.
-fn base64_after(bytes: &[u8], n_before: usize) -> String {
+fn base64_at_offset(bytes: &[u8], n_before: usize) -> String {
     let mut padded = vec![0; n_before];
     padded.extend_from_slice(bytes);
     let n_whole = padded.len() * 8 / 6;
@@ -275,16 +275,16 @@ mod tests {
 
     const SECRET: &str = "s3cr3t/\"p+q\"=42";
 
-    fn used(secret: &str, is_whole: bool) -> UsedSecret {
-        UsedSecret {
+    fn used(secret: &str, is_whole: bool) -> SentSecret {
+        SentSecret {
             name: "TOKEN".to_owned(),
             secret: Secret::new(secret),
             is_whole,
         }
     }
 
-    fn mask() -> CredentialMask {
-        let mut mask = CredentialMask::default();
+    fn mask() -> CredentialMasker {
+        let mut mask = CredentialMasker::default();
         let whole = used(&format!("Bearer {SECRET}"), true);
         mask.add_secrets(vec![used(SECRET, false), whole]).unwrap();
         mask
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn base64_is_found_wherever_the_secret_begins_in_it() {
-        assert_eq!(base64_after(b"any", 0), "YW55");
+        assert_eq!(base64_at_offset(b"any", 0), "YW55");
         for before in ["", "a", "ab", "abc", "user:", "{\"header\":\""] {
             for after in ["", "x", "xy", "xyz"] {
                 let text = STANDARD_NO_PAD.encode(format!("{before}{SECRET}{after}"));
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn without_secrets_nothing_is_touched() {
-        let mut mask = CredentialMask::default();
+        let mut mask = CredentialMasker::default();
         mask.add_secrets(Vec::new()).unwrap();
         assert!(mask.is_empty());
         assert_eq!(mask.mask_bytes(b"anything"), None);
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn long_secrets_are_found_with_little_memory() {
         let secret: String = (0..500).map(|i| format!("{:x}/+", i * i)).collect();
-        let mut mask = CredentialMask::default();
+        let mut mask = CredentialMasker::default();
         let secrets = [secret.clone(), secret.repeat(4)];
         let all = secrets.iter().map(|secret| used(secret, false));
         mask.add_secrets(all.collect()).unwrap();

@@ -1,17 +1,18 @@
-//! Egress: every HTTP request of every plugin is sent by [`Egress::send`], regardless of the
-//! interface that the plugin called, and every WebSocket is opened by [`Egress::open_socket`].
+//! Egress: every HTTP request of every plugin is sent by [`PluginSessionEgress::send`], regardless
+//! of the interface that the plugin called, and every WebSocket is opened by
+//! [`PluginSessionEgress::open_socket`].
 //!
 //! This module checks everything about a request (URL, host, address, redirects, headers, sizes,
 //! timeouts, counts), adds credentials last, and masks them in the response. It must not know which
 //! import or WASI interface made the request, nor where secrets are stored.
 //!
-//! A request passes through these files in order: `budget`, `target`, `headers`, [`Inspect`],
-//! `resolve` and `address`, `credential`, `send`, `redirect` (and again from `budget`), `mask`,
-//! `record`. A stream of events passes through the same files, and then through `events`. A
-//! WebSocket passes through `socket` instead of `send` and `redirect`; after it is open,
-//! `connection` and `socket_task` handle it.
+//! A request passes through these files in order: `budget`, `target`, `headers`,
+//! [`RequestInspectorFn`], `resolve` and `address`, `credential`, `send`, `redirect` (and again
+//! from `budget`), `mask`, `record`. A stream of events passes through the same files, and then
+//! through `events`. A WebSocket passes through `socket` instead of `send` and `redirect`; after it
+//! is open, `connection` and `socket_task` handle it.
 //!
-//! Start from [`Egress`].
+//! Start from [`PluginSessionEgress`].
 
 #[doc(hidden)]
 pub mod address;
@@ -38,30 +39,35 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use tokio::sync::Semaphore;
 
-pub use budget::{DEFAULT_REQUESTS, MAX_CONNECTIONS, MAX_REQUESTS, RequestSlot};
-pub use connection::{
-    MAX_FRAME_BYTES, MAX_QUEUED, MAX_QUEUED_BYTES, SocketConnection, SocketEvent, SocketFrame,
-    SocketSignal,
+pub use budget::{
+    ConcurrentRequestPermit, DEFAULT_MAX_REQUESTS_PER_SESSION, MAX_REQUESTS_PER_SESSION_SETTING,
+    MAX_WEBSOCKETS_PER_PLUGIN,
 };
-pub use credential::{CredentialTemplate, NoSecrets, Secret, Secrets};
-pub use error::{Error, ErrorKind};
-pub use events::{Answer, EventResponse, EventStreamPurpose};
-pub use headers::{MAX_HEADER_BYTES, is_refused};
-pub use options::{Canned, CannedSocket, EgressOptions, Inspect, OutgoingRequest};
-pub use resolve::{Resolve, SystemResolver};
-pub use socket::SocketRequest;
+pub use connection::{
+    MAX_QUEUED_RECEIVED_BYTES, MAX_QUEUED_RECEIVED_MESSAGES, MAX_WEBSOCKET_MESSAGE_BYTES,
+    WebSocketConnection, WebSocketEvent, WebSocketMessageContent, WebSocketReadySignal,
+};
+pub use credential::{CredentialTemplate, EmptySecretStore, Secret, SecretStore};
+pub use error::{EgressErrorKind, Error};
+pub use events::{EgressResponseOrStream, EventStreamPurpose, EventStreamResponse};
+pub use headers::{MAX_REQUEST_HEADER_BYTES, is_forbidden_plugin_header};
+pub use options::{
+    CannedResponseFn, CannedWebSocketFn, EgressOptions, OutgoingRequest, RequestInspectorFn,
+};
+pub use resolve::{HostNameResolver, SystemDnsResolver};
+pub use socket::WebSocketRequest;
 
-use crate::grant::Granted;
+use crate::grant::GrantedCapabilities;
 use crate::point::handle::AgentHandle;
 
 /// Maximum size of a request body, in bytes.
-pub const MAX_REQUEST_BYTES: usize = 10 << 20;
+pub const MAX_REQUEST_BODY_BYTES: usize = 10 << 20;
 
 /// Maximum size of the decoded body of a response to a plugin's request, in bytes.
-pub const MAX_RESPONSE_BYTES: usize = 10 << 20;
+pub const MAX_RESPONSE_BODY_BYTES: usize = 10 << 20;
 
 /// Request of a plugin.
-pub struct Request {
+pub struct EgressRequest {
     /// `GET`, `POST`, …
     pub method: String,
     /// Absolute URL.
@@ -69,23 +75,23 @@ pub struct Request {
     /// Names and values.
     pub headers: Vec<(String, Vec<u8>)>,
     /// Body of the request.
-    pub body: Body,
+    pub body: EgressRequestBody,
     /// Timeouts, if shorter than the host's own.
-    pub timeouts: RequestTimeouts,
+    pub timeouts: PluginRequestTimeouts,
 }
 
 /// Body of a request.
-pub enum Body {
+pub enum EgressRequestBody {
     /// The complete body.
     Whole(Vec<u8>),
     /// Body that the plugin is still writing. The host waits for it only after the request has been
-    /// allowed. The future must end by itself after [`MAX_REQUEST_BYTES`].
+    /// allowed. The future must end by itself after [`MAX_REQUEST_BODY_BYTES`].
     Later(BoxFuture<'static, Result<Vec<u8>, Error>>),
 }
 
 /// Timeouts that a plugin sets for its request. They can only shorten those of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestTimeouts {
+pub struct PluginRequestTimeouts {
     /// Timeout for connecting; at most 10 s.
     pub connect: Option<Duration>,
     /// Timeout from the start of connecting to the response headers.
@@ -96,7 +102,7 @@ pub struct RequestTimeouts {
 
 /// A complete response, with the plugin's credentials masked.
 #[derive(Debug)]
-pub struct Response {
+pub struct EgressResponse {
     /// Status code.
     pub status: u16,
     /// Headers, without connection headers.
@@ -104,45 +110,50 @@ pub struct Response {
     /// The body after decoding.
     pub body: Vec<u8>,
     /// Permit that counts the request as concurrent until the response is dropped.
-    pub place: RequestSlot,
+    pub place: ConcurrentRequestPermit,
 }
 
 /// State that the requests of one plugin share, in all sessions.
 #[derive(Debug)]
-pub struct PluginEgress {
+pub struct SharedPluginEgress {
     options: EgressOptions,
     plugin: Arc<str>,
-    granted: Arc<Granted>,
+    granted: Arc<GrantedCapabilities>,
     requests: u32,
     at_once: Arc<Semaphore>,
     connections: Arc<Semaphore>,
 }
 
-impl PluginEgress {
+impl SharedPluginEgress {
     /// Creates the egress of a plugin with these grants. A session may send `requests` requests, or
-    /// the default number, but never more than [`MAX_REQUESTS`].
+    /// the default number, but never more than [`MAX_REQUESTS_PER_SESSION_SETTING`].
     #[must_use]
     pub fn new(
         options: EgressOptions,
         plugin: Arc<str>,
-        granted: Arc<Granted>,
+        granted: Arc<GrantedCapabilities>,
         requests: Option<u32>,
     ) -> Arc<Self> {
         Arc::new(Self {
             options,
             plugin,
             granted,
-            requests: requests.unwrap_or(DEFAULT_REQUESTS).min(MAX_REQUESTS),
-            at_once: Arc::new(Semaphore::new(budget::MAX_PLUGIN_REQUESTS)),
-            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            requests: requests
+                .unwrap_or(DEFAULT_MAX_REQUESTS_PER_SESSION)
+                .min(MAX_REQUESTS_PER_SESSION_SETTING),
+            at_once: Arc::new(Semaphore::new(budget::MAX_CONCURRENT_REQUESTS_PER_PLUGIN)),
+            connections: Arc::new(Semaphore::new(MAX_WEBSOCKETS_PER_PLUGIN)),
         })
     }
 
     /// Opens the egress for one session; every request is reported to `handle`.
     #[must_use]
-    pub fn open(self: &Arc<Self>, handle: Arc<dyn AgentHandle>) -> Arc<Egress> {
-        Arc::new(Egress {
-            budget: budget::RequestBudget::new(self.requests),
+    pub fn open_for_session(
+        self: &Arc<Self>,
+        handle: Arc<dyn AgentHandle>,
+    ) -> Arc<PluginSessionEgress> {
+        Arc::new(PluginSessionEgress {
+            budget: budget::PluginRequestBudget::new(self.requests),
             shared: self.clone(),
             handle,
         })
@@ -151,19 +162,19 @@ impl PluginEgress {
 
 /// Egress of one plugin in one session.
 ///
-/// Created by [`PluginEgress::open`] and used by every interface through which the plugin can send
-/// requests. No other code may send a request for a plugin.
-pub struct Egress {
-    shared: Arc<PluginEgress>,
+/// Created by [`SharedPluginEgress::open_for_session`] and used by every interface through which the plugin can
+/// send requests. No other code may send a request for a plugin.
+pub struct PluginSessionEgress {
+    shared: Arc<SharedPluginEgress>,
     handle: Arc<dyn AgentHandle>,
-    budget: budget::RequestBudget,
+    budget: budget::PluginRequestBudget,
 }
 
-impl Egress {
+impl PluginSessionEgress {
     /// Resets the number of requests that the plugin may still send in the session.
     pub(crate) fn reset_request_budget(&self) {
         self.budget.reset_budget();
     }
 }
 
-impl_partial_debug!(Egress, self, plugin = self.shared.plugin);
+impl_partial_debug!(PluginSessionEgress, self, plugin = self.shared.plugin);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 
-use super::credential::{NoSecrets, Secrets};
-use super::resolve::{Resolve, SystemResolver};
-use crate::secret::check_outgoing_request;
+use super::credential::{EmptySecretStore, SecretStore};
+use super::resolve::{HostNameResolver, SystemDnsResolver};
+use crate::secret::check_request_for_secrets;
 
 /// A plugin's request before credentials are added.
 #[derive(Clone, Copy, Debug)]
@@ -26,33 +26,33 @@ pub struct OutgoingRequest<'a> {
 
 /// Function that inspects every request and every redirect. If it returns an error, the request is
 /// refused; the plugin and the access record get the text of the error.
-pub type Inspect = Arc<dyn Fn(&OutgoingRequest<'_>) -> Result<(), String> + Send + Sync>;
+pub type RequestInspectorFn = Arc<dyn Fn(&OutgoingRequest<'_>) -> Result<(), String> + Send + Sync>;
 
 /// Returns the canned response to a request, which has passed all checks and is not sent. The
 /// headers of the request include credentials.
-pub type Canned =
+pub type CannedResponseFn =
     Arc<dyn Fn(&OutgoingRequest<'_>) -> Result<http::Response<Vec<u8>>, String> + Send + Sync>;
 
 /// Returns the canned messages of the WebSocket with this URL, instead of connecting. Messages of
 /// the plugin are accepted and never answered.
-pub type CannedSocket = Arc<dyn Fn(&str) -> Result<Vec<String>, String> + Send + Sync>;
+pub type CannedWebSocketFn = Arc<dyn Fn(&str) -> Result<Vec<String>, String> + Send + Sync>;
 
 /// Options for requests of plugins.
 #[derive(Clone)]
 pub struct EgressOptions {
     /// Source of secrets for credentials. Default: none.
-    pub secrets: Arc<dyn Secrets>,
+    pub secrets: Arc<dyn SecretStore>,
     /// Resolver of host names. Default: that of the operating system.
-    pub resolver: Arc<dyn Resolve>,
+    pub resolver: Arc<dyn HostNameResolver>,
     /// Deadline of a request with all its redirects, to the last byte. Default: 30 s.
     pub deadline: Duration,
     /// Function that inspects outgoing requests. The default refuses a request that contains a
     /// secret.
-    pub inspect: Option<Inspect>,
+    pub inspect: Option<RequestInspectorFn>,
     /// Replacement for the network in tests of plugins. Default: none.
-    pub canned: Option<Canned>,
+    pub canned: Option<CannedResponseFn>,
     /// Replacement for WebSockets in tests of plugins. Default: none.
-    pub canned_sockets: Option<CannedSocket>,
+    pub canned_sockets: Option<CannedWebSocketFn>,
 }
 
 /// Refuses a request in which the plugin itself put a text that looks like a secret: only the host
@@ -67,7 +67,7 @@ fn refuse_secrets_in_request(outgoing: &OutgoingRequest<'_>) -> Result<(), Strin
         .iter()
         .map(|text| ("name of a header", text.as_bytes()));
     // Names are checked first, because an error about a value shows the name of its header.
-    check_outgoing_request(&of_names.collect::<Vec<_>>())?;
+    check_request_for_secrets(&of_names.collect::<Vec<_>>())?;
     let values: Vec<(String, &[u8])> = outgoing
         .headers
         .iter()
@@ -75,7 +75,7 @@ fn refuse_secrets_in_request(outgoing: &OutgoingRequest<'_>) -> Result<(), Strin
         .collect();
     let mut parts = vec![("URL", outgoing.url.as_bytes()), ("body", outgoing.body)];
     parts.extend(values.iter().map(|(name, value)| (name.as_str(), *value)));
-    check_outgoing_request(&parts)
+    check_request_for_secrets(&parts)
 }
 
 /// Returns each suffix of a header name that begins at a word, both in lower and in upper case: the
@@ -93,8 +93,8 @@ fn header_name_spellings(name: &HeaderName) -> impl Iterator<Item = String> {
 impl Default for EgressOptions {
     fn default() -> Self {
         Self {
-            secrets: Arc::new(NoSecrets),
-            resolver: Arc::new(SystemResolver),
+            secrets: Arc::new(EmptySecretStore),
+            resolver: Arc::new(SystemDnsResolver),
             deadline: Duration::from_secs(30),
             inspect: Some(Arc::new(refuse_secrets_in_request)),
             canned: None,

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::Egress;
+use super::PluginSessionEgress;
 use super::error::Error;
 use crate::point::handle::AgentHandle;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::secret::SecretScanner;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a reason in a record, in bytes.
-const MAX_REASON_BYTES: usize = 500;
+const MAX_RECORD_REASON_BYTES: usize = 500;
 
 /// An access record that is not written yet. If it is dropped in this state, it is written as a
 /// failure, because the plugin was stopped or gave up the request.
-pub(super) struct OpenAccessRecord {
+pub(super) struct UnwrittenAccessRecord {
     handle: Arc<dyn AgentHandle>,
     plugin: Arc<str>,
     origin: Origin,
@@ -22,15 +22,18 @@ pub(super) struct OpenAccessRecord {
     target: Option<String>,
 }
 
-impl OpenAccessRecord {
+impl UnwrittenAccessRecord {
     /// Starts the record of a request whose target is not known yet.
-    pub(super) fn start_record(egress: &Egress, origin: Origin, method: &str) -> Self {
+    pub(super) fn start_record(egress: &PluginSessionEgress, origin: Origin, method: &str) -> Self {
         Self {
             handle: egress.handle.clone(),
             plugin: egress.shared.plugin.clone(),
             origin,
             // A URL that cannot be parsed may contain anything, so it is not recorded.
-            target: Some(format!("{} (not a URL)", clean_line(method, 16))),
+            target: Some(format!(
+                "{} (not a URL)",
+                escape_and_truncate_line(method, 16)
+            )),
         }
     }
 
@@ -45,13 +48,13 @@ impl OpenAccessRecord {
         self.target.clone()
     }
 
-    /// Writes the record. [`OpenAccessRecord::set_target`] then starts another one.
+    /// Writes the record. [`UnwrittenAccessRecord::set_target`] then starts another one.
     pub(super) fn close_record(&mut self, error: Option<&Error>) {
         match error {
             None => self.emit_access_record(AccessOutcome::Done, None),
             Some(error) => {
-                let reason = clean_line(&error.text, MAX_REASON_BYTES);
-                self.emit_access_record(error.outcome(), Some(reason));
+                let reason = escape_and_truncate_line(&error.text, MAX_RECORD_REASON_BYTES);
+                self.emit_access_record(error.access_outcome(), Some(reason));
             }
         }
     }
@@ -74,15 +77,15 @@ impl OpenAccessRecord {
             reached: Reached::Network,
             // A path may contain a token. If the request is refused because of that token, the
             // record must not contain it.
-            target: SecretScanner::shared().masked(&target).into_owned(),
+            target: SecretScanner::shared().to_masked_text(&target).into_owned(),
             outcome,
-            reason: reason.map(|text| SecretScanner::shared().masked(&text).into_owned()),
+            reason: reason.map(|text| SecretScanner::shared().to_masked_text(&text).into_owned()),
             origin: self.origin.clone(),
         });
     }
 }
 
-impl Drop for OpenAccessRecord {
+impl Drop for UnwrittenAccessRecord {
     fn drop(&mut self) {
         let reason = "the call of the plugin ended before the request did";
         self.emit_access_record(AccessOutcome::Failed, Some(reason.to_owned()));

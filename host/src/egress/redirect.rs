@@ -5,9 +5,9 @@
 
 use reqwest::Method;
 
-use super::error::{Error, ErrorKind};
+use super::error::{EgressErrorKind, Error};
 use super::target::RequestTarget;
-use crate::grant::Scheme;
+use crate::grant::UrlScheme;
 
 /// Maximum number of redirects of one request.
 pub(super) const MAX_REDIRECTS: u32 = 5;
@@ -20,8 +20,8 @@ pub(super) struct RedirectedRequest {
     pub(super) keeps_body: bool,
 }
 
-fn refuse_redirect(text: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Redirect, text)
+fn redirect_error(text: impl Into<String>) -> Error {
+    Error::new(EgressErrorKind::Redirect, text)
 }
 
 /// Returns the request that follows the redirect; `None` if the response is not a redirect.
@@ -43,18 +43,18 @@ pub(super) fn request_after_redirect(
     let location = std::str::from_utf8(location)
         .ok()
         .filter(|text| !text.chars().any(char::is_control))
-        .ok_or_else(|| refuse_redirect("the answer redirects to an invalid URL"))?;
+        .ok_or_else(|| redirect_error("the answer redirects to an invalid URL"))?;
     let url = from
         .url
         .join(location)
-        .map_err(|e| refuse_redirect(format!("the answer redirects to an invalid URL: {e}")))?;
+        .map_err(|e| redirect_error(format!("the answer redirects to an invalid URL: {e}")))?;
     let target = RequestTarget::new(url).map_err(|e| {
-        refuse_redirect(format!(
+        redirect_error(format!(
             "the answer redirects to a URL that is not allowed: {e}"
         ))
     })?;
-    if from.scheme == Scheme::Https && target.scheme == Scheme::Http {
-        return Err(refuse_redirect(format!(
+    if from.scheme == UrlScheme::Https && target.scheme == UrlScheme::Http {
+        return Err(redirect_error(format!(
             "`{}` redirects from https to http, which is not followed",
             from.host
         )));
@@ -142,7 +142,7 @@ mod tests {
             "/a\u{7f}",
         ] {
             let error = go(302, location, "GET").unwrap_err();
-            assert_eq!(error.kind, ErrorKind::Redirect, "{location}");
+            assert_eq!(error.kind, EgressErrorKind::Redirect, "{location}");
             assert!(!error.text.contains("hunter2"), "{error}");
         }
     }

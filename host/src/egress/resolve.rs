@@ -1,7 +1,8 @@
 //! Resolves host names to addresses, once for each request.
 //!
-//! `target` checks the addresses from [`Resolve`], and [`PinnedAddresses`] passes only those to the
-//! HTTP library. There is no second lookup, which could return other addresses (DNS rebinding).
+//! `target` checks the addresses from [`HostNameResolver`], and [`PinnedHostAddresses`] passes only
+//! those to the HTTP library. There is no second lookup, which could return other addresses (DNS
+//! rebinding).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +11,7 @@ use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolving};
 
 /// Resolves host names.
-pub trait Resolve: Send + Sync {
+pub trait HostNameResolver: Send + Sync {
     /// Returns all addresses of `host`, which is a name and not an address. Called once for each
     /// request and each redirect.
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
@@ -18,9 +19,9 @@ pub trait Resolve: Send + Sync {
 
 /// Resolver of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemResolver;
+pub struct SystemDnsResolver;
 
-impl Resolve for SystemResolver {
+impl HostNameResolver for SystemDnsResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((host, 0)).await?;
@@ -30,12 +31,12 @@ impl Resolve for SystemResolver {
 }
 
 /// The addresses of one host that `target` has checked. No other host name is resolved.
-pub(super) struct PinnedAddresses {
+pub(super) struct PinnedHostAddresses {
     pub(super) host: String,
     pub(super) addresses: Vec<SocketAddr>,
 }
 
-impl reqwest::dns::Resolve for PinnedAddresses {
+impl reqwest::dns::Resolve for PinnedHostAddresses {
     fn resolve(&self, name: Name) -> Resolving {
         let is_it = name.as_str().eq_ignore_ascii_case(&self.host);
         let addresses = is_it.then(|| self.addresses.clone());

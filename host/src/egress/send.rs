@@ -1,7 +1,7 @@
 //! Sends one request and follows its redirects, from the first check to the masked response.
 //!
 //! Each redirect counts as a request of its own: it is checked, charged and recorded separately.
-//! Start from [`Egress::send`].
+//! Start from [`PluginSessionEgress::send`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -10,59 +10,64 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, LOCATION};
 
-use super::budget::RequestSlot;
+use super::budget::ConcurrentRequestPermit;
 use super::credential;
-use super::error::{Error, ErrorKind};
+use super::error::{EgressErrorKind, Error};
 use super::headers;
-use super::mask::CredentialMask;
+use super::mask::CredentialMasker;
 use super::options::OutgoingRequest;
-use super::record::OpenAccessRecord;
+use super::record::UnwrittenAccessRecord;
 use super::redirect::{self, MAX_REDIRECTS};
-use super::resolve::PinnedAddresses;
+use super::resolve::PinnedHostAddresses;
 use super::target::RequestTarget;
 use super::{
-    Body, Egress, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, RequestTimeouts, Response,
+    EgressRequest, EgressRequestBody, EgressResponse, MAX_REQUEST_BODY_BYTES,
+    MAX_RESPONSE_BODY_BYTES, PluginRequestTimeouts, PluginSessionEgress,
 };
-use crate::grant::Scheme;
+use crate::grant::UrlScheme;
 use crate::point::trace::Origin;
 use crate::provider::install_crypto_provider;
 use crate::secret::run_blocking_scan;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Timeout for connecting, including TLS.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of response headers. Their total size is limited to 64 KiB.
-const MAX_ANSWER_HEADERS: usize = 2_000;
+const MAX_RESPONSE_HEADERS: usize = 2_000;
 
 /// Maximum length of the cause of a failed connection, in bytes.
-const MAX_CAUSE_BYTES: usize = 300;
+const MAX_CONNECT_ERROR_CAUSE_BYTES: usize = 300;
 
 /// A request of the plugin, or one of its redirects, before its addresses are checked.
-struct UncheckedRequest {
+struct UncheckedPluginRequest {
     target: RequestTarget,
     method: Method,
     headers: HeaderMap,
     body: Bytes,
-    timeouts: RequestTimeouts,
+    timeouts: PluginRequestTimeouts,
 }
 
-impl Egress {
+impl PluginSessionEgress {
     /// Sends a request, follows redirects, and waits for the complete response. Records every
     /// request, sent or refused. Dropping the future closes the connection.
     ///
     /// # Errors
     /// A rule refused the request, or sending it failed. The text contains no secret.
-    pub async fn send(&self, request: Request, origin: Origin) -> Result<Response, Error> {
+    pub async fn send(
+        &self,
+        request: EgressRequest,
+        origin: Origin,
+    ) -> Result<EgressResponse, Error> {
         let mut record = self.start_request(&request, origin)?;
-        let mut mask = CredentialMask::default();
+        let mut mask = CredentialMasker::default();
         let reading = async {
             let reached = self
                 .follow_redirects(request, &mut record, &mut mask)
                 .await?;
             reached.read_response(&mask).await
         };
-        let answer = self.within_deadline(reading).await;
+        let answer = self.await_within_request_deadline(reading).await;
         let answer = answer.map_err(|error| mask.mask_error(error));
         record.close_record(answer.as_ref().err());
         answer
@@ -72,20 +77,20 @@ impl Egress {
     /// number of requests.
     pub(super) fn start_request(
         &self,
-        request: &Request,
+        request: &EgressRequest,
         origin: Origin,
-    ) -> Result<OpenAccessRecord, Error> {
-        let mut record = OpenAccessRecord::start_record(self, origin, &request.method);
-        self.count_request(&mut record, || {
+    ) -> Result<UnwrittenAccessRecord, Error> {
+        let mut record = UnwrittenAccessRecord::start_record(self, origin, &request.method);
+        self.count_request_against_budget(&mut record, || {
             let target = RequestTarget::parse_target(&request.url).ok()?;
-            Some(target.target_name(&clean_line(&request.method, 16)))
+            Some(target.format_target_for_records(&escape_and_truncate_line(&request.method, 16)))
         })?;
         Ok(record)
     }
 
     /// Waits until a request is sent and answered, and fails if this takes longer than the
     /// deadline.
-    pub(super) async fn within_deadline<T>(
+    pub(super) async fn await_within_request_deadline<T>(
         &self,
         sending: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
@@ -93,7 +98,7 @@ impl Egress {
         let sent = tokio::time::timeout(deadline, sending).await;
         sent.unwrap_or_else(|_| {
             Err(Error::new(
-                ErrorKind::Timeout,
+                EgressErrorKind::Timeout,
                 format!("the request took longer than {deadline:?}"),
             ))
         })
@@ -101,9 +106,9 @@ impl Egress {
 
     /// Subtracts a request from the budget of the session, or refuses it if the budget is spent.
     /// Only the first refusal is recorded, with the target that `name` returns.
-    pub(super) fn count_request(
+    pub(super) fn count_request_against_budget(
         &self,
-        record: &mut OpenAccessRecord,
+        record: &mut UnwrittenAccessRecord,
         name: impl FnOnce() -> Option<String>,
     ) -> Result<(), Error> {
         let Err(spent) = self.budget.consume_request_budget() else {
@@ -122,26 +127,28 @@ impl Egress {
     /// Sends a request and follows its redirects until the headers of the last response arrive.
     pub(super) async fn follow_redirects(
         &self,
-        request: Request,
-        record: &mut OpenAccessRecord,
-        mask: &mut CredentialMask,
+        request: EgressRequest,
+        record: &mut UnwrittenAccessRecord,
+        mask: &mut CredentialMasker,
     ) -> Result<UnreadResponse, Error> {
         let granted = &*self.shared.granted;
         let target = RequestTarget::parse_target(&request.url)?;
-        record.set_target(target.target_name(&clean_line(&request.method, 16)));
-        let place = RequestSlot::acquire_request_slot(&self.shared.at_once)?;
+        record.set_target(
+            target.format_target_for_records(&escape_and_truncate_line(&request.method, 16)),
+        );
+        let place = ConcurrentRequestPermit::acquire_request_slot(&self.shared.at_once)?;
         let method = headers::parse_method(&request.method)?;
         target.determine_allowed_addresses(granted)?;
         let is_own = |name: &str| credential::credential_sets_header(granted, &target, name);
-        let headers = headers::check_headers(request.headers, is_own)?;
+        let headers = headers::check_plugin_request_headers(request.headers, is_own)?;
         let body = match request.body {
-            Body::Whole(body) => body,
-            Body::Later(body) => body.await?,
+            EgressRequestBody::Whole(body) => body,
+            EgressRequestBody::Later(body) => body.await?,
         };
-        if body.len() > MAX_REQUEST_BYTES {
+        if body.len() > MAX_REQUEST_BODY_BYTES {
             return Err(Error::request_too_long_error());
         }
-        let mut hop = UncheckedRequest {
+        let mut hop = UncheckedPluginRequest {
             target,
             method,
             headers,
@@ -163,7 +170,7 @@ impl Egress {
                     place,
                 });
             };
-            let refuse = |text: String| Err(Error::new(ErrorKind::Redirect, text));
+            let refuse = |text: String| Err(Error::new(EgressErrorKind::Redirect, text));
             if let Some(name) = mask.first_secret_name(location.unwrap_or_default()) {
                 return refuse(format!(
                     "the answer redirects to a URL with the secret `{name}`"
@@ -177,7 +184,9 @@ impl Egress {
             }
             // Give each redirect a record of its own, because it is a separate request.
             record.close_record(None);
-            record.set_target(mask.mask_text(&next.target.target_name(next.method.as_str())));
+            record.set_target(
+                mask.mask_text(&next.target.format_target_for_records(next.method.as_str())),
+            );
             self.budget
                 .consume_request_budget()
                 .map_err(|spent| spent.error)?;
@@ -197,8 +206,8 @@ impl Egress {
     /// Completes the checks of one request, adds credentials and sends it.
     async fn send_single_request(
         &self,
-        hop: &UncheckedRequest,
-        mask: &mut CredentialMask,
+        hop: &UncheckedPluginRequest,
+        mask: &mut CredentialMasker,
     ) -> Result<reqwest::Response, Error> {
         let shared = &*self.shared;
         let allowed = hop.target.determine_allowed_addresses(&shared.granted)?;
@@ -212,7 +221,7 @@ impl Egress {
             };
             let bytes = outgoing.url.len() + outgoing.body.len();
             run_blocking_scan(bytes, || inspect(&outgoing))
-                .map_err(|why| Error::new(ErrorKind::Content, why))?;
+                .map_err(|why| Error::new(EgressErrorKind::Content, why))?;
         }
         let resolver = &*shared.options.resolver;
         let addresses = hop.target.resolve_addresses(allowed, resolver).await?;
@@ -234,7 +243,8 @@ impl Egress {
                     headers: &headers,
                     body: &hop.body,
                 };
-                let answer = canned(&outgoing).map_err(|why| Error::new(ErrorKind::Connect, why));
+                let answer =
+                    canned(&outgoing).map_err(|why| Error::new(EgressErrorKind::Connect, why));
                 reqwest::Response::from(answer?)
             }
             None => {
@@ -251,7 +261,7 @@ impl Egress {
                     .headers(headers)
                     .body(hop.body.clone())
                     .send();
-                fail_after_timeout(hop.timeouts.first_byte, sending).await?
+                await_with_plugin_timeout(hop.timeouts.first_byte, sending).await?
             }
         };
         // Drop the response if it is from an address that was not checked, although the client can
@@ -259,14 +269,14 @@ impl Egress {
         let peer = answer.remote_addr().map(|peer| peer.ip().to_canonical());
         if peer.is_some_and(|peer| !addresses.iter().any(|own| own.to_canonical() == peer)) {
             let text = "the answer came from an address that was not checked";
-            return Err(Error::new(ErrorKind::Address, text));
+            return Err(Error::new(EgressErrorKind::Address, text));
         }
         // Refuse partial content: a plugin could request ranges to receive an echoed secret in
         // pieces that are too short to be masked.
         if has_credentials && answer.status() == StatusCode::PARTIAL_CONTENT {
             let text = "the answer is only a part of the content, and a secret that its ends cut would not be found; \
              send no header `range` where a credential is sent";
-            return Err(Error::new(ErrorKind::Response, text));
+            return Err(Error::new(EgressErrorKind::Response, text));
         }
         Ok(answer)
     }
@@ -277,11 +287,11 @@ impl Egress {
 fn build_client(
     target: &RequestTarget,
     addresses: &[IpAddr],
-    timeouts: &RequestTimeouts,
+    timeouts: &PluginRequestTimeouts,
 ) -> Result<reqwest::Client, Error> {
     install_crypto_provider();
     let all = addresses.iter().map(|ip| SocketAddr::new(*ip, target.port));
-    let pinned = PinnedAddresses {
+    let pinned = PinnedHostAddresses {
         host: target.host.clone(),
         addresses: all.collect(),
     };
@@ -297,9 +307,9 @@ fn build_client(
         .referer(false)
         // The size of the headers is checked after receipt, so only their number is limited here.
         // Sites with many cookies and policies send more than the library's default of 100.
-        .http1_max_headers(MAX_ANSWER_HEADERS)
+        .http1_max_headers(MAX_RESPONSE_HEADERS)
         .pool_max_idle_per_host(0);
-    if target.scheme == Scheme::Http {
+    if target.scheme == UrlScheme::Http {
         // Without TLS, skip loading the system's certificates, which is slow.
         builder = builder.tls_certs_only([]);
     }
@@ -308,7 +318,7 @@ fn build_client(
 
 /// Fails if `doing` takes longer than `limit`, the timeout that the plugin set. The host's deadline
 /// for the complete request applies in addition.
-async fn fail_after_timeout<T>(
+async fn await_with_plugin_timeout<T>(
     limit: Option<Duration>,
     doing: impl Future<Output = reqwest::Result<T>>,
 ) -> Result<T, Error> {
@@ -316,7 +326,7 @@ async fn fail_after_timeout<T>(
         None => doing.await,
         Some(limit) => tokio::time::timeout(limit, doing).await.map_err(|_| {
             let text = format!("no data arrived for {limit:?}, the timeout that the plugin set");
-            Error::new(ErrorKind::Timeout, text)
+            Error::new(EgressErrorKind::Timeout, text)
         })?,
     };
     done.map_err(|e| convert_send_error(&e))
@@ -326,13 +336,16 @@ async fn fail_after_timeout<T>(
 pub(super) struct UnreadResponse {
     pub(super) answer: reqwest::Response,
     method: Method,
-    timeouts: RequestTimeouts,
-    pub(super) place: RequestSlot,
+    timeouts: PluginRequestTimeouts,
+    pub(super) place: ConcurrentRequestPermit,
 }
 
 impl UnreadResponse {
     /// Reads the complete response within the limits and masks secrets.
-    pub(super) async fn read_response(mut self, mask: &CredentialMask) -> Result<Response, Error> {
+    pub(super) async fn read_response(
+        mut self,
+        mask: &CredentialMasker,
+    ) -> Result<EgressResponse, Error> {
         self.check_headers(mask)?;
         let status = self.answer.status();
         let has_body = self.method != Method::HEAD
@@ -340,11 +353,11 @@ impl UnreadResponse {
         let mut body = Vec::new();
         if has_body {
             let announced = self.answer.content_length().unwrap_or_default();
-            if announced > MAX_RESPONSE_BYTES as u64 {
+            if announced > MAX_RESPONSE_BODY_BYTES as u64 {
                 return Err(Error::response_too_long_error());
             }
             while let Some(piece) = self.read_body_piece().await? {
-                if body.len() + piece.len() > MAX_RESPONSE_BYTES {
+                if body.len() + piece.len() > MAX_RESPONSE_BODY_BYTES {
                     return Err(Error::response_too_long_error());
                 }
                 body.extend_from_slice(&piece);
@@ -352,12 +365,12 @@ impl UnreadResponse {
         }
         if let Some(masked) = mask.mask_bytes(&body) {
             // Check the length again: a secret is replaced by its name, which may be longer.
-            if masked.len() > MAX_RESPONSE_BYTES {
+            if masked.len() > MAX_RESPONSE_BODY_BYTES {
                 return Err(Error::response_too_long_error());
             }
             body = masked;
         }
-        Ok(Response {
+        Ok(EgressResponse {
             status: status.as_u16(),
             headers: self.masked_headers(mask, body.len()),
             body,
@@ -367,35 +380,39 @@ impl UnreadResponse {
 
     /// Refuses headers that are too long, and an encoded body, because secrets would not be found
     /// in it.
-    pub(super) fn check_headers(&self, mask: &CredentialMask) -> Result<(), Error> {
+    pub(super) fn check_headers(&self, mask: &CredentialMasker) -> Result<(), Error> {
         if headers::exceeds_header_limit(self.answer.headers()) {
             let text = format!(
                 "the headers of the answer have more than {} KiB",
-                headers::MAX_HEADERS_BYTES >> 10
+                headers::MAX_TOTAL_HEADER_BYTES >> 10
             );
-            return Err(Error::new(ErrorKind::ResponseSize, text));
+            return Err(Error::new(EgressErrorKind::ResponseSize, text));
         }
         let is_encoded = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
         let encoding = self.answer.headers().get(CONTENT_ENCODING);
         if !mask.is_empty() && encoding.is_some_and(is_encoded) {
             let text = "the answer is encoded in a way that was not asked for, so that secrets in it would not be found";
-            return Err(Error::new(ErrorKind::Response, text));
+            return Err(Error::new(EgressErrorKind::Response, text));
         }
         Ok(())
     }
 
     /// Reads the next piece of the body; `None` at its end.
     pub(super) async fn read_body_piece(&mut self) -> Result<Option<Bytes>, Error> {
-        fail_after_timeout(self.timeouts.between_bytes, self.answer.chunk()).await
+        await_with_plugin_timeout(self.timeouts.between_bytes, self.answer.chunk()).await
     }
 
     /// Returns the response headers for the plugin with secrets masked; `n_bytes` is the length of
     /// the body that the plugin receives.
-    pub(super) fn masked_headers(&self, mask: &CredentialMask, n_bytes: usize) -> HeaderMap {
+    pub(super) fn masked_headers(&self, mask: &CredentialMasker, n_bytes: usize) -> HeaderMap {
         // The name of a header cannot be masked, so a header with a secret in its name is dropped.
         let is_secret = |name: &str| mask.first_secret_name(name.as_bytes()).is_some();
-        let mut headers =
-            headers::response_headers(self.answer.headers(), &self.method, n_bytes, is_secret);
+        let mut headers = headers::filter_response_headers_for_plugin(
+            self.answer.headers(),
+            &self.method,
+            n_bytes,
+            is_secret,
+        );
         for value in headers.values_mut() {
             if let Some(masked) = mask.mask_bytes(value.as_bytes()) {
                 // The mask consists of characters that are valid in a header.
@@ -410,25 +427,28 @@ impl UnreadResponse {
 /// Converts an error of the HTTP library to an error whose text does not contain the URL.
 fn convert_send_error(error: &reqwest::Error) -> Error {
     let (kind, what) = if error.is_timeout() {
-        (ErrorKind::Timeout, "the connection took too long")
+        (EgressErrorKind::Timeout, "the connection took too long")
     } else if error.is_builder() {
-        (ErrorKind::Url, "the request cannot be sent")
+        (EgressErrorKind::Url, "the request cannot be sent")
     } else if error.is_connect() {
-        (ErrorKind::Connect, "the connection failed")
+        (EgressErrorKind::Connect, "the connection failed")
     } else {
         let what = "the answer broke off or is not HTTP";
-        (ErrorKind::Response, what)
+        (EgressErrorKind::Response, what)
     };
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    let text = if kind == ErrorKind::Timeout || std::ptr::addr_eq(cause, error) {
+    let text = if kind == EgressErrorKind::Timeout || std::ptr::addr_eq(cause, error) {
         what.to_owned()
     } else {
         format!("{what}: {cause}")
     };
-    Error::new(kind, clean_line(&text, MAX_CAUSE_BYTES))
+    Error::new(
+        kind,
+        escape_and_truncate_line(&text, MAX_CONNECT_ERROR_CAUSE_BYTES),
+    )
 }
 
 impl Error {
@@ -436,9 +456,9 @@ impl Error {
     pub(super) fn response_too_long_error() -> Self {
         let text = format!(
             "the answer has more than {} MiB, after decoding",
-            MAX_RESPONSE_BYTES >> 20
+            MAX_RESPONSE_BODY_BYTES >> 20
         );
-        Self::new(ErrorKind::ResponseSize, text)
+        Self::new(EgressErrorKind::ResponseSize, text)
     }
 
     /// Creates the error for an oversized request body.
@@ -446,8 +466,8 @@ impl Error {
     pub fn request_too_long_error() -> Self {
         let text = format!(
             "the body of the request has more than {} MiB",
-            MAX_REQUEST_BYTES >> 20
+            MAX_REQUEST_BODY_BYTES >> 20
         );
-        Self::new(ErrorKind::RequestBody, text)
+        Self::new(EgressErrorKind::RequestBody, text)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `ws` and `wss` count as `http` and `https` for grants and credentials. The WebSocket library
 //! gets a stream that this module connected to a checked address; the library resolves and connects
-//! nothing. Start from [`Egress::open_socket`].
+//! nothing. Start from [`PluginSessionEgress::open_socket`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,40 +22,40 @@ use tokio_tungstenite::tungstenite::error::{Error as WireError, ProtocolError};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::budget::RequestSlot;
-use super::connection::{MAX_FRAME_BYTES, SocketConnection};
+use super::budget::ConcurrentRequestPermit;
+use super::connection::{MAX_WEBSOCKET_MESSAGE_BYTES, WebSocketConnection};
 use super::credential;
-use super::error::{Error, ErrorKind};
+use super::error::{EgressErrorKind, Error};
 use super::headers;
-use super::mask::CredentialMask;
+use super::mask::CredentialMasker;
 use super::options::OutgoingRequest;
-use super::record::OpenAccessRecord;
+use super::record::UnwrittenAccessRecord;
 use super::target::RequestTarget;
-use super::{Egress, send::CONNECT_TIMEOUT};
-use crate::grant::Scheme;
+use super::{PluginSessionEgress, send::CONNECT_TIMEOUT};
+use crate::grant::UrlScheme;
 use crate::point::trace::Origin;
 use crate::provider::install_crypto_provider;
 use crate::secret::run_blocking_scan;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum number of WebSocket subprotocols that a request for a connection offers.
-const MAX_PROTOCOLS: usize = 8;
+const MAX_OFFERED_SUBPROTOCOLS: usize = 8;
 
 /// Maximum length of the name of a subprotocol, in bytes.
-const MAX_PROTOCOL_BYTES: usize = 64;
+const MAX_SUBPROTOCOL_NAME_BYTES: usize = 64;
 
 /// Maximum size of the unwritten data of a connection, in bytes: a message with its frame header.
-const WRITE_BUFFER_BYTES: usize = 2 * MAX_FRAME_BYTES;
+const MAX_WRITE_BUFFER_BYTES: usize = 2 * MAX_WEBSOCKET_MESSAGE_BYTES;
 
 /// Maximum length of the quoted cause of a failure, in bytes.
-const MAX_CAUSE_BYTES: usize = 200;
+const MAX_FAILURE_CAUSE_BYTES: usize = 200;
 
 /// Method that access records show for opening a connection.
-const OPEN: &str = "OPEN";
+const ACCESS_RECORD_OPEN_METHOD: &str = "OPEN";
 
 /// WebSocket connection that a plugin asks for.
 #[derive(Clone, Debug, Default)]
-pub struct SocketRequest {
+pub struct WebSocketRequest {
     /// Absolute URL, `ws` or `wss`.
     pub url: String,
     /// Names and values of headers.
@@ -79,7 +79,7 @@ pub(super) enum SocketPeer {
     Canned(Vec<String>),
 }
 
-impl Egress {
+impl PluginSessionEgress {
     /// Opens a WebSocket connection, and records the attempt, even if it is refused. `arrived` is
     /// notified of each message and of the end of the connection.
     ///
@@ -87,30 +87,31 @@ impl Egress {
     /// A rule refused the connection, or opening it failed. The text contains no secret.
     pub async fn open_socket(
         &self,
-        request: SocketRequest,
+        request: WebSocketRequest,
         origin: Origin,
         arrived: Arc<Notify>,
-    ) -> Result<SocketConnection, Error> {
-        let mut record = OpenAccessRecord::start_record(self, origin.clone(), OPEN);
-        self.count_request(&mut record, || {
+    ) -> Result<WebSocketConnection, Error> {
+        let mut record =
+            UnwrittenAccessRecord::start_record(self, origin.clone(), ACCESS_RECORD_OPEN_METHOD);
+        self.count_request_against_budget(&mut record, || {
             let target = RequestTarget::parse_socket_target(&request.url).ok()?;
-            Some(target.format_socket_target(OPEN))
+            Some(target.format_websocket_target(ACCESS_RECORD_OPEN_METHOD))
         })?;
-        let mut mask = CredentialMask::default();
+        let mut mask = CredentialMasker::default();
         let deadline = self.shared.options.deadline;
-        let opening = self.open_checked_socket(request, &mut record, &mut mask);
+        let opening = self.check_and_open_websocket(request, &mut record, &mut mask);
         let opened = match tokio::time::timeout(deadline, opening).await {
             Ok(opened) => opened.map_err(|error| mask.mask_error(error)),
             Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
+                EgressErrorKind::Timeout,
                 format!("the handshake of the WebSocket took longer than {deadline:?}"),
             )),
         };
         record.close_record(opened.as_ref().err());
         let (line, target, slot) = opened?;
-        let mut closing = OpenAccessRecord::start_record(self, origin, "CLOSE");
-        closing.set_target(mask.mask_text(&target.format_socket_target("CLOSE")));
-        Ok(SocketConnection::start(
+        let mut closing = UnwrittenAccessRecord::start_record(self, origin, "CLOSE");
+        closing.set_target(mask.mask_text(&target.format_websocket_target("CLOSE")));
+        Ok(WebSocketConnection::start(
             line,
             slot,
             mask,
@@ -121,32 +122,32 @@ impl Egress {
         ))
     }
 
-    async fn open_checked_socket(
+    async fn check_and_open_websocket(
         &self,
-        request: SocketRequest,
-        record: &mut OpenAccessRecord,
-        mask: &mut CredentialMask,
-    ) -> Result<(SocketPeer, RequestTarget, RequestSlot), Error> {
+        request: WebSocketRequest,
+        record: &mut UnwrittenAccessRecord,
+        mask: &mut CredentialMasker,
+    ) -> Result<(SocketPeer, RequestTarget, ConcurrentRequestPermit), Error> {
         let shared = &*self.shared;
         let granted = &*shared.granted;
         let target = RequestTarget::parse_socket_target(&request.url)?;
-        record.set_target(target.format_socket_target(OPEN));
-        let slot = RequestSlot::acquire_connection_slot(&shared.connections)?;
+        record.set_target(target.format_websocket_target(ACCESS_RECORD_OPEN_METHOD));
+        let slot = ConcurrentRequestPermit::acquire_connection_slot(&shared.connections)?;
         let allowed = target.determine_allowed_addresses(granted)?;
         let is_own = |name: &str| credential::credential_sets_header(granted, &target, name);
-        let mut headers = headers::check_headers(request.headers, is_own)?;
+        let mut headers = headers::check_plugin_request_headers(request.headers, is_own)?;
         check_subprotocols(&request.protocols)?;
         let offered = request.protocols.join(", ");
         if let Some(inspect) = &shared.options.inspect {
             let outgoing = OutgoingRequest {
                 plugin: &shared.plugin,
-                method: OPEN,
+                method: ACCESS_RECORD_OPEN_METHOD,
                 url: target.url.as_str(),
                 headers: &headers,
                 body: offered.as_bytes(),
             };
             run_blocking_scan(outgoing.url.len(), || inspect(&outgoing))
-                .map_err(|why| Error::new(ErrorKind::Content, why))?;
+                .map_err(|why| Error::new(EgressErrorKind::Content, why))?;
         }
         let addresses = target
             .resolve_addresses(allowed, &*shared.options.resolver)
@@ -158,12 +159,13 @@ impl Egress {
             headers.insert(name, value);
         }
         if !offered.is_empty() {
-            let value = HeaderValue::from_str(&offered).map_err(|_| subprotocol_error())?;
+            let value =
+                HeaderValue::from_str(&offered).map_err(|_| invalid_subprotocols_error())?;
             headers.insert(SEC_WEBSOCKET_PROTOCOL, value);
         }
         if let Some(canned) = &shared.options.canned_sockets {
             let messages = canned(&target.socket_url());
-            let messages = messages.map_err(|why| Error::new(ErrorKind::Connect, why))?;
+            let messages = messages.map_err(|why| Error::new(EgressErrorKind::Connect, why))?;
             return Ok((SocketPeer::Canned(messages), target, slot));
         }
         let stream = connect_stream(&target, &addresses).await?;
@@ -172,23 +174,23 @@ impl Egress {
     }
 }
 
-fn subprotocol_error() -> Error {
+fn invalid_subprotocols_error() -> Error {
     let text = format!(
-        "at most {MAX_PROTOCOLS} subprotocols can be offered, each of 1 to {MAX_PROTOCOL_BYTES} letters, digits, `-`, `_` or `.`"
+        "at most {MAX_OFFERED_SUBPROTOCOLS} subprotocols can be offered, each of 1 to {MAX_SUBPROTOCOL_NAME_BYTES} letters, digits, `-`, `_` or `.`"
     );
-    Error::new(ErrorKind::Header, text)
+    Error::new(EgressErrorKind::Header, text)
 }
 
 fn check_subprotocols(protocols: &[String]) -> Result<(), Error> {
     let is_fine = |name: &String| {
-        (1..=MAX_PROTOCOL_BYTES).contains(&name.len())
+        (1..=MAX_SUBPROTOCOL_NAME_BYTES).contains(&name.len())
             && name
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
     };
-    match protocols.len() <= MAX_PROTOCOLS && protocols.iter().all(is_fine) {
+    match protocols.len() <= MAX_OFFERED_SUBPROTOCOLS && protocols.iter().all(is_fine) {
         true => Ok(()),
-        false => Err(subprotocol_error()),
+        false => Err(invalid_subprotocols_error()),
     }
 }
 
@@ -205,26 +207,27 @@ async fn connect_stream(
                 Err(error) => last = Some(error),
             }
         }
-        Err(connect_error(last.map(|e| e.to_string())))
+        Err(connection_failed_error(last.map(|e| e.to_string())))
     };
     let tcp = with_timeout(CONNECT_TIMEOUT, connecting).await?;
     // Sends small messages at once; the connection also works if this fails.
     let _ = tcp.set_nodelay(true);
-    if target.scheme == Scheme::Http {
+    if target.scheme == UrlScheme::Http {
         return Ok(Box::new(tcp));
     }
     install_crypto_provider();
     // Runs on a blocking thread, because loading the system's certificates reads files.
     let config = tokio::task::spawn_blocking(build_tls_config).await;
     let config = config
-        .map_err(|e| connect_error(Some(e.to_string())))?
-        .map_err(|e| connect_error(Some(e.to_string())))?;
-    let name = ServerName::try_from(target.host.clone())
-        .map_err(|_| connect_error(Some("the host is not a name for a certificate".to_owned())))?;
+        .map_err(|e| connection_failed_error(Some(e.to_string())))?
+        .map_err(|e| connection_failed_error(Some(e.to_string())))?;
+    let name = ServerName::try_from(target.host.clone()).map_err(|_| {
+        connection_failed_error(Some("the host is not a name for a certificate".to_owned()))
+    })?;
     let connector = TlsConnector::from(Arc::new(config));
     let tls = with_timeout(CONNECT_TIMEOUT, async {
         let connecting = connector.connect(name, tcp).await;
-        connecting.map_err(|e| connect_error(Some(e.to_string())))
+        connecting.map_err(|e| connection_failed_error(Some(e.to_string())))
     });
     Ok(Box::new(tls.await?))
 }
@@ -243,16 +246,19 @@ async fn with_timeout<T>(
     match tokio::time::timeout(limit, doing).await {
         Ok(done) => done,
         Err(_) => Err(Error::new(
-            ErrorKind::Timeout,
+            EgressErrorKind::Timeout,
             format!("the connection took longer than {limit:?}"),
         )),
     }
 }
 
-fn connect_error(cause: Option<String>) -> Error {
+fn connection_failed_error(cause: Option<String>) -> Error {
     let cause = cause.unwrap_or_else(|| "no address answers".to_owned());
     let text = format!("the connection failed: {cause}");
-    Error::new(ErrorKind::Connect, clean_line(&text, MAX_CAUSE_BYTES))
+    Error::new(
+        EgressErrorKind::Connect,
+        escape_and_truncate_line(&text, MAX_FAILURE_CAUSE_BYTES),
+    )
 }
 
 /// Performs the WebSocket handshake over the stream.
@@ -261,19 +267,24 @@ async fn perform_handshake(
     target: &RequestTarget,
     headers: HeaderMap,
 ) -> Result<Socket, Error> {
-    let refuse = |text: String| Error::new(ErrorKind::Response, clean_line(&text, MAX_CAUSE_BYTES));
+    let refuse = |text: String| {
+        Error::new(
+            EgressErrorKind::Response,
+            escape_and_truncate_line(&text, MAX_FAILURE_CAUSE_BYTES),
+        )
+    };
     let uri: Uri = target
         .socket_url()
         .parse()
-        .map_err(|_| Error::new(ErrorKind::Url, "this URL cannot be sent"))?;
+        .map_err(|_| Error::new(EgressErrorKind::Url, "this URL cannot be sent"))?;
     let mut request: Request<()> = uri
         .into_client_request()
         .map_err(|error| refuse(format!("the handshake cannot be sent: {error}")))?;
     request.headers_mut().extend(headers);
     let config = WebSocketConfig::default()
-        .max_message_size(Some(MAX_FRAME_BYTES))
-        .max_frame_size(Some(MAX_FRAME_BYTES))
-        .max_write_buffer_size(WRITE_BUFFER_BYTES);
+        .max_message_size(Some(MAX_WEBSOCKET_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_WEBSOCKET_MESSAGE_BYTES))
+        .max_write_buffer_size(MAX_WRITE_BUFFER_BYTES);
     match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(WireError::Http(answer)) => Err(convert_handshake_error(answer.status())),
@@ -293,11 +304,11 @@ fn convert_handshake_error(status: StatusCode) -> Error {
             "the server answered the handshake of the WebSocket with a redirect ({}), which is not followed; open the connection at its target",
             status.as_u16()
         );
-        return Error::new(ErrorKind::Redirect, text);
+        return Error::new(EgressErrorKind::Redirect, text);
     }
     let text = format!(
         "the server answered the handshake of the WebSocket with {} and opened no connection",
         status.as_u16()
     );
-    Error::new(ErrorKind::Response, text)
+    Error::new(EgressErrorKind::Response, text)
 }

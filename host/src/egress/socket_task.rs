@@ -13,75 +13,78 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::error::{CapacityError, Error as WireError, ProtocolError};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{MAX_FRAME_BYTES, MessageToSend, SharedConnection, SocketFrame};
-use super::mask::CredentialMask;
+use super::connection::{
+    MAX_WEBSOCKET_MESSAGE_BYTES, SharedWebSocketConnection, WebSocketMessageContent,
+    WebSocketMessageToSend,
+};
+use super::mask::CredentialMasker;
 use super::socket::Socket;
 
 /// Timeout for the server to accept a message.
-const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+const MESSAGE_SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout for closing the connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time without WebSocket frames from the server after which a ping is sent to the server.
-const PING_AFTER: Duration = Duration::from_secs(30);
+const IDLE_TIME_BEFORE_PING: Duration = Duration::from_secs(30);
 
 /// Time without frames from the server after which the connection counts as dead.
-const DEAD_AFTER: Duration = Duration::from_secs(90);
+const DEAD_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Maximum number of control frames within [`CONTROL_PERIOD`].
-const MAX_CONTROL_FRAMES: u32 = 500;
+/// Maximum number of control frames within [`CONTROL_FRAME_COUNT_PERIOD`].
+const MAX_CONTROL_FRAMES_PER_PERIOD: u32 = 500;
 
 /// Period over which the control frames of a WebSocket connection are counted.
-const CONTROL_PERIOD: Duration = Duration::from_secs(10);
+const CONTROL_FRAME_COUNT_PERIOD: Duration = Duration::from_secs(10);
 
 /// Number of WebSocket control frames in the current period, and the start of the period.
 #[derive(Debug)]
-struct ControlFrameCount {
+struct WebSocketControlFrameCount {
     since: Instant,
     n: u32,
 }
 
-impl Default for ControlFrameCount {
+impl Default for WebSocketControlFrameCount {
     fn default() -> Self {
         let since = Instant::now();
         Self { since, n: 0 }
     }
 }
 
-impl ControlFrameCount {
+impl WebSocketControlFrameCount {
     /// Counts a control frame. Returns true if there were too many in the current period.
     fn count_control_frame(&mut self, now: Instant) -> bool {
-        if now.saturating_duration_since(self.since) >= CONTROL_PERIOD {
+        if now.saturating_duration_since(self.since) >= CONTROL_FRAME_COUNT_PERIOD {
             *self = Self { since: now, n: 0 };
         }
         self.n += 1;
-        self.n > MAX_CONTROL_FRAMES
+        self.n > MAX_CONTROL_FRAMES_PER_PERIOD
     }
 }
 
 /// Task of a connection.
-pub(super) struct SocketTask {
+pub(super) struct WebSocketTask {
     socket: Socket,
-    orders: mpsc::Receiver<MessageToSend>,
-    shared: Arc<SharedConnection>,
-    mask: CredentialMask,
-    control: ControlFrameCount,
+    orders: mpsc::Receiver<WebSocketMessageToSend>,
+    shared: Arc<SharedWebSocketConnection>,
+    mask: CredentialMasker,
+    control: WebSocketControlFrameCount,
 }
 
-impl SocketTask {
+impl WebSocketTask {
     pub(super) fn new(
         socket: Socket,
-        orders: mpsc::Receiver<MessageToSend>,
-        shared: Arc<SharedConnection>,
-        mask: CredentialMask,
+        orders: mpsc::Receiver<WebSocketMessageToSend>,
+        shared: Arc<SharedWebSocketConnection>,
+        mask: CredentialMasker,
     ) -> Self {
         Self {
             socket,
             orders,
             shared,
             mask,
-            control: ControlFrameCount::default(),
+            control: WebSocketControlFrameCount::default(),
         }
     }
 
@@ -111,18 +114,18 @@ impl SocketTask {
                 heard = Instant::now();
             }
             let silent = heard.elapsed();
-            if silent >= DEAD_AFTER {
-                return format!("the server sent nothing for {DEAD_AFTER:?}");
+            if silent >= DEAD_CONNECTION_TIMEOUT {
+                return format!("the server sent nothing for {DEAD_CONNECTION_TIMEOUT:?}");
             }
             // Only frames from the server delay the next ping: messages that the plugin sends do
             // not show that the server is alive.
-            let until_ping = PING_AFTER.saturating_sub(heard.max(pinged).elapsed());
+            let until_ping = IDLE_TIME_BEFORE_PING.saturating_sub(heard.max(pinged).elapsed());
             tokio::select! {
                 order = self.orders.recv() => {
                     let Some((message, done)) = order else {
                         return "closed by the plugin".to_owned();
                     };
-                    if let Err(why) = self.write(message).await {
+                    if let Err(why) = self.send_message(message).await {
                         let _ = done.send(Err(why.clone()));
                         return why;
                     }
@@ -137,7 +140,7 @@ impl SocketTask {
                 () = self.shared.room.notified(), if !has_room => {}
                 () = tokio::time::sleep(until_ping), if has_room => {
                     pinged = Instant::now();
-                    if let Err(why) = self.write(Message::Ping(bytes::Bytes::new())).await {
+                    if let Err(why) = self.send_message(Message::Ping(bytes::Bytes::new())).await {
                         return why;
                     }
                 }
@@ -145,12 +148,12 @@ impl SocketTask {
         }
     }
 
-    async fn write(&mut self, message: Message) -> Result<(), String> {
-        match timeout(SEND_TIMEOUT, self.socket.send(message)).await {
+    async fn send_message(&mut self, message: Message) -> Result<(), String> {
+        match timeout(MESSAGE_SEND_TIMEOUT, self.socket.send(message)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(connection_end_reason(&error)),
             Err(_) => Err(format!(
-                "the server did not accept a message within {SEND_TIMEOUT:?}"
+                "the server did not accept a message within {MESSAGE_SEND_TIMEOUT:?}"
             )),
         }
     }
@@ -174,13 +177,15 @@ impl SocketTask {
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
                 return match self.control.count_control_frame(Instant::now()) {
                     true => Err(format!(
-                        "the server sent more than {MAX_CONTROL_FRAMES} pings or pongs within {CONTROL_PERIOD:?}"
+                        "the server sent more than {MAX_CONTROL_FRAMES_PER_PERIOD} pings or pongs within {CONTROL_FRAME_COUNT_PERIOD:?}"
                     )),
                     false => Ok(()),
                 };
             }
-            Some(Ok(Message::Text(text))) => SocketFrame::Text(self.mask.mask_text(text.as_str())),
-            Some(Ok(Message::Binary(bytes))) => SocketFrame::Binary(
+            Some(Ok(Message::Text(text))) => {
+                WebSocketMessageContent::Text(self.mask.mask_text(text.as_str()))
+            }
+            Some(Ok(Message::Binary(bytes))) => WebSocketMessageContent::Binary(
                 self.mask
                     .mask_bytes(&bytes)
                     .unwrap_or_else(|| bytes.to_vec()),
@@ -198,7 +203,7 @@ fn connection_end_reason(error: &WireError) -> String {
             "the server closed the connection".to_owned()
         }
         WireError::Capacity(CapacityError::MessageTooLong { .. }) => {
-            format!("the server sent a message of more than {MAX_FRAME_BYTES} bytes")
+            format!("the server sent a message of more than {MAX_WEBSOCKET_MESSAGE_BYTES} bytes")
         }
         WireError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
             "the server broke the connection off".to_owned()

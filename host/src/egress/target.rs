@@ -8,26 +8,26 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
-use super::address::{self, AddressClass};
-use super::error::{Error, ErrorKind};
-use super::resolve::Resolve;
-use crate::grant::{Granted, Scheme};
-use crate::text::clean_line;
+use super::address::{self, IpAddressClass};
+use super::error::{EgressErrorKind, Error};
+use super::resolve::HostNameResolver;
+use crate::grant::{GrantedCapabilities, UrlScheme};
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a URL, in bytes, as accepted by common servers.
 const MAX_URL_BYTES: usize = 8 << 10;
 
 /// Maximum number of addresses of one host. A host with more is refused.
-const MAX_ADDRESSES: usize = 64;
+const MAX_ADDRESSES_PER_HOST: usize = 64;
 
 /// Maximum length, in bytes, of the text with which a record or an error names a target.
-const MAX_NAME_BYTES: usize = 300;
+const MAX_DISPLAYED_TARGET_BYTES: usize = 300;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestTarget {
     /// URL without user, password, fragment, and trailing dot of the host.
     pub(super) url: Url,
-    pub(super) scheme: Scheme,
+    pub(super) scheme: UrlScheme,
     /// Name in lower case, or address without brackets.
     pub(super) host: String,
     pub(super) port: u16,
@@ -35,13 +35,13 @@ pub(super) struct RequestTarget {
 
 /// Whether a plugin may connect to public and to private addresses of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AllowedAddresses {
+pub(super) struct AllowedAddressClasses {
     public: bool,
     private: bool,
 }
 
 fn invalid_url_error(text: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Url, text)
+    Error::new(EgressErrorKind::Url, text)
 }
 
 impl RequestTarget {
@@ -82,26 +82,26 @@ impl RequestTarget {
         self.url.as_str().replacen("http", "ws", 1)
     }
 
-    /// Formats the target of a WebSocket for records, like [`RequestTarget::target_name`] but with
+    /// Formats the target of a WebSocket for records, like [`RequestTarget::format_target_for_records`] but with
     /// the scheme `ws` or `wss`.
-    pub(super) fn format_socket_target(&self, verb: &str) -> String {
+    pub(super) fn format_websocket_target(&self, verb: &str) -> String {
         let name = format!(
             "{}{}",
             self.origin().replacen("http", "ws", 1),
             self.url.path()
         );
-        clean_line(&format!("{verb} {name}"), MAX_NAME_BYTES)
+        escape_and_truncate_line(&format!("{verb} {name}"), MAX_DISPLAYED_TARGET_BYTES)
     }
 
     /// Checks a parsed URL, and removes the fragment and a trailing dot of the host.
     pub(super) fn new(mut url: Url) -> Result<Self, Error> {
         let scheme = match url.scheme() {
-            "https" => Scheme::Https,
-            "http" => Scheme::Http,
+            "https" => UrlScheme::Https,
+            "http" => UrlScheme::Http,
             other => {
                 return Err(invalid_url_error(format!(
                     "the scheme `{}` is not supported; use https or http",
-                    clean_line(other, 32)
+                    escape_and_truncate_line(other, 32)
                 )));
             }
         };
@@ -146,9 +146,9 @@ impl RequestTarget {
     /// ```text
     /// GET https://a.example/items?token=1    ->  GET https://a.example:443/items
     /// ```
-    pub(super) fn target_name(&self, method: &str) -> String {
+    pub(super) fn format_target_for_records(&self, method: &str) -> String {
         let text = format!("{method} {}{}", self.origin(), self.url.path());
-        clean_line(&text, MAX_NAME_BYTES)
+        escape_and_truncate_line(&text, MAX_DISPLAYED_TARGET_BYTES)
     }
 
     /// Returns scheme, host and port.
@@ -169,13 +169,13 @@ impl RequestTarget {
     /// ```
     pub(super) fn determine_allowed_addresses(
         &self,
-        granted: &Granted,
-    ) -> Result<AllowedAddresses, Error> {
+        granted: &GrantedCapabilities,
+    ) -> Result<AllowedAddressClasses, Error> {
         let is_it = |pattern: &&crate::grant::HostPattern| {
             pattern.matches(self.scheme, &self.host, self.port)
         };
-        let allowed = AllowedAddresses {
-            public: granted.hosts().any(|pattern| is_it(&pattern)),
+        let allowed = AllowedAddressClasses {
+            public: granted.public_hosts().any(|pattern| is_it(&pattern)),
             // `*` does not grant private hosts.
             private: granted
                 .private_hosts()
@@ -184,12 +184,13 @@ impl RequestTarget {
         if allowed.public || allowed.private {
             return Ok(allowed);
         }
-        let listed = || granted.hosts().chain(granted.private_hosts());
+        let listed = || granted.public_hosts().chain(granted.private_hosts());
         let names: Vec<String> = listed()
             .map(|pattern| format!("`{}`", pattern.text_with_scheme()))
             .collect();
-        let differs = listed()
-            .any(|pattern| pattern.matches_but_for_scheme(self.scheme, &self.host, self.port));
+        let differs = listed().any(|pattern| {
+            pattern.matches_only_with_other_scheme(self.scheme, &self.host, self.port)
+        });
         let hint = if differs {
             "; a host without a scheme in plugin.toml means https, the other is written `http://HOST`"
         } else {
@@ -197,33 +198,36 @@ impl RequestTarget {
         };
         let text = format!(
             "`{}` is not among the hosts that the plugin was granted: {}{hint}",
-            clean_line(&self.origin(), MAX_NAME_BYTES),
-            clean_line(&names.join(", "), MAX_NAME_BYTES)
+            escape_and_truncate_line(&self.origin(), MAX_DISPLAYED_TARGET_BYTES),
+            escape_and_truncate_line(&names.join(", "), MAX_DISPLAYED_TARGET_BYTES)
         );
-        Err(Error::new(ErrorKind::Host, text))
+        Err(Error::new(EgressErrorKind::Host, text))
     }
 
     /// Returns the addresses to connect to. The host name is resolved once, and every address that
     /// it has must be allowed.
     pub(super) async fn resolve_addresses(
         &self,
-        allowed: AllowedAddresses,
-        resolver: &dyn Resolve,
+        allowed: AllowedAddressClasses,
+        resolver: &dyn HostNameResolver,
     ) -> Result<Vec<IpAddr>, Error> {
         let found = match self.host.parse::<IpAddr>() {
             Ok(address) => vec![address],
             Err(_) => resolver.resolve(&self.host).await.map_err(|e| {
                 let text = format!("`{}` has no address: {e}", self.host);
-                Error::new(ErrorKind::Resolve, clean_line(&text, MAX_NAME_BYTES))
+                Error::new(
+                    EgressErrorKind::Resolve,
+                    escape_and_truncate_line(&text, MAX_DISPLAYED_TARGET_BYTES),
+                )
             })?,
         };
-        if found.is_empty() || found.len() > MAX_ADDRESSES {
+        if found.is_empty() || found.len() > MAX_ADDRESSES_PER_HOST {
             let text = format!(
-                "`{}` has {} addresses, 1 to {MAX_ADDRESSES} are allowed",
+                "`{}` has {} addresses, 1 to {MAX_ADDRESSES_PER_HOST} are allowed",
                 self.host,
                 found.len()
             );
-            return Err(Error::new(ErrorKind::Resolve, text));
+            return Err(Error::new(EgressErrorKind::Resolve, text));
         }
         for address in &found {
             self.check_address(*address, allowed)?;
@@ -231,14 +235,14 @@ impl RequestTarget {
         Ok(found)
     }
 
-    fn check_address(&self, address: IpAddr, allowed: AllowedAddresses) -> Result<(), Error> {
+    fn check_address(&self, address: IpAddr, allowed: AllowedAddressClasses) -> Result<(), Error> {
         let kind = address::classify_address(address);
         let rule = match kind.class {
-            AddressClass::Public if allowed.public => return Ok(()),
-            AddressClass::Private if allowed.private => return Ok(()),
-            AddressClass::Public => "list it under [network] hosts",
-            AddressClass::Private => "list it under [network] private",
-            AddressClass::Never => "no plugin may reach that",
+            IpAddressClass::Public if allowed.public => return Ok(()),
+            IpAddressClass::Private if allowed.private => return Ok(()),
+            IpAddressClass::Public => "list it under [network] hosts",
+            IpAddressClass::Private => "list it under [network] private",
+            IpAddressClass::Never => "no plugin may reach that",
         };
         let text = if self.host.parse::<IpAddr>().is_ok() {
             format!("`{address}` is {}; {rule}", kind.name)
@@ -248,7 +252,7 @@ impl RequestTarget {
                 self.host, kind.name
             )
         };
-        Err(Error::new(ErrorKind::Address, text))
+        Err(Error::new(EgressErrorKind::Address, text))
     }
 }
 
@@ -261,19 +265,19 @@ mod tests {
 
     use super::*;
     use crate::grant::{Capability, HostPattern};
-    use crate::table::rows;
+    use crate::table::parse_table_rows;
 
-    fn granted(hosts: &[&str], private: &[&str]) -> Granted {
+    fn granted(hosts: &[&str], private: &[&str]) -> GrantedCapabilities {
         let parse = |text: &&str| text.parse::<HostPattern>().unwrap();
         let public = hosts.iter().map(parse).map(Capability::Network);
         let private = private.iter().map(parse).map(Capability::PrivateNetwork);
-        Granted::new(public.chain(private).collect())
+        GrantedCapabilities::new(public.chain(private).collect())
     }
 
     /// Addresses of every name, separated by blanks.
     struct Fixed<'a>(&'a str);
 
-    impl Resolve for Fixed<'_> {
+    impl HostNameResolver for Fixed<'_> {
         fn resolve<'a>(&'a self, _host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
             let all = self.0.split_whitespace();
             let all = all.map(|text| text.parse().unwrap()).collect();
@@ -281,7 +285,7 @@ mod tests {
         }
     }
 
-    fn go(url: &str, granted: &Granted, found: &str) -> Result<(), Error> {
+    fn go(url: &str, granted: &GrantedCapabilities, found: &str) -> Result<(), Error> {
         let target = RequestTarget::parse_target(url)?;
         let allowed = target.determine_allowed_addresses(granted)?;
         let addresses = target
@@ -337,7 +341,7 @@ mod tests {
             "https://a.example/\u{0}hunter2",
         ] {
             let error = RequestTarget::parse_target(text).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::Url, "{text}");
+            assert_eq!(error.kind, EgressErrorKind::Url, "{text}");
             assert!(!error.text.contains("hunter2"), "{text}: {error}");
         }
         assert!(RequestTarget::parse_target(&format!("https://a/{}", "x".repeat(9000))).is_err());
@@ -362,7 +366,7 @@ private => http://127.0.0.1:82/ => => not among the hosts
     fn a_host_is_reached_where_it_is_listed_and_its_addresses_are_of_the_kind_listed() {
         let public = granted(&["a.example", "*"], &[]);
         let private = granted(&["*"], &["http://nas.example:8080", "http://127.0.0.1:81"]);
-        for [kind, url, found, expected] in rows(REACHED) {
+        for [kind, url, found, expected] in parse_table_rows(REACHED) {
             let granted = if kind == "public" { &public } else { &private };
             let done = go(&url, granted, &found);
             match expected.as_str() {
@@ -383,9 +387,12 @@ private => http://127.0.0.1:82/ => => not among the hosts
     fn records_name_a_target_without_its_query() {
         let target =
             RequestTarget::parse_target("https://a.example/p%20q?token=hunter2#f").unwrap();
-        assert_eq!(target.target_name("GET"), "GET https://a.example:443/p%20q");
+        assert_eq!(
+            target.format_target_for_records("GET"),
+            "GET https://a.example:443/p%20q"
+        );
         let long =
             RequestTarget::parse_target(&format!("https://a.example/{}", "x".repeat(400))).unwrap();
-        assert!(long.target_name("GET").len() <= MAX_NAME_BYTES);
+        assert!(long.format_target_for_records("GET").len() <= MAX_DISPLAYED_TARGET_BYTES);
     }
 }

@@ -1,5 +1,5 @@
 //! Passes the events of a session to a watcher. Work that emits events, such as a turn, never waits
-//! for the watcher. Before the next work begins, however, the pump waits until the watcher has
+//! for the watcher. Before the next work begins, however, the forwarder waits until the watcher has
 //! received all events.
 
 use std::pin::pin;
@@ -12,9 +12,9 @@ use super::Stamped;
 
 /// Time that a watcher has after cancellation to receive the remaining events. A watcher that
 /// receives nothing must not keep the host from ending.
-const GRACE: Duration = Duration::from_secs(2);
+const CANCELLED_WATCHER_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(crate) struct EventPump {
+pub(crate) struct SessionEventForwarder {
     events: UnboundedReceiver<Stamped>,
     /// Channel to the receiver of the session's events (the watcher); `None` if there is none or it
     /// is closed.
@@ -23,7 +23,7 @@ pub(crate) struct EventPump {
     next: Option<Stamped>,
 }
 
-impl EventPump {
+impl SessionEventForwarder {
     pub(crate) fn new(
         events: UnboundedReceiver<Stamped>,
         watcher: Option<Sender<Stamped>>,
@@ -37,7 +37,7 @@ impl EventPump {
 
     /// Runs `work` to its end and forwards events to the watcher in the meantime. `work` never
     /// waits for the watcher to handle an event.
-    pub(crate) async fn emit_events_during<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn forward_events_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -48,11 +48,12 @@ impl EventPump {
         }
     }
 
-    /// Passes on the remaining events. After cancellation, waits for the watcher at most [`GRACE`].
+    /// Passes on the remaining events. After cancellation, waits for the watcher at most
+    /// [`CANCELLED_WATCHER_DRAIN_TIMEOUT`].
     pub(crate) async fn flush_events(&mut self, cancel: &CancellationToken) {
         let given_up = async {
             cancel.cancelled().await;
-            tokio::time::sleep(GRACE).await;
+            tokio::time::sleep(CANCELLED_WATCHER_DRAIN_TIMEOUT).await;
         };
         let all = async {
             while self.next.is_some() || !self.events.is_empty() {
@@ -95,22 +96,22 @@ impl EventPump {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Event, Events};
+    use crate::event::{Event, EventSender};
     use crate::point::outcome::Level;
     use tokio::sync::mpsc::channel;
 
     #[tokio::test]
     async fn work_does_not_wait_for_a_watcher_and_no_event_is_lost() {
-        let (events, receiver) = Events::channel();
+        let (events, receiver) = EventSender::channel();
         let (sender, mut taken) = channel(1);
-        let mut pump = EventPump::new(receiver, Some(sender));
+        let mut pump = SessionEventForwarder::new(receiver, Some(sender));
         let work = async {
             for n in 0..9 {
                 events.emit(Event::notice(Level::Info, n.to_string()));
                 tokio::task::yield_now().await;
             }
         };
-        pump.emit_events_during(work).await;
+        pump.forward_events_during(work).await;
         let never = CancellationToken::new();
         let take = async {
             let mut all = Vec::new();
@@ -129,15 +130,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_watcher_that_takes_nothing_does_not_keep_loops_from_ending() {
-        let (events, receiver) = Events::channel();
+        let (events, receiver) = EventSender::channel();
         let (sender, _taken) = channel(1);
-        let mut pump = EventPump::new(receiver, Some(sender));
+        let mut pump = SessionEventForwarder::new(receiver, Some(sender));
         for _ in 0..3 {
             events.emit(Event::notice(Level::Info, "x"));
         }
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let flushed = tokio::time::timeout(GRACE * 10, pump.flush_events(&cancel)).await;
+        let flushed = tokio::time::timeout(
+            CANCELLED_WATCHER_DRAIN_TIMEOUT * 10,
+            pump.flush_events(&cancel),
+        )
+        .await;
         assert_eq!(flushed, Ok(()));
     }
 }

@@ -5,7 +5,7 @@
 //! observer functions; a listener that is gone is dropped. The module must not interpret events
 //! beyond their position.
 //!
-//! Start from [`Events`].
+//! Start from [`EventSender`].
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,13 +24,13 @@ use crate::clock;
 use crate::point::trace::TraceRecord;
 
 /// Version of the event stream's format, as stated in the event `session-opened`.
-pub const VERSION: u32 = 1;
+pub const EVENT_STREAM_VERSION: u32 = 1;
 
 /// Names of the fields that every event has. If an event has its own field with one of these names,
 /// that field must have the same value, because only the common field is written.
-const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
+const COMMON_EVENT_FIELDS: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
-const MAIN: &str = "main";
+const MAIN_AGENT_NAME: &str = "main";
 
 /// Line of the event stream of Rind. The first line is session-opened, which names the version of
 /// the stream. Readers ignore events and fields that they do not know.
@@ -58,8 +58,8 @@ pub struct Stamped {
 impl Stamped {
     /// Whether the event is from the main agent and not from a subagent.
     #[must_use]
-    pub fn is_main(&self) -> bool {
-        &*self.agent == MAIN
+    pub fn is_from_main_agent(&self) -> bool {
+        &*self.agent == MAIN_AGENT_NAME
     }
 }
 
@@ -77,31 +77,35 @@ impl Serialize for Stamped {
         match &self.event {
             // Hook events are the most frequent, and converting one to a `Value` would take longer
             // than writing the rest of its line.
-            Event::Hook { record } => serialize_record(record, &mut map)?,
-            event => serialize_fields(event, &mut map)?,
+            Event::Hook { record } => serialize_trace_record(record, &mut map)?,
+            event => serialize_event_fields(event, &mut map)?,
         }
         map.end()
     }
 }
 
-/// Writes the event's own fields without those in [`COMMON`], which are already written. A `turn`
-/// of the event, for example, equals the common one, and `#[serde(flatten)]` would write it twice.
-fn serialize_fields<M: SerializeMap>(event: &Event, map: &mut M) -> Result<(), M::Error> {
+/// Writes the event's own fields without those in [`COMMON_EVENT_FIELDS`], which are already
+/// written. A `turn` of the event, for example, equals the common one, and `#[serde(flatten)]`
+/// would write it twice.
+fn serialize_event_fields<M: SerializeMap>(event: &Event, map: &mut M) -> Result<(), M::Error> {
     let Value::Object(fields) = serde_json::to_value(event).map_err(M::Error::custom)? else {
         return Err(M::Error::custom("an event is an object"));
     };
     let own = fields
         .iter()
-        .filter(|(name, _)| !COMMON.contains(&name.as_str()));
+        .filter(|(name, _)| !COMMON_EVENT_FIELDS.contains(&name.as_str()));
     for (name, value) in own {
         map.serialize_entry(name, value)?;
     }
     Ok(())
 }
 
-/// Writes the fields of a hook event as [`serialize_fields`] would, but without building a
+/// Writes the fields of a hook event as [`serialize_event_fields`] would, but without building a
 /// [`Value`].
-fn serialize_record<M: SerializeMap>(record: &TraceRecord, map: &mut M) -> Result<(), M::Error> {
+fn serialize_trace_record<M: SerializeMap>(
+    record: &TraceRecord,
+    map: &mut M,
+) -> Result<(), M::Error> {
     let TraceRecord {
         point,
         plugin,
@@ -142,7 +146,7 @@ pub struct NumberedEvent<'a> {
 
 /// Returns the JSON Schema (2020-12) of one line of the stream.
 #[must_use]
-pub fn schema() -> Schema {
+pub fn event_line_schema() -> Schema {
     let mut schema = SchemaSettings::draft2020_12()
         .for_serialize()
         .into_generator()
@@ -161,22 +165,22 @@ pub fn schema() -> Schema {
 
 /// Function that is called with every event, in the task that emits the event. It must return
 /// quickly, and may be called concurrently for events of several agents.
-pub type Observer = Arc<dyn Fn(&Stamped) + Send + Sync>;
+pub type EventObserver = Arc<dyn Fn(&Stamped) + Send + Sync>;
 
 /// Sender of an event stream. Cheap to clone.
 #[derive(Clone)]
-pub struct Events {
-    listeners: Arc<Listeners>,
-    place: Arc<EventPosition>,
+pub struct EventSender {
+    listeners: Arc<SharedEventListeners>,
+    place: Arc<EventTurnPosition>,
 }
 
 /// Listeners of the stream. The list is never changed but replaced by a new one, so that an
 /// observer may subscribe while it is called.
-type Listeners = RwLock<Arc<[EventListener]>>;
+type SharedEventListeners = RwLock<Arc<[EventListener]>>;
 
 #[derive(Clone)]
 enum EventListener {
-    Observer(Observer),
+    Observer(EventObserver),
     Channel(UnboundedSender<Stamped>),
 }
 
@@ -199,14 +203,14 @@ impl EventListener {
 }
 
 #[derive(Debug)]
-struct EventPosition {
+struct EventTurnPosition {
     session: Arc<OnceLock<Arc<str>>>,
     agent: Arc<str>,
     turn: AtomicU32,
     step: AtomicU32,
 }
 
-impl EventPosition {
+impl EventTurnPosition {
     fn new(session: Arc<OnceLock<Arc<str>>>, agent: Arc<str>) -> Arc<Self> {
         Arc::new(Self {
             session,
@@ -254,7 +258,7 @@ impl EventPosition {
     }
 }
 
-impl Events {
+impl EventSender {
     /// Creates a stream with one receiver.
     #[must_use]
     pub fn channel() -> (Self, UnboundedReceiver<Stamped>) {
@@ -268,18 +272,18 @@ impl Events {
     #[must_use]
     pub fn subscribe(&self) -> UnboundedReceiver<Stamped> {
         let (sender, receiver) = unbounded_channel();
-        self.replace_listeners(Some(EventListener::Channel(sender)));
+        self.add_listener_and_remove_closed(Some(EventListener::Channel(sender)));
         receiver
     }
 
     /// Registers a function that is called with every future event.
-    pub fn observe(&self, observer: Observer) {
-        self.replace_listeners(Some(EventListener::Observer(observer)));
+    pub fn observe(&self, observer: EventObserver) {
+        self.add_listener_and_remove_closed(Some(EventListener::Observer(observer)));
     }
 
     /// Adds the listener `new`, if there is one, and removes the listeners whose receivers were
     /// dropped.
-    fn replace_listeners(&self, new: Option<EventListener>) {
+    fn add_listener_and_remove_closed(&self, new: Option<EventListener>) {
         let listeners = self.listeners.write();
         let mut listeners = listeners.unwrap_or_else(PoisonError::into_inner);
         let left = listeners
@@ -293,7 +297,7 @@ impl Events {
     pub fn sender_for_subagent(&self, agent: &Arc<str>) -> Self {
         Self {
             listeners: self.listeners.clone(),
-            place: EventPosition::new(self.place.session.clone(), agent.clone()),
+            place: EventTurnPosition::new(self.place.session.clone(), agent.clone()),
         }
     }
 
@@ -320,25 +324,25 @@ impl Events {
         }
         is_any_gone |= !last.deliver_event(Cow::Owned(stamped));
         if is_any_gone {
-            self.replace_listeners(None);
+            self.add_listener_and_remove_closed(None);
         }
     }
 }
 
-impl Default for Events {
+impl Default for EventSender {
     fn default() -> Self {
         Self {
             listeners: Arc::new(RwLock::new(Arc::default())),
-            place: EventPosition::new(Arc::default(), MAIN.into()),
+            place: EventTurnPosition::new(Arc::default(), MAIN_AGENT_NAME.into()),
         }
     }
 }
 
-impl_partial_debug!(Events, self, place = self.place);
+impl_partial_debug!(EventSender, self, place = self.place);
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{turn_end, turn_start};
+    use super::super::tests::{turn_end_event, turn_start_event};
     use super::*;
     use crate::point::outcome::Level;
     use crate::point::trace::TraceOutcome;
@@ -368,7 +372,7 @@ mod tests {
             let mut expected = Vec::new();
             let mut json = serde_json::Serializer::new(&mut expected);
             let mut map = json.serialize_map(None).unwrap();
-            serialize_fields(&event, &mut map).unwrap();
+            serialize_event_fields(&event, &mut map).unwrap();
             SerializeMap::end(map).unwrap();
             let Event::Hook { record } = &event else {
                 unreachable!()
@@ -376,7 +380,7 @@ mod tests {
             let mut written = Vec::new();
             let mut json = serde_json::Serializer::new(&mut written);
             let mut map = json.serialize_map(None).unwrap();
-            serialize_record(record, &mut map).unwrap();
+            serialize_trace_record(record, &mut map).unwrap();
             SerializeMap::end(map).unwrap();
             assert_eq!(
                 String::from_utf8(written).unwrap(),
@@ -387,25 +391,25 @@ mod tests {
 
     #[test]
     fn every_event_says_in_which_agent_turn_and_step_it_happened() {
-        let (events, mut receiver) = Events::channel();
+        let (events, mut receiver) = EventSender::channel();
         let notice = || Event::notice(Level::Info, "hello");
         events.emit(notice());
         events.emit(Event::SessionOpened {
-            version: VERSION,
+            version: EVENT_STREAM_VERSION,
             id: "s-1".to_owned(),
             resumed: false,
             messages: 0,
             provider: "p".to_owned(),
             model: "m".to_owned(),
         });
-        events.emit(turn_start(4));
+        events.emit(turn_start_event(4));
         events.emit(Event::StepStart { step: 1 });
         let inner = events.sender_for_subagent(&"sub-1".into());
-        inner.emit(turn_start(1));
+        inner.emit(turn_start_event(1));
         inner.emit(Event::StepStart { step: 7 });
         inner.emit(notice());
         events.emit(notice());
-        events.emit(turn_end(4));
+        events.emit(turn_end_event(4));
         events.emit(notice());
         let mut seen = Vec::new();
         let mut last = None;
@@ -438,7 +442,7 @@ mod tests {
         let stamped = Stamped {
             at: "2026-01-31T09:30:00.1Z".parse().unwrap(),
             session: Some("s-1".into()),
-            agent: MAIN.into(),
+            agent: MAIN_AGENT_NAME.into(),
             turn: 2,
             step: 3,
             event: Event::StepStart { step: 3 },
@@ -457,7 +461,7 @@ mod tests {
 
     #[test]
     fn no_event_has_a_field_that_means_something_else_in_the_stamp() {
-        let schema = serde_json::to_value(schema()).unwrap();
+        let schema = serde_json::to_value(event_line_schema()).unwrap();
         let events = schema["oneOf"].as_array().unwrap();
         assert!(events.len() > 20);
         // The stamp of an access comes from its record.
@@ -472,7 +476,7 @@ mod tests {
 
     #[test]
     fn emitting_to_nobody_does_nothing() {
-        let (events, receiver) = Events::channel();
+        let (events, receiver) = EventSender::channel();
         drop(receiver);
         events.emit(Event::notice(Level::Info, "hello"));
         assert!(events.listeners.read().unwrap().is_empty());
@@ -480,7 +484,7 @@ mod tests {
 
     #[test]
     fn everybody_hears_what_is_emitted_after_they_came_and_an_observer_may_bring_others() {
-        let (events, mut first) = Events::channel();
+        let (events, mut first) = EventSender::channel();
         events.emit(Event::notice(Level::Info, "one"));
         let (inner, late) = (events.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
         let heard = late.clone();

@@ -2,7 +2,7 @@
 //! contains it.
 //!
 //! The module must not know how a reader shows a part, for example as a span or as an indented
-//! line. Start from [`TurnPart`].
+//! line. Start from [`TurnPartId`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{Event, Stamped};
 
 /// A part of a turn that has a beginning and an end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum TurnPart {
+pub enum TurnPartId {
     /// Turn of the main agent, or the whole run of a subagent, by the name of the agent.
     Agent(Arc<str>),
     /// Compaction or archival of the conversation of an agent.
@@ -21,7 +21,7 @@ pub enum TurnPart {
     Call(Arc<str>, String),
 }
 
-impl TurnPart {
+impl TurnPartId {
     /// Returns the agent that the part belongs to. The part ends at the latest when this agent
     /// ends.
     pub fn agent(&self) -> &Arc<str> {
@@ -53,7 +53,7 @@ impl TurnPart {
     pub fn part_ended_by_event(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
-            Event::TurnEnd { .. } if stamped.is_main() => Some(Self::Agent(agent)),
+            Event::TurnEnd { .. } if stamped.is_from_main_agent() => Some(Self::Agent(agent)),
             Event::SubagentEnd { subagent, .. } => Some(Self::Agent(subagent.as_str().into())),
             Event::CompactEnd { .. } | Event::ArchiveEnd { .. } => Some(Self::Aside(agent)),
             Event::RequestEnd { request, .. } => Some(Self::Request(agent, *request)),

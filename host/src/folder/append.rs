@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::whole::MAX_BYTES;
-use super::{FolderError, GrantedFolders, OpenOptions};
+use super::whole::MAX_READ_OR_WRITE_BYTES;
+use super::{FolderError, FolderOpenOptions, GrantedFolders};
 
 impl GrantedFolders {
     /// Whether the usage of the data directory is known, so that an append need not count it first.
@@ -20,31 +20,31 @@ impl GrantedFolders {
     /// lose no data. If the disk is full or the host is killed, a part of the content may have been
     /// written.
     pub fn append(&self, path: &str, content: &[u8]) -> Result<(), FolderError> {
-        if content.len() > MAX_BYTES {
+        if content.len() > MAX_READ_OR_WRITE_BYTES {
             return Err(FolderError::TooMuch(format!(
-                "at most {MAX_BYTES} bytes are added in one call"
+                "at most {MAX_READ_OR_WRITE_BYTES} bytes are added in one call"
             )));
         }
         let place = self.resolve_path(path, true)?;
-        let how = OpenOptions {
+        let how = FolderOpenOptions {
             write: true,
             create: true,
             append: true,
-            ..OpenOptions::default()
+            ..FolderOpenOptions::default()
         };
-        let opened = place.open_node(how)?;
+        let opened = place.open_file_or_folder(how)?;
         if opened.is_folder {
             return Err(Errno::ISDIR.into());
         }
         let file = Arc::new(opened.file);
-        let Some(usage) = place.folder_usage() else {
+        let Some(usage) = place.data_folder_usage() else {
             return Ok((&*file).write_all(content)?);
         };
         // Another call that truncates or removes the file at the same time must not free quota that
         // this write still uses.
         usage.register_open_file(&file);
         let _writing = usage.register_write_in_progress(&file);
-        usage.grow_usage(content.len() as u64)?;
+        usage.charge_open_file_growth(content.len() as u64)?;
         let mut left = content;
         let written = write_all(&file, &mut left);
         usage.credit_quota(left.len() as u64, 0);

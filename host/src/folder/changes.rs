@@ -8,10 +8,10 @@ use std::io;
 
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 
-use super::{FolderError, GrantedFolders, MAX_ENTRIES, OpenOptions};
+use super::{FolderError, FolderOpenOptions, GrantedFolders, MAX_LISTED_FOLDER_ENTRIES};
 
 /// State number of a path that does not exist. The numbers of all other states are odd.
-const ABSENT: u64 = 0;
+const ABSENT_PATH_STATE: u64 = 0;
 
 impl GrantedFolders {
     /// Returns a number that changes when the file, or an entry of the directory, changes. Entries
@@ -22,7 +22,9 @@ impl GrantedFolders {
     /// many entries.
     pub fn path_change_marker(&self, path: &str) -> Result<u64, FolderError> {
         match self.compute_change_marker(path) {
-            Err(FolderError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(ABSENT),
+            Err(FolderError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(ABSENT_PATH_STATE)
+            }
             looked => looked,
         }
     }
@@ -30,18 +32,18 @@ impl GrantedFolders {
     fn compute_change_marker(&self, path: &str) -> Result<u64, FolderError> {
         let place = self.resolve_path(path, true)?;
         let metadata = place.metadata()?;
-        let mut state = hash_entry("", &metadata);
+        let mut state = hash_entry_metadata("", &metadata);
         if metadata.is_dir() {
-            let how = OpenOptions {
+            let how = FolderOpenOptions {
                 read: true,
                 folder: true,
-                ..OpenOptions::default()
+                ..FolderOpenOptions::default()
             };
-            let folder = Dir::from_std_file(place.open_node(how)?.file);
+            let folder = Dir::from_std_file(place.open_file_or_folder(how)?.file);
             for (at, entry) in folder.entries()?.enumerate() {
-                if at == MAX_ENTRIES {
+                if at == MAX_LISTED_FOLDER_ENTRIES {
                     return Err(FolderError::TooMuch(format!(
-                        "the folder has more than {MAX_ENTRIES} entries"
+                        "the folder has more than {MAX_LISTED_FOLDER_ENTRIES} entries"
                     )));
                 }
                 let entry = entry?;
@@ -51,7 +53,7 @@ impl GrantedFolders {
                 };
                 // The hashes are added up, because entries come in no fixed order.
                 let name = entry.file_name();
-                state = state.wrapping_add(hash_entry(&name.to_string_lossy(), &metadata));
+                state = state.wrapping_add(hash_entry_metadata(&name.to_string_lossy(), &metadata));
             }
         }
         Ok(state | 1)
@@ -60,7 +62,7 @@ impl GrantedFolders {
 
 /// Hashes the metadata that shows whether an entry changed. The time and size of a directory are
 /// left out, because they change with its entries.
-fn hash_entry(name: &str, metadata: &Metadata) -> u64 {
+fn hash_entry_metadata(name: &str, metadata: &Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
     (name, metadata.ino(), metadata.is_dir()).hash(&mut hasher);
     if !metadata.is_dir() {

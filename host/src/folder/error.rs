@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::beneath::ESCAPE_ERROR;
+use crate::beneath::PATH_ESCAPE_ERROR;
 
 /// Error of an operation on a file or directory. The texts are for the plugin and for the trace,
 /// and contain no paths of the host.
@@ -103,7 +103,7 @@ impl FolderError {
 impl From<rustix::io::Errno> for FolderError {
     fn from(errno: rustix::io::Errno) -> Self {
         match errno {
-            ESCAPE_ERROR => Self::Escape,
+            PATH_ESCAPE_ERROR => Self::Escape,
             rustix::io::Errno::LOOP => Self::Loop,
             errno => Self::Io(errno.into()),
         }

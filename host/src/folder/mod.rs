@@ -23,17 +23,19 @@ use std::sync::{Arc, OnceLock};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use crate::beneath::{MissingParentRule, real_path, walk_path_beneath};
+use crate::beneath::{MissingParentFolderHandling, real_path, walk_path_beneath};
 use crate::disk::create_private_folder;
-use crate::git::is_reserved_repository_path;
-use crate::grant::{Access, Folder, Granted, Root};
+use crate::git::is_protected_git_path;
+use crate::grant::{Folder, FolderAccess, FolderRoot, GrantedCapabilities};
 use crate::paths::PROJECT_FOLDER;
 
 pub use error::FolderError;
-pub use open::{OpenOptions, OpenedPath};
-pub use quota::{FolderQuota, FolderUsage};
+pub use open::{FolderOpenOptions, OpenedFileOrFolder};
+pub use quota::{DataFolderUsage, FolderQuota};
 pub use resolved::ResolvedPath;
-pub use whole::{FolderEntry, FolderEntryKind, MAX_BYTES, MAX_ENTRIES, count_entries};
+pub use whole::{
+    FolderEntry, FolderEntryKind, MAX_LISTED_FOLDER_ENTRIES, MAX_READ_OR_WRITE_BYTES, count_entries,
+};
 
 /// Locations of one plugin's directories on this machine.
 #[derive(Clone, Debug)]
@@ -42,7 +44,7 @@ pub struct PluginFolderLocations {
     pub workspace: PathBuf,
     /// Data directory of the plugin, created on first use.
     pub data: PathBuf,
-    /// Directory that stays empty, created on first use. See [`FolderBase::Nowhere`].
+    /// Directory that stays empty, created on first use. See [`PathBaseFolder::Nowhere`].
     pub empty: PathBuf,
     /// Rind's own directories. A granted directory of the workspace must neither contain one nor be
     /// inside one.
@@ -53,34 +55,34 @@ pub struct PluginFolderLocations {
 
 /// Directories that were granted to one plugin, opened on first use.
 ///
-/// Paths are resolved with [`GrantedFolders::resolve_place`], which also decides the access;
-/// operations on the result follow no symlink. The methods block, so call them off the async
-/// threads.
+/// Paths are resolved with [`GrantedFolders::resolve_path_from_base`], which also decides the
+/// access; operations on the result follow no symlink. The methods block, so call them off the
+/// async threads.
 #[derive(Debug)]
 pub struct GrantedFolders {
     grants: Vec<FolderGrant>,
     places: PluginFolderLocations,
-    usage: Arc<FolderUsage>,
+    usage: Arc<DataFolderUsage>,
     empty: OnceLock<Arc<File>>,
 }
 
 #[derive(Debug)]
 struct FolderGrant {
-    access: Access,
+    access: FolderAccess,
     folder: Folder,
-    opened: OnceLock<OpenFolder>,
+    opened: OnceLock<OpenGrantedFolder>,
 }
 
 impl FolderGrant {
     /// Returns the number of path components from the root to the directory.
-    fn depth(&self) -> usize {
+    fn folder_depth(&self) -> usize {
         let opened = self.opened.get();
         opened.map_or(self.folder.below.len(), |opened| opened.names.len())
     }
 }
 
 #[derive(Clone, Debug)]
-struct OpenFolder {
+struct OpenGrantedFolder {
     file: Arc<File>,
     /// Path components from the root to the actual location; they differ from the granted path if
     /// it contains a symlink.
@@ -89,7 +91,7 @@ struct OpenFolder {
 
 /// Directory that a path is relative to.
 #[derive(Clone, Debug)]
-pub enum FolderBase {
+pub enum PathBaseFolder {
     /// A granted directory, by its index in [`GrantedFolders::grants`].
     Granted(usize),
     /// A directory that was opened below a granted one.
@@ -107,11 +109,11 @@ pub enum FolderBase {
 impl GrantedFolders {
     /// Creates the set of granted directories at these locations. Nothing is opened yet.
     #[must_use]
-    pub fn new(granted: &Granted, places: PluginFolderLocations) -> Self {
+    pub fn new(granted: &GrantedCapabilities, places: PluginFolderLocations) -> Self {
         let folders = granted.folders();
         // Skip a grant inside a wider one with the same access: it permits nothing more, and would
         // prevent moving files from one granted directory to the other.
-        let is_needed = |(access, folder): &&(Access, Folder)| {
+        let is_needed = |(access, folder): &&(FolderAccess, Folder)| {
             let wider = folders
                 .iter()
                 .filter(|(_, other)| other != folder && other.contains(folder));
@@ -128,14 +130,14 @@ impl GrantedFolders {
             });
         Self {
             grants: grants.collect(),
-            usage: FolderUsage::shared_usage(places.data.clone(), places.quota),
+            usage: DataFolderUsage::shared_usage_of_folder(places.data.clone(), places.quota),
             places,
             empty: OnceLock::new(),
         }
     }
 
     /// Returns the granted directories, in the order of their indexes.
-    pub fn grants(&self) -> impl Iterator<Item = (Access, &Folder)> {
+    pub fn grants(&self) -> impl Iterator<Item = (FolderAccess, &Folder)> {
         self.grants
             .iter()
             .map(|grant| (grant.access, &grant.folder))
@@ -160,11 +162,11 @@ impl GrantedFolders {
     /// # Errors
     /// The directory does not exist, a symlink in its path leads out of the workspace, or it
     /// overlaps Rind's own directories.
-    pub fn base_folder(&self, base: &FolderBase) -> Result<Arc<File>, FolderError> {
+    pub fn open_base_folder(&self, base: &PathBaseFolder) -> Result<Arc<File>, FolderError> {
         match base {
-            FolderBase::Granted(number) => Ok(self.open_granted_folder(*number)?.file.clone()),
-            FolderBase::Below { folder, .. } => Ok(folder.clone()),
-            FolderBase::Nowhere => self.open_empty_folder(),
+            PathBaseFolder::Granted(number) => Ok(self.open_granted_folder(*number)?.file.clone()),
+            PathBaseFolder::Below { folder, .. } => Ok(folder.clone()),
+            PathBaseFolder::Nowhere => self.open_empty_folder(),
         }
     }
 
@@ -173,37 +175,40 @@ impl GrantedFolders {
     ///
     /// # Errors
     /// The path leads out of the granted directory, or a directory in it does not exist.
-    pub fn resolve_place(
+    pub fn resolve_path_from_base(
         &self,
-        base: &FolderBase,
+        base: &PathBaseFolder,
         path: &str,
         follow: bool,
     ) -> Result<ResolvedPath, FolderError> {
         if path.contains('\0') {
             return Err(FolderError::Invalid("a path cannot contain NUL"));
         }
-        let start = self.base_folder(base)?;
+        let start = self.open_base_folder(base)?;
         let (number, mut names) = match base {
-            FolderBase::Granted(number) => (
+            PathBaseFolder::Granted(number) => (
                 Some(*number),
                 self.open_granted_folder(*number)?.names.clone(),
             ),
-            FolderBase::Below { grant, names, .. } => (Some(*grant), names.clone()),
-            FolderBase::Nowhere => (None, Vec::new()),
+            PathBaseFolder::Below { grant, names, .. } => (Some(*grant), names.clone()),
+            PathBaseFolder::Nowhere => (None, Vec::new()),
         };
-        let walked = walk_path_beneath(&*start, path, follow, MissingParentRule::Refused)?;
+        let walked =
+            walk_path_beneath(&*start, path, follow, MissingParentFolderHandling::Refused)?;
         names.extend(walked.names);
         let grant = number.map(|number| &self.grants[number]);
         let root = grant.map(|grant| grant.folder.root);
-        let reserved = root == Some(Root::Workspace)
+        let reserved = root == Some(FolderRoot::Workspace)
             && (names
                 .first()
                 .is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_FOLDER))
                 // Git runs programs that the hooks and settings in `.git` name, when the user next
                 // calls it. Only a grant for a directory inside `.git` allows writing there.
-                || (grant.is_some_and(|grant| grant.access != Access::Read)
-                    && is_reserved_repository_path(&self.places.workspace, &names, grant.map_or(0, FolderGrant::depth))));
-        let access = grant.map_or(Access::Read, |grant| self.access_at_path(grant, &names));
+                || (grant.is_some_and(|grant| grant.access != FolderAccess::Read)
+                    && is_protected_git_path(&self.places.workspace, &names, grant.map_or(0, FolderGrant::folder_depth))));
+        let access = grant.map_or(FolderAccess::Read, |grant| {
+            self.access_at_path(grant, &names)
+        });
         Ok(ResolvedPath {
             folder: walked.folder,
             name: walked.name,
@@ -213,8 +218,8 @@ impl GrantedFolders {
             access,
             is_reserved: reserved,
             grant: number,
-            n_above: grant.map_or(0, FolderGrant::depth),
-            usage: (root == Some(Root::Data)).then(|| self.usage.clone()),
+            n_above: grant.map_or(0, FolderGrant::folder_depth),
+            usage: (root == Some(FolderRoot::Data)).then(|| self.usage.clone()),
             before: None,
         })
     }
@@ -222,7 +227,7 @@ impl GrantedFolders {
     /// Whether another granted directory is inside `place`. Moving `place` would then change which
     /// files the plugin may write.
     #[must_use]
-    pub fn contains_grant(&self, place: &ResolvedPath) -> bool {
+    pub fn contains_other_grant(&self, place: &ResolvedPath) -> bool {
         self.grants.iter().any(|grant| {
             Some(grant.folder.root) == place.root
                 && grant.folder.below.len() > place.names.len()
@@ -231,7 +236,7 @@ impl GrantedFolders {
     }
 
     /// Returns the index of the most specific grant for a path, without resolving symlinks.
-    fn find_grant(&self, root: Root, names: &[String]) -> Option<usize> {
+    fn find_grant(&self, root: FolderRoot, names: &[String]) -> Option<usize> {
         let holds = |grant: &FolderGrant| {
             grant.folder.root == root && names.starts_with(&grant.folder.below)
         };
@@ -243,26 +248,26 @@ impl GrantedFolders {
 
     /// Returns the access to the path `names`, which was resolved through `grant`. The most
     /// specific grant that contains the path decides.
-    fn access_at_path(&self, grant: &FolderGrant, names: &[String]) -> Access {
+    fn access_at_path(&self, grant: &FolderGrant, names: &[String]) -> FolderAccess {
         self.find_grant(grant.folder.root, names)
             .map_or(grant.access, |number| self.grants[number].access)
     }
 
-    fn open_granted_folder(&self, number: usize) -> Result<&OpenFolder, FolderError> {
+    fn open_granted_folder(&self, number: usize) -> Result<&OpenGrantedFolder, FolderError> {
         let grant = &self.grants[number];
         if let Some(opened) = grant.opened.get() {
             return Ok(opened);
         }
         let opened = match grant.folder.root {
-            Root::Data => self.open_data()?,
-            Root::Workspace => self.open_workspace(&grant.folder)?,
+            FolderRoot::Data => self.open_data_folder()?,
+            FolderRoot::Workspace => self.open_workspace_folder(&grant.folder)?,
         };
         Ok(grant.opened.get_or_init(|| opened))
     }
 
-    fn open_data(&self) -> Result<OpenFolder, FolderError> {
+    fn open_data_folder(&self) -> Result<OpenGrantedFolder, FolderError> {
         create_private_folder(&self.places.data)?;
-        Ok(OpenFolder {
+        Ok(OpenGrantedFolder {
             file: Arc::new(open_folder_path(&self.places.data)?),
             names: Vec::new(),
         })
@@ -275,8 +280,11 @@ impl GrantedFolders {
     /// # Errors
     /// The directory is read-only or overlaps Rind's own directories, or a symlink or file has the
     /// same name.
-    pub fn make_folder(&self, base: &FolderBase) -> Result<bool, FolderError> {
-        let FolderBase::Granted(number) = base else {
+    pub fn create_missing_granted_folder(
+        &self,
+        base: &PathBaseFolder,
+    ) -> Result<bool, FolderError> {
+        let PathBaseFolder::Granted(number) = base else {
             return Ok(false);
         };
         match self.open_granted_folder(*number) {
@@ -284,7 +292,7 @@ impl GrantedFolders {
             opened => return opened.map(|_| false),
         }
         let grant = &self.grants[*number];
-        if grant.access == Access::Read {
+        if grant.access == FolderAccess::Read {
             return Err(FolderError::ReadOnly);
         }
         let root = self.places.workspace.canonicalize()?;
@@ -292,9 +300,9 @@ impl GrantedFolders {
         let start = open_folder_path(&root)?;
         // First walk the path without creating directories, to check that they may be created
         // there.
-        let walked = walk_path_beneath(&start, &path, true, MissingParentRule::Named)?;
-        self.check_no_overlap(&root, &walked.names, &grant.folder)?;
-        let walked = walk_path_beneath(&start, &path, true, MissingParentRule::Made)?;
+        let walked = walk_path_beneath(&start, &path, true, MissingParentFolderHandling::Named)?;
+        self.check_apart_from_host_folders(&root, &walked.names, &grant.folder)?;
+        let walked = walk_path_beneath(&start, &path, true, MissingParentFolderHandling::Made)?;
         match walked.folder.create_dir(&walked.name) {
             // Another process created the directory, or a symlink has this name; opening the path
             // below shows which.
@@ -306,7 +314,7 @@ impl GrantedFolders {
 
     /// Refuses a directory of the workspace that contains one of Rind's own directories or is
     /// inside one.
-    fn check_no_overlap(
+    fn check_apart_from_host_folders(
         &self,
         root: &Path,
         names: &[String],
@@ -328,7 +336,7 @@ impl GrantedFolders {
         Ok(())
     }
 
-    fn open_workspace(&self, folder: &Folder) -> Result<OpenFolder, FolderError> {
+    fn open_workspace_folder(&self, folder: &Folder) -> Result<OpenGrantedFolder, FolderError> {
         let root = self.places.workspace.canonicalize()?;
         let path = match folder.below.join("/") {
             path if path.is_empty() => ".".to_owned(),
@@ -338,9 +346,9 @@ impl GrantedFolders {
             &open_folder_path(&root)?,
             &path,
             true,
-            MissingParentRule::Refused,
+            MissingParentFolderHandling::Refused,
         )?;
-        self.check_no_overlap(&root, &walked.names, folder)?;
+        self.check_apart_from_host_folders(&root, &walked.names, folder)?;
         let opened = walked.folder.open_dir(&walked.name);
         let folder = opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotADirectory => FolderError::GrantedFile {
@@ -348,7 +356,7 @@ impl GrantedFolders {
             },
             _ => error.into(),
         })?;
-        Ok(OpenFolder {
+        Ok(OpenGrantedFolder {
             file: Arc::new(folder.into_std_file()),
             names: walked.names,
         })

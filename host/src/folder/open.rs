@@ -1,7 +1,7 @@
 //! Opens files and directories at a resolved path. Never follows a symlink, never opens a pipe or
 //! device, and counts new files toward the quota.
 //!
-//! Start from [`ResolvedPath::open_node`].
+//! Start from [`ResolvedPath::open_file_or_folder`].
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use super::{FolderError, ResolvedPath};
 
 /// Options for opening.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpenOptions {
+pub struct FolderOpenOptions {
     /// Open for reading.
     pub read: bool,
     /// Open for writing.
@@ -33,9 +33,9 @@ pub struct OpenOptions {
 
 /// An open file or directory.
 #[derive(Debug)]
-pub struct OpenedPath {
+pub struct OpenedFileOrFolder {
     /// Handle of the file. If it stays open for writing, report it to
-    /// [`super::FolderUsage::register_open_file`].
+    /// [`super::DataFolderUsage::register_open_file`].
     pub file: File,
     /// Whether it is a directory.
     pub is_folder: bool,
@@ -43,18 +43,21 @@ pub struct OpenedPath {
 
 /// Maximum number of attempts to create a file. An attempt fails if another process creates the
 /// file between the check and the open.
-const TRIES: usize = 3;
+const MAX_FILE_CREATE_ATTEMPTS: usize = 3;
 
 impl ResolvedPath {
     /// Opens the file or directory. Blocks.
-    pub fn open_node(&self, how: OpenOptions) -> Result<OpenedPath, FolderError> {
+    pub fn open_file_or_folder(
+        &self,
+        how: FolderOpenOptions,
+    ) -> Result<OpenedFileOrFolder, FolderError> {
         if how.write || how.create || how.truncate {
-            self.check_write()?;
+            self.check_write_allowed()?;
         }
-        let mut tries = TRIES;
+        let mut tries = MAX_FILE_CREATE_ATTEMPTS;
         loop {
             tries -= 1;
-            match self.try_open(how) {
+            match self.try_open_file_or_folder(how) {
                 Err(FolderError::Io(error))
                     if tries > 0
                         && how.create
@@ -65,7 +68,10 @@ impl ResolvedPath {
         }
     }
 
-    fn try_open(&self, how: OpenOptions) -> Result<OpenedPath, FolderError> {
+    fn try_open_file_or_folder(
+        &self,
+        how: FolderOpenOptions,
+    ) -> Result<OpenedFileOrFolder, FolderError> {
         let before = match self.metadata() {
             Ok(metadata) => Some(check_file_type(&metadata, self, how).map(|()| metadata)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -113,7 +119,7 @@ impl ResolvedPath {
                 usage.credit_truncation(&file, metadata.len());
             }
         }
-        Ok(OpenedPath {
+        Ok(OpenedFileOrFolder {
             is_folder: metadata.is_dir(),
             file,
         })
@@ -125,7 +131,7 @@ impl ResolvedPath {
 fn check_file_type(
     metadata: &Metadata,
     place: &ResolvedPath,
-    how: OpenOptions,
+    how: FolderOpenOptions,
 ) -> Result<(), FolderError> {
     if how.create && how.exclusive {
         return Err(Errno::EXIST.into());
@@ -153,7 +159,7 @@ fn check_file_type(
 /// Returns the flags for `open`. `O_TRUNC` is left out, because the type of the file must be
 /// checked before it is truncated. With `O_NONBLOCK`, the call does not wait if a pipe has replaced
 /// the file.
-fn open_flags(how: OpenOptions, before: Option<&Metadata>) -> OFlags {
+fn open_flags(how: FolderOpenOptions, before: Option<&Metadata>) -> OFlags {
     let common = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let is_written = how.write || how.truncate || how.create;
     let mode = match (how.read, is_written) {

@@ -5,7 +5,7 @@
 //! lengths are counted, not blocks, so that a sparse file counts with the size to which it could
 //! grow. A file with several hard links counts once in bytes, and once per name in files.
 //!
-//! Start from [`FolderUsage`].
+//! Start from [`DataFolderUsage`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -32,31 +32,35 @@ pub struct FolderQuota {
 
 impl FolderQuota {
     /// Default maximum size of all files in a plugin's data directory, in bytes.
-    pub const DEFAULT_BYTES: u64 = 64 << 20;
+    pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
     /// Maximum number of bytes that a manifest may ask for.
-    pub const MAX_BYTES: u64 = 1 << 30;
+    pub const MAX_REQUESTABLE_BYTES: u64 = 1 << 30;
     /// Default number of files.
-    pub const DEFAULT_FILES: u64 = 10_000;
+    pub const DEFAULT_MAX_FILES: u64 = 10_000;
     /// Maximum number of files that a manifest may ask for. Files are counted before the first
     /// write of a process, which takes a second for 50,000 folders with a file each.
-    pub const MAX_FILES: u64 = 100_000;
+    pub const MAX_REQUESTABLE_FILES: u64 = 100_000;
 
     /// Returns the quota for a manifest's `[limits]`.
     #[must_use]
-    pub fn quota_from_limits(bytes: Option<u64>, files: Option<u64>) -> Self {
+    pub fn from_manifest_limits(bytes: Option<u64>, files: Option<u64>) -> Self {
         Self {
-            bytes: bytes.unwrap_or(Self::DEFAULT_BYTES).min(Self::MAX_BYTES),
-            files: files.unwrap_or(Self::DEFAULT_FILES).min(Self::MAX_FILES),
+            bytes: bytes
+                .unwrap_or(Self::DEFAULT_MAX_BYTES)
+                .min(Self::MAX_REQUESTABLE_BYTES),
+            files: files
+                .unwrap_or(Self::DEFAULT_MAX_FILES)
+                .min(Self::MAX_REQUESTABLE_FILES),
         }
     }
 }
 
 /// Minimum time between two counts of a full directory. It is counted again because other programs
 /// may have removed files.
-const RECOUNT_AFTER: Duration = Duration::from_millis(250);
+const MIN_RECOUNT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum depth of counted directories. A deeper directory exceeds any quota.
-const MAX_DEPTH: usize = 128;
+const MAX_COUNTED_FOLDER_DEPTH: usize = 128;
 
 /// Device and inode, which identify a file under all of its names.
 type FileIdentity = (u64, u64);
@@ -68,14 +72,14 @@ fn read_file_identity(file: &File) -> io::Result<FileIdentity> {
 
 /// Usage count of one `data` directory.
 #[derive(Debug)]
-pub struct FolderUsage {
+pub struct DataFolderUsage {
     folder: PathBuf,
     quota: FolderQuota,
-    state: Mutex<FolderUsageState>,
+    state: Mutex<DataFolderUsageCounts>,
 }
 
 #[derive(Debug, Default)]
-struct FolderUsageState {
+struct DataFolderUsageCounts {
     bytes: u64,
     files: u64,
     counted: Option<Instant>,
@@ -89,12 +93,12 @@ struct FolderUsageState {
     writing: Vec<(FileIdentity, Weak<()>)>,
 }
 
-impl FolderUsage {
+impl DataFolderUsage {
     /// Returns the usage of `folder`, which all callers in this process share. The quota of the
     /// first caller applies.
     #[must_use]
-    pub fn shared_usage(folder: PathBuf, quota: FolderQuota) -> Arc<Self> {
-        static COUNTS: Mutex<Option<HashMap<PathBuf, Weak<FolderUsage>>>> = Mutex::new(None);
+    pub fn shared_usage_of_folder(folder: PathBuf, quota: FolderQuota) -> Arc<Self> {
+        static COUNTS: Mutex<Option<HashMap<PathBuf, Weak<DataFolderUsage>>>> = Mutex::new(None);
         let mut counts = lock(&COUNTS);
         let counts = counts.get_or_insert_default();
         counts.retain(|_, usage| usage.strong_count() > 0);
@@ -111,24 +115,28 @@ impl FolderUsage {
     }
 
     /// Adds to the usage if the quota allows all of it; otherwise changes nothing. May read the
-    /// directory tree, so it must not run on an async thread; [`Self::grow_usage`] never does that.
+    /// directory tree, so it must not run on an async thread; [`Self::charge_open_file_growth`]
+    /// never does that.
     pub fn charge_quota(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
         let mut state = lock(&self.state);
-        let is_due =
-            |state: &FolderUsageState| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
+        let is_due = |state: &DataFolderUsageCounts| {
+            state
+                .counted
+                .is_none_or(|at| at.elapsed() > MIN_RECOUNT_INTERVAL)
+        };
         if state.counted.is_none() || state.is_stale && is_due(&state) {
             self.recount_usage(&mut state);
         }
-        if self.reserve_space(&mut state, bytes, files) {
+        if self.try_add_usage(&mut state, bytes, files) {
             return Ok(());
         }
         if is_due(&state) {
             self.recount_usage(&mut state);
-            if self.reserve_space(&mut state, bytes, files) {
+            if self.try_add_usage(&mut state, bytes, files) {
                 return Ok(());
             }
         }
-        Err(self.quota_error())
+        Err(self.quota_exceeded_error())
     }
 
     /// Whether the usage of the directory was counted, and the counted usage is still valid.
@@ -140,11 +148,11 @@ impl FolderUsage {
 
     /// Adds the growth of a file that is already open to the usage if the quota allows all of it;
     /// otherwise changes nothing.
-    pub fn grow_usage(&self, bytes: u64) -> Result<(), FolderError> {
-        if self.reserve_space(&mut lock(&self.state), bytes, 0) {
+    pub fn charge_open_file_growth(&self, bytes: u64) -> Result<(), FolderError> {
+        if self.try_add_usage(&mut lock(&self.state), bytes, 0) {
             Ok(())
         } else {
-            Err(self.quota_error())
+            Err(self.quota_exceeded_error())
         }
     }
 
@@ -194,7 +202,7 @@ impl FolderUsage {
 
     /// Returns the number of bytes that are freed when one name of a file is removed: 0 while the
     /// file is open or has other names.
-    pub(super) fn freed_bytes(&self, metadata: &cap_std::fs::Metadata) -> u64 {
+    pub(super) fn bytes_freed_by_removal(&self, metadata: &cap_std::fs::Metadata) -> u64 {
         let identity = (metadata.dev(), metadata.ino());
         let mut state = lock(&self.state);
         let is_it = |(open, file): &(FileIdentity, Weak<File>)| {
@@ -209,14 +217,14 @@ impl FolderUsage {
         }
     }
 
-    fn quota_error(&self) -> FolderError {
+    fn quota_exceeded_error(&self) -> FolderError {
         FolderError::Full {
             bytes: self.quota.bytes,
             files: self.quota.files,
         }
     }
 
-    fn reserve_space(&self, state: &mut FolderUsageState, bytes: u64, files: u64) -> bool {
+    fn try_add_usage(&self, state: &mut DataFolderUsageCounts, bytes: u64, files: u64) -> bool {
         let total = (
             state.bytes.saturating_add(bytes),
             state.files.saturating_add(files),
@@ -232,11 +240,11 @@ impl FolderUsage {
         is_fine
     }
 
-    fn recount_usage(&self, state: &mut FolderUsageState) {
+    fn recount_usage(&self, state: &mut DataFolderUsageCounts) {
         let mut seen = HashSet::new();
         let mut total = (0, 0);
         if let Ok(folder) = Dir::open_ambient_dir(&self.folder, ambient_authority()) {
-            self.add_folder_usage(&folder, MAX_DEPTH, &mut seen, &mut total);
+            self.add_folder_usage(&folder, MAX_COUNTED_FOLDER_DEPTH, &mut seen, &mut total);
         }
         for (identity, file) in &state.open {
             if let Some(metadata) = file.upgrade().and_then(|file| file.metadata().ok())
@@ -296,19 +304,19 @@ mod tests {
             bytes: 100,
             files: 10,
         };
-        let usage = FolderUsage::shared_usage(folder.path().to_owned(), quota);
+        let usage = DataFolderUsage::shared_usage_of_folder(folder.path().to_owned(), quota);
         let file = File::create(folder.path().join("a")).unwrap();
         usage.charge_quota(0, 1).unwrap();
-        usage.grow_usage(60).unwrap();
+        usage.charge_open_file_growth(60).unwrap();
         let mark = usage.register_write_in_progress(&file);
         usage.credit_truncation(&file, 60);
         // The pending write lands now.
         file.set_len(60).unwrap();
-        assert!(usage.grow_usage(60).is_err());
+        assert!(usage.charge_open_file_growth(60).is_err());
         drop(mark);
         file.set_len(0).unwrap();
         usage.credit_truncation(&file, 60);
-        assert!(usage.grow_usage(60).is_ok());
+        assert!(usage.charge_open_file_growth(60).is_ok());
     }
 
     #[test]
@@ -323,7 +331,7 @@ mod tests {
             bytes: 100,
             files: 6,
         };
-        let usage = FolderUsage::shared_usage(folder.path().to_owned(), quota);
+        let usage = DataFolderUsage::shared_usage_of_folder(folder.path().to_owned(), quota);
         assert!(usage.charge_quota(41, 0).is_err());
         assert!(usage.charge_quota(40, 1).is_ok());
         assert!(usage.charge_quota(0, 1).is_err());

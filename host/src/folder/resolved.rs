@@ -9,12 +9,12 @@ use std::sync::Arc;
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use rustix::io::Errno;
 
-use super::{FolderError, FolderUsage};
-use crate::grant::{Access, Root};
+use super::{DataFolderUsage, FolderError};
+use crate::grant::{FolderAccess, FolderRoot};
 
 /// Maximum number of path components from the root to a path that may be written, because the
 /// functions that count and remove directories recurse once per level.
-const MAX_DEPTH: usize = 64;
+const MAX_WRITABLE_PATH_DEPTH: usize = 64;
 
 /// A resolved path: one name in one open directory. Operations on the name follow no symlink, so
 /// they happen at this path or fail.
@@ -25,22 +25,22 @@ pub struct ResolvedPath {
     pub(super) names: Vec<String>,
     /// Root of the granted directory: the workspace or the plugin's data directory. `None` if the
     /// path is in the empty directory.
-    pub(super) root: Option<Root>,
+    pub(super) root: Option<FolderRoot>,
     /// Whether the path ended with `/`.
     pub(super) is_folder_wanted: bool,
-    pub(super) access: Access,
+    pub(super) access: FolderAccess,
     pub(super) is_reserved: bool,
     pub(super) grant: Option<usize>,
     /// Number of components in `names` that lead to the granted directory.
     pub(super) n_above: usize,
-    pub(super) usage: Option<Arc<FolderUsage>>,
+    pub(super) usage: Option<Arc<DataFolderUsage>>,
     pub(super) before: Option<Metadata>,
 }
 
 impl ResolvedPath {
     /// Returns the directory that contains the entry at this path.
     #[must_use]
-    pub fn folder(&self) -> &Dir {
+    pub fn parent_folder(&self) -> &Dir {
         &self.folder
     }
 
@@ -52,22 +52,22 @@ impl ResolvedPath {
 
     /// Returns the path components from the root of the grant.
     #[must_use]
-    pub fn names(&self) -> &[String] {
+    pub fn path_components(&self) -> &[String] {
         &self.names
     }
 
     /// Returns the usage of the directory with a quota that contains this path, to which writes are
     /// added; `None` if no quota applies.
     #[must_use]
-    pub fn folder_usage(&self) -> Option<&Arc<FolderUsage>> {
+    pub fn data_folder_usage(&self) -> Option<&Arc<DataFolderUsage>> {
         self.usage.as_ref()
     }
 
     /// Returns the access that is allowed at this path.
     #[must_use]
-    pub fn access(&self) -> Access {
+    pub fn allowed_access(&self) -> FolderAccess {
         if self.is_reserved {
-            Access::Read
+            FolderAccess::Read
         } else {
             self.access
         }
@@ -91,29 +91,29 @@ impl ResolvedPath {
 
     /// Returns the metadata stored by [`Self::refresh_metadata`].
     #[must_use]
-    pub fn metadata_before(&self) -> Option<&Metadata> {
+    pub fn stored_metadata(&self) -> Option<&Metadata> {
         self.before.as_ref()
     }
 
     /// Fails if the plugin must not change the path.
-    pub fn check_write(&self) -> Result<(), FolderError> {
+    pub fn check_write_allowed(&self) -> Result<(), FolderError> {
         if self.root.is_none() {
             return Err(FolderError::NotGranted);
         }
         if self.is_reserved {
             return Err(FolderError::Reserved);
         }
-        if self.access == Access::Read {
+        if self.access == FolderAccess::Read {
             return Err(FolderError::ReadOnly);
         }
-        if self.names.len() > MAX_DEPTH {
+        if self.names.len() > MAX_WRITABLE_PATH_DEPTH {
             return Err(Errno::NAMETOOLONG.into());
         }
         Ok(())
     }
 
     /// Refuses a path that ended with `/` but is not a directory.
-    pub fn check_folder(&self) -> Result<(), FolderError> {
+    pub fn check_trailing_slash(&self) -> Result<(), FolderError> {
         if !self.is_folder_wanted {
             return Ok(());
         }
@@ -143,7 +143,7 @@ impl ResolvedPath {
     /// Subtracts a file that was removed or replaced from the usage of the folder's quota.
     pub fn subtract_removed_file(&self, before: Option<&Metadata>) {
         if let (Some(usage), Some(before)) = (&self.usage, before) {
-            usage.credit_quota(usage.freed_bytes(before), 1);
+            usage.credit_quota(usage.bytes_freed_by_removal(before), 1);
         }
     }
 
@@ -160,12 +160,12 @@ impl ResolvedPath {
     /// rename replaces. Call [`Self::refresh_metadata`] on both paths first.
     pub fn check_rename<'a>(&self, new: &'a Self) -> Result<Option<&'a Metadata>, FolderError> {
         self.check_same_grant(new)?;
-        let old = self.metadata_before().ok_or(Errno::NOENT)?;
+        let old = self.stored_metadata().ok_or(Errno::NOENT)?;
         if new.is_folder_wanted && !old.is_dir() {
             return Err(Errno::NOTDIR.into());
         }
         let is_other = |there: &&Metadata| (there.dev(), there.ino()) != (old.dev(), old.ino());
-        Ok(new.metadata_before().filter(is_other))
+        Ok(new.stored_metadata().filter(is_other))
     }
 }
 
@@ -173,8 +173,8 @@ impl ResolvedPath {
 impl std::fmt::Display for ResolvedPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.root {
-            Some(Root::Workspace) => "workspace",
-            Some(Root::Data) => "data",
+            Some(FolderRoot::Workspace) => "workspace",
+            Some(FolderRoot::Data) => "data",
             None => "",
         })?;
         self.names.iter().try_for_each(|name| write!(f, "/{name}"))

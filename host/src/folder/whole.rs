@@ -11,17 +11,18 @@ use cap_std::fs::Metadata;
 use rustix::io::Errno;
 
 use super::{
-    FolderBase, FolderError, FolderUsage, GrantedFolders, OpenOptions, OpenedPath, ResolvedPath,
+    DataFolderUsage, FolderError, FolderOpenOptions, GrantedFolders, OpenedFileOrFolder,
+    PathBaseFolder, ResolvedPath,
 };
 use crate::beneath::replace_file;
-use crate::clock::new_id;
-use crate::grant::{Access, Root};
+use crate::clock::new_uuid_v7;
+use crate::grant::{FolderAccess, FolderRoot};
 
 /// Maximum number of bytes read or written in one call.
-pub const MAX_BYTES: usize = 16 << 20;
+pub const MAX_READ_OR_WRITE_BYTES: usize = 16 << 20;
 
 /// Maximum number of directory entries listed in one call.
-pub const MAX_ENTRIES: usize = 10_000;
+pub const MAX_LISTED_FOLDER_ENTRIES: usize = 10_000;
 
 /// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,19 +48,19 @@ impl GrantedFolders {
     /// Reads at most `length` bytes of a file from `offset`. Returns fewer only at the end of the
     /// file.
     pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Vec<u8>, FolderError> {
-        if usize::try_from(length).is_ok_and(|length| length > MAX_BYTES) {
+        if usize::try_from(length).is_ok_and(|length| length > MAX_READ_OR_WRITE_BYTES) {
             return Err(FolderError::TooMuch(format!(
-                "at most {MAX_BYTES} bytes are read in one call; read the file in parts"
+                "at most {MAX_READ_OR_WRITE_BYTES} bytes are read in one call; read the file in parts"
             )));
         }
-        let how = OpenOptions {
+        let how = FolderOpenOptions {
             read: true,
-            ..OpenOptions::default()
+            ..FolderOpenOptions::default()
         };
-        let OpenedPath {
+        let OpenedFileOrFolder {
             mut file,
             is_folder,
-        } = self.resolve_path(path, true)?.open_node(how)?;
+        } = self.resolve_path(path, true)?.open_file_or_folder(how)?;
         if is_folder {
             return Err(Errno::ISDIR.into());
         }
@@ -72,13 +73,13 @@ impl GrantedFolders {
     /// Writes a complete file atomically. The directory must exist. The permissions of an existing
     /// file are kept.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<(), FolderError> {
-        if content.len() > MAX_BYTES {
+        if content.len() > MAX_READ_OR_WRITE_BYTES {
             return Err(FolderError::TooMuch(format!(
-                "at most {MAX_BYTES} bytes are written in one call"
+                "at most {MAX_READ_OR_WRITE_BYTES} bytes are written in one call"
             )));
         }
         let place = self.resolve_path(path, true)?;
-        place.check_write()?;
+        place.check_write_allowed()?;
         if place.is_folder_wanted {
             return Err(Errno::ISDIR.into());
         }
@@ -93,28 +94,28 @@ impl GrantedFolders {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
         };
-        let charge = QuotaCharge::new(&place, content.len() as u64, old.as_ref())?;
+        let charge = FolderUsageCharge::new(&place, content.len() as u64, old.as_ref())?;
         let permissions = old.map(|old| old.permissions());
-        let (folder, name, id) = (place.folder(), place.name(), new_id());
+        let (folder, name, id) = (place.parent_folder(), place.name(), new_uuid_v7());
         let put = replace_file(folder, name, content, permissions, false, &id);
-        charge.apply_charge(put.is_ok());
+        charge.finish_or_revert_charge(put.is_ok());
         Ok(put?)
     }
 
     /// Lists a directory, sorted by name.
     pub fn list(&self, path: &str) -> Result<Vec<FolderEntry>, FolderError> {
-        let how = OpenOptions {
+        let how = FolderOpenOptions {
             read: true,
             folder: true,
-            ..OpenOptions::default()
+            ..FolderOpenOptions::default()
         };
-        let opened = self.resolve_path(path, true)?.open_node(how)?;
+        let opened = self.resolve_path(path, true)?.open_file_or_folder(how)?;
         let folder = cap_std::fs::Dir::from_std_file(opened.file.try_clone()?);
         let mut entries = Vec::new();
         for entry in folder.entries()? {
-            if entries.len() == MAX_ENTRIES {
+            if entries.len() == MAX_LISTED_FOLDER_ENTRIES {
                 return Err(FolderError::TooMuch(format!(
-                    "the folder has more than {MAX_ENTRIES} entries"
+                    "the folder has more than {MAX_LISTED_FOLDER_ENTRIES} entries"
                 )));
             }
             let entry = entry?;
@@ -139,27 +140,27 @@ impl GrantedFolders {
     /// Creates a directory and its missing parents, including the granted directory. Succeeds if
     /// the directory already exists.
     pub fn create_folder(&self, path: &str) -> Result<(), FolderError> {
-        let (root, names) = parse_path(path)?;
+        let (root, names) = parse_plugin_path(path)?;
         let number = self
             .find_grant(root, &names)
             .ok_or(FolderError::NotGranted)?;
-        let base = FolderBase::Granted(number);
-        self.make_folder(&base)?;
+        let base = PathBaseFolder::Granted(number);
+        self.create_missing_granted_folder(&base)?;
         let above = self.grants[number].folder.below.len();
         for n in above + 1..=names.len() {
-            let place = self.resolve_entry(root, &names[..n], true)?;
+            let place = self.resolve_path_components(root, &names[..n], true)?;
             match place.metadata() {
                 Ok(metadata) if metadata.is_dir() => continue,
                 Ok(_) => return Err(Errno::NOTDIR.into()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
-            place.check_write()?;
-            if let Some(usage) = place.folder_usage() {
+            place.check_write_allowed()?;
+            if let Some(usage) = place.data_folder_usage() {
                 usage.charge_quota(0, 1)?;
             }
-            if let Err(error) = place.folder().create_dir(place.name()) {
-                if let Some(usage) = place.folder_usage() {
+            if let Err(error) = place.parent_folder().create_dir(place.name()) {
+                if let Some(usage) = place.data_folder_usage() {
                     usage.credit_quota(0, 1);
                 }
                 // Another process created it.
@@ -174,9 +175,9 @@ impl GrantedFolders {
     /// Removes a file, a symlink or an empty directory.
     pub fn remove(&self, path: &str) -> Result<(), FolderError> {
         let place = self.resolve_path(path, false)?;
-        place.check_write()?;
-        place.check_folder()?;
-        if self.contains_grant(&place) {
+        place.check_write_allowed()?;
+        place.check_trailing_slash()?;
+        if self.contains_other_grant(&place) {
             return Err(FolderError::ReadOnly);
         }
         if place.name() == "." {
@@ -186,9 +187,9 @@ impl GrantedFolders {
         }
         let before = place.metadata()?;
         if before.is_dir() {
-            place.folder().remove_dir(place.name())?;
+            place.parent_folder().remove_dir(place.name())?;
         } else {
-            place.folder().remove_file(place.name())?;
+            place.parent_folder().remove_file(place.name())?;
         }
         place.subtract_removed_file(Some(&before));
         Ok(())
@@ -198,7 +199,9 @@ impl GrantedFolders {
     #[must_use]
     pub fn can_change_workspace(&self) -> bool {
         let mut grants = self.grants.iter();
-        grants.any(|grant| grant.folder.root == Root::Workspace && grant.access != Access::Read)
+        grants.any(|grant| {
+            grant.folder.root == FolderRoot::Workspace && grant.access != FolderAccess::Read
+        })
     }
 
     /// Returns the path in the workspace that a write to `path` changes, with symlinks resolved;
@@ -211,13 +214,13 @@ impl GrantedFolders {
         follow: bool,
         makes_parents: bool,
     ) -> Option<String> {
-        let (root, names) = parse_path(path).ok()?;
+        let (root, names) = parse_plugin_path(path).ok()?;
         let number = self.find_grant(root, &names)?;
-        if root != Root::Workspace || self.grants[number].access == Access::Read {
+        if root != FolderRoot::Workspace || self.grants[number].access == FolderAccess::Read {
             return None;
         }
         let names = match self.resolve_path(path, follow) {
-            Ok(place) => place.check_write().is_ok().then_some(place.names)?,
+            Ok(place) => place.check_write_allowed().is_ok().then_some(place.names)?,
             Err(_) => makes_parents.then_some(names)?,
         };
         (!names.is_empty()).then(|| names.join("/"))
@@ -228,15 +231,16 @@ impl GrantedFolders {
         path: &str,
         follow: bool,
     ) -> Result<ResolvedPath, FolderError> {
-        let (root, names) = parse_path(path)?;
-        let mut place = self.resolve_entry(root, &names, follow || path.ends_with('/'))?;
+        let (root, names) = parse_plugin_path(path)?;
+        let mut place =
+            self.resolve_path_components(root, &names, follow || path.ends_with('/'))?;
         place.is_folder_wanted |= path.ends_with('/');
         Ok(place)
     }
 
-    fn resolve_entry(
+    fn resolve_path_components(
         &self,
-        root: Root,
+        root: FolderRoot,
         names: &[String],
         follow: bool,
     ) -> Result<ResolvedPath, FolderError> {
@@ -248,7 +252,7 @@ impl GrantedFolders {
             path if path.is_empty() => ".".to_owned(),
             path => path,
         };
-        self.resolve_place(&FolderBase::Granted(number), &path, follow)
+        self.resolve_path_from_base(&PathBaseFolder::Granted(number), &path, follow)
     }
 }
 
@@ -266,7 +270,7 @@ pub fn count_entries(folder: &std::fs::File, limit: usize) -> Result<usize, Fold
 
 /// Parses a path. A path does not show which of its components are the granted directory, so every
 /// component must be a plain name, not `.` or `..`.
-fn parse_path(path: &str) -> Result<(Root, Vec<String>), FolderError> {
+fn parse_plugin_path(path: &str) -> Result<(FolderRoot, Vec<String>), FolderError> {
     if path.is_empty() {
         return Err(FolderError::Invalid("the path is empty"));
     }
@@ -283,8 +287,8 @@ fn parse_path(path: &str) -> Result<(Root, Vec<String>), FolderError> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let mut names = path.split('/');
     let root = match names.next() {
-        Some("workspace") => Root::Workspace,
-        Some("data") => Root::Data,
+        Some("workspace") => FolderRoot::Workspace,
+        Some("data") => FolderRoot::Data,
         _ => {
             return Err(FolderError::Invalid(
                 "the path does not start with `workspace/` or `data/`",
@@ -305,22 +309,22 @@ fn parse_path(path: &str) -> Result<(Root, Vec<String>), FolderError> {
 
 /// Change of the usage when a file is replaced. Only the difference of the sizes counts, although
 /// both versions exist for a moment.
-struct QuotaCharge<'a> {
-    usage: Option<&'a FolderUsage>,
+struct FolderUsageCharge<'a> {
+    usage: Option<&'a DataFolderUsage>,
     grows: u64,
     shrinks: u64,
     files: u64,
 }
 
-impl<'a> QuotaCharge<'a> {
+impl<'a> FolderUsageCharge<'a> {
     fn new(
         place: &'a ResolvedPath,
         bytes: u64,
         old: Option<&Metadata>,
     ) -> Result<Self, FolderError> {
-        let usage = place.folder_usage().map(Arc::as_ref);
+        let usage = place.data_folder_usage().map(Arc::as_ref);
         let frees = match (usage, old) {
-            (Some(usage), Some(old)) => usage.freed_bytes(old),
+            (Some(usage), Some(old)) => usage.bytes_freed_by_removal(old),
             _ => 0,
         };
         let charge = Self {
@@ -335,7 +339,7 @@ impl<'a> QuotaCharge<'a> {
         Ok(charge)
     }
 
-    fn apply_charge(self, is_done: bool) {
+    fn finish_or_revert_charge(self, is_done: bool) {
         match self.usage {
             Some(usage) if is_done => usage.credit_quota(self.shrinks, 0),
             Some(usage) => usage.credit_quota(self.grows, self.files),

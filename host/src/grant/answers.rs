@@ -2,13 +2,13 @@
 //! tool can get access.
 //!
 //! An answer is tied to the pin of the request, so it no longer applies when the plugin or its
-//! request changes. Writes happen under a lock and atomically. Start from [`GrantAnswers`].
+//! request changes. Writes happen under a lock and atomically. Start from [`GrantAnswerStore`].
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Capability, Request, Trust};
+use super::{Capability, GrantRequest, Trust};
 use crate::disk::{acquire_file_lock, read_if_present, replace_private_file};
 
 /// Lifetime of an answer.
@@ -36,7 +36,7 @@ pub struct GrantAnswer {
     /// Digest of the component.
     pub digest: String,
     /// Digest of everything that decides the plugin's behavior, for display. See
-    /// [`Request::content`].
+    /// [`GrantRequest::compute_content_digest`].
     #[serde(default)]
     pub content: String,
     /// Pin of the answered request.
@@ -72,7 +72,7 @@ impl GrantAnswer {
 /// Error while reading or storing the operator's answers about permissions of plugins.
 #[derive(Debug, thiserror::Error)]
 #[error("the file {} of the answers about permissions {message}", path.display())]
-pub struct AnswersError {
+pub struct GrantAnswersError {
     /// Path of the file of answers.
     pub path: PathBuf,
     /// Problem and remedy, as the predicate of a sentence about the file.
@@ -85,36 +85,36 @@ struct GrantAnswersFile {
     answers: Vec<GrantAnswer>,
 }
 
-const VERSION: u32 = 1;
+const ANSWERS_FILE_VERSION: u32 = 1;
 
 /// Maximum number of stored answers; the oldest are dropped first. Enough for a thousand plugins in
 /// ten projects.
-const MAX_ANSWERS: usize = 10_000;
+const MAX_STORED_ANSWERS: usize = 10_000;
 
-/// Maximum size of the file of answers, in bytes; enough for [`MAX_ANSWERS`] answers about plugins
-/// with long manifests.
-const MAX_BYTES: u64 = 256 << 20;
+/// Maximum size of the file of answers, in bytes; enough for [`MAX_STORED_ANSWERS`] answers about
+/// plugins with long manifests.
+const MAX_ANSWERS_FILE_BYTES: u64 = 256 << 20;
 
 /// File of remembered answers.
 #[derive(Clone, Debug)]
-pub struct GrantAnswers {
+pub struct GrantAnswerStore {
     path: PathBuf,
     answers: Vec<GrantAnswer>,
 }
 
-impl GrantAnswers {
+impl GrantAnswerStore {
     /// Reads the answers in `path`; there are none if the file does not exist. A file with other
     /// content is an error: if it were ignored, the operator would be asked everything again, and
     /// the next write would lose the answers.
     ///
     /// # Errors
     /// The file cannot be read or is not a file of answers.
-    pub fn read(path: &Path) -> Result<Self, AnswersError> {
-        let refuse = |message: String| AnswersError {
+    pub fn read(path: &Path) -> Result<Self, GrantAnswersError> {
+        let refuse = |message: String| GrantAnswersError {
             path: path.to_owned(),
             message,
         };
-        let content = match read_if_present(path, MAX_BYTES) {
+        let content = match read_if_present(path, MAX_ANSWERS_FILE_BYTES) {
             Ok(None) => GrantAnswersFile::default(),
             Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
             Ok(Some(text)) => serde_json::from_str::<GrantAnswersFile>(&text).map_err(|e| {
@@ -123,9 +123,9 @@ impl GrantAnswers {
                 ))
             })?,
         };
-        if content.version > VERSION {
+        if content.version > ANSWERS_FILE_VERSION {
             return Err(refuse(format!(
-                "was written by a newer version of rind (format {}, this one supports {VERSION})",
+                "was written by a newer version of rind (format {}, this one supports {ANSWERS_FILE_VERSION})",
                 content.version
             )));
         }
@@ -143,8 +143,8 @@ impl GrantAnswers {
 
     /// Returns the answer that applies to this request, including answers for `session`.
     #[must_use]
-    pub fn find(&self, request: &Request, session: Option<&str>) -> Option<&GrantAnswer> {
-        let pin = request.pin();
+    pub fn find(&self, request: &GrantRequest, session: Option<&str>) -> Option<&GrantAnswer> {
+        let pin = request.compute_pin_hash();
         let holds = |answer: &&GrantAnswer| {
             answer.pin == pin.as_str() && answer.is_valid_in_session(session)
         };
@@ -154,7 +154,7 @@ impl GrantAnswers {
     /// Returns the latest answer for a plugin of this name, trust and directory, even if it was for
     /// other content or another request, so that the question can name the changes.
     #[must_use]
-    pub fn latest_answer_for_plugin(&self, request: &Request) -> Option<&GrantAnswer> {
+    pub fn latest_answer_for_plugin(&self, request: &GrantRequest) -> Option<&GrantAnswer> {
         let is_it = |answer: &&GrantAnswer| {
             answer.plugin == request.plugin
                 && answer.trust == request.trust
@@ -167,7 +167,12 @@ impl GrantAnswers {
     /// `source` is empty, about a plugin of this name. The content of the plugin does not matter.
     /// An answer for one session counts only in that session.
     #[must_use]
-    pub fn is_known(&self, plugin: &str, source: &str, session: Option<&str>) -> bool {
+    pub fn has_answered_about_plugin(
+        &self,
+        plugin: &str,
+        source: &str,
+        session: Option<&str>,
+    ) -> bool {
         let is_it = |answer: &GrantAnswer| {
             let is_from = answer.source == source;
             answer.is_valid_in_session(session)
@@ -178,7 +183,7 @@ impl GrantAnswers {
     }
 
     /// Returns the valid answers for plugins that have a hook which blocks when it fails.
-    pub fn guard_answers<'a>(
+    pub fn answers_for_blocking_hooks<'a>(
         &'a self,
         session: Option<&'a str>,
     ) -> impl Iterator<Item = &'a GrantAnswer> {
@@ -191,13 +196,13 @@ impl GrantAnswers {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn add(&mut self, new: Vec<GrantAnswer>) -> Result<(), AnswersError> {
-        self.change_answers(|answers| {
+    pub fn add(&mut self, new: Vec<GrantAnswer>) -> Result<(), GrantAnswersError> {
+        self.update_answers_file(|answers| {
             for answer in new {
                 answers.retain(|a| a.pin != answer.pin || a.lasting != answer.lasting);
                 answers.push(answer);
             }
-            let n_over = answers.len().saturating_sub(MAX_ANSWERS);
+            let n_over = answers.len().saturating_sub(MAX_STORED_ANSWERS);
             answers.drain(..n_over);
         })
     }
@@ -206,9 +211,9 @@ impl GrantAnswers {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn revoke(&mut self, plugin: &str) -> Result<usize, AnswersError> {
+    pub fn revoke(&mut self, plugin: &str) -> Result<usize, GrantAnswersError> {
         let mut n_revoked = 0;
-        self.change_answers(|answers| {
+        self.update_answers_file(|answers| {
             let before = answers.len();
             answers.retain(|answer| answer.plugin != plugin);
             n_revoked = before - answers.len();
@@ -218,12 +223,12 @@ impl GrantAnswers {
 
     /// Reads, changes and writes the file under a lock, so that no answer of a concurrent process
     /// is lost.
-    fn change_answers(
+    fn update_answers_file(
         &mut self,
         change: impl FnOnce(&mut Vec<GrantAnswer>),
-    ) -> Result<(), AnswersError> {
+    ) -> Result<(), GrantAnswersError> {
         let path = self.path.clone();
-        let refuse = |e: std::io::Error| AnswersError {
+        let refuse = |e: std::io::Error| GrantAnswersError {
             path: path.clone(),
             message: format!("cannot be written: {e}"),
         };
@@ -231,7 +236,7 @@ impl GrantAnswers {
         let mut answers = Self::read(&path)?.answers;
         change(&mut answers);
         let content = GrantAnswersFile {
-            version: VERSION,
+            version: ANSWERS_FILE_VERSION,
             answers,
         };
         let bytes =
@@ -248,10 +253,10 @@ mod tests {
 
     use super::*;
     use crate::grant::SideEffect;
-    use crate::grant::ask::{ApprovalLifetime, GrantApproval};
+    use crate::grant::ask::{GrantApproval, GrantApprovalLifetime};
 
-    fn request(digest: &str) -> Request {
-        Request {
+    fn request(digest: &str) -> GrantRequest {
+        GrantRequest {
             plugin: "p".into(),
             version: "0.1.0".into(),
             description: String::new(),
@@ -266,7 +271,7 @@ mod tests {
         }
     }
 
-    fn answer(request: &Request, yes: ApprovalLifetime) -> GrantAnswer {
+    fn answer(request: &GrantRequest, yes: GrantApprovalLifetime) -> GrantAnswer {
         let given = GrantApproval {
             request: request.clone(),
             capabilities: Vec::new(),
@@ -282,18 +287,18 @@ mod tests {
     fn an_answer_holds_for_its_pin_and_its_session_until_it_is_revoked() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/grants.json");
-        let mut answers = GrantAnswers::read(&path).unwrap();
+        let mut answers = GrantAnswerStore::read(&path).unwrap();
         let (one, two) = (request("sha256:1"), request("sha256:2"));
         answers
-            .add(vec![answer(&one, ApprovalLifetime::Always)])
+            .add(vec![answer(&one, GrantApprovalLifetime::Always)])
             .unwrap();
-        let for_session = answer(&two, ApprovalLifetime::Session);
-        GrantAnswers::read(&path)
+        let for_session = answer(&two, GrantApprovalLifetime::Session);
+        GrantAnswerStore::read(&path)
             .unwrap()
             .add(vec![for_session])
             .unwrap();
 
-        let mut again = GrantAnswers::read(&path).unwrap();
+        let mut again = GrantAnswerStore::read(&path).unwrap();
         assert!(again.find(&one, None).is_some());
         assert!(again.find(&two, None).is_none());
         assert!(again.find(&two, Some("t")).is_none());
@@ -306,7 +311,7 @@ mod tests {
         assert_eq!(again.revoke("q").unwrap(), 0);
         assert_eq!(again.revoke("p").unwrap(), 2);
         assert!(
-            GrantAnswers::read(&path)
+            GrantAnswerStore::read(&path)
                 .unwrap()
                 .find(&one, None)
                 .is_none()
@@ -318,10 +323,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("grants.json");
         fs::write(&path, "{\"version\":1,\"answ").unwrap();
-        let error = GrantAnswers::read(&path).unwrap_err().to_string();
+        let error = GrantAnswerStore::read(&path).unwrap_err().to_string();
         assert!(error.contains("move it away"), "{error}");
         fs::write(&path, "{\"version\":9,\"answers\":[]}").unwrap();
-        let error = GrantAnswers::read(&path).unwrap_err().to_string();
+        let error = GrantAnswerStore::read(&path).unwrap_err().to_string();
         assert!(error.contains("newer"), "{error}");
     }
 }

@@ -1,25 +1,25 @@
 //! Asks the operator about the permissions of a plugin.
 //!
-//! An implementation of [`Ask`] decides how the operator is asked; this module must not know
-//! terminals. No function that a plugin or the model can call uses this module. Start from
+//! An implementation of [`PermissionAsker`] decides how the operator is asked; this module must not
+//! know terminals. No function that a plugin or the model can call uses this module. Start from
 //! [`GrantOptions::decide_or_ask_operator`].
 
 use std::collections::BTreeMap;
 
 use futures_util::future::BoxFuture;
 
-use super::answers::{AnswerLifetime, GrantAnswer, GrantAnswers};
-use super::decide::{Decision, DecisionInputs, GrantFlag, GrantStatus};
-use super::policy::Policy;
-use super::{Capability, Request};
+use super::answers::{AnswerLifetime, GrantAnswer, GrantAnswerStore};
+use super::decide::{GrantDecision, GrantDecisionInputs, GrantFlag, GrantStatus};
+use super::policy::CapabilityPolicy;
+use super::{Capability, GrantRequest};
 
 /// A question to the operator about the permissions of one plugin.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct GrantQuestion {
     /// Request of the plugin.
-    pub request: Request,
+    pub request: GrantRequest,
     /// Decision so far, with undecided permissions to ask about.
-    pub decision: Decision,
+    pub decision: GrantDecision,
     /// Operator's latest answer about a plugin with this name, trust and directory; `None` if there
     /// is none.
     pub earlier: Option<GrantAnswer>,
@@ -27,7 +27,7 @@ pub struct Question {
 
 /// Lifetime of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApprovalLifetime {
+pub enum GrantApprovalLifetime {
     /// Lasts for this run.
     Once,
     /// Lasts for this session, including resumes.
@@ -40,10 +40,13 @@ pub enum ApprovalLifetime {
 ///
 /// The terminal implements it. Without an implementation, undecided permissions stay pending and
 /// the plugin does not run.
-pub trait Ask: Send + Sync {
+pub trait PermissionAsker: Send + Sync {
     /// Asks the operator the question, and waits for the answer without a timeout. `None` means
     /// that the operator refused the permissions.
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<ApprovalLifetime>>;
+    fn ask<'a>(
+        &'a self,
+        question: &'a GrantQuestion,
+    ) -> BoxFuture<'a, Option<GrantApprovalLifetime>>;
 }
 
 /// Approval by the operator of permissions that a plugin requests. Its lifetime decides whether it
@@ -51,11 +54,11 @@ pub trait Ask: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct GrantApproval {
     /// Request that was answered.
-    pub request: Request,
+    pub request: GrantRequest,
     /// Capabilities in the question.
     pub capabilities: Vec<Capability>,
     /// Lifetime of the approval.
-    pub yes: ApprovalLifetime,
+    pub yes: GrantApprovalLifetime,
     /// Whether a hook of the plugin blocks when it fails.
     pub is_guard: bool,
 }
@@ -66,9 +69,9 @@ impl GrantApproval {
     #[must_use]
     pub fn to_stored_answer(&self, session: &str, now: String) -> Option<GrantAnswer> {
         let lasting = match self.yes {
-            ApprovalLifetime::Once => return None,
-            ApprovalLifetime::Session => AnswerLifetime::Session(session.to_owned()),
-            ApprovalLifetime::Always => AnswerLifetime::Always,
+            GrantApprovalLifetime::Once => return None,
+            GrantApprovalLifetime::Session => AnswerLifetime::Session(session.to_owned()),
+            GrantApprovalLifetime::Always => AnswerLifetime::Always,
         };
         let request = &self.request;
         Some(GrantAnswer {
@@ -77,8 +80,8 @@ impl GrantApproval {
             trust: request.trust,
             source: request.source.clone(),
             digest: request.digest.clone(),
-            content: request.content(),
-            pin: request.pin().as_str().to_owned(),
+            content: request.compute_content_digest(),
+            pin: request.compute_pin_hash().as_str().to_owned(),
             capabilities: self.capabilities.iter().map(ToString::to_string).collect(),
             is_guard: self.is_guard,
             given: now,
@@ -92,9 +95,9 @@ impl GrantApproval {
 #[derive(Clone, Default)]
 pub struct GrantOptions {
     /// Policy of the operator.
-    pub policy: Policy,
+    pub policy: CapabilityPolicy,
     /// Earlier answers of the operator.
-    pub answers: Option<GrantAnswers>,
+    pub answers: Option<GrantAnswerStore>,
     /// Id of a resumed session; `None` for a new one.
     pub session: Option<String>,
     /// Flags of the command line.
@@ -103,7 +106,7 @@ pub struct GrantOptions {
     /// plugin. Such a plugin gets only these, and the operator is not asked about it.
     pub exact: BTreeMap<String, Vec<String>>,
     /// Operator to ask; `None` if there is no terminal.
-    pub ask: Option<std::sync::Arc<dyn Ask>>,
+    pub ask: Option<std::sync::Arc<dyn PermissionAsker>>,
 }
 
 impl_partial_debug!(GrantOptions, self);
@@ -116,12 +119,12 @@ impl GrantOptions {
     /// `policy` is the policy for this plugin, usually [`GrantOptions::policy`].
     pub async fn decide_or_ask_operator(
         &self,
-        request: &Request,
-        policy: &Policy,
-    ) -> (Decision, Option<GrantApproval>) {
-        let decision = super::decide::decide(
+        request: &GrantRequest,
+        policy: &CapabilityPolicy,
+    ) -> (GrantDecision, Option<GrantApproval>) {
+        let decision = super::decide::decide_grant(
             request,
-            DecisionInputs {
+            GrantDecisionInputs {
                 policy,
                 answers: self.answers.as_ref(),
                 session: self.session.as_deref(),
@@ -131,10 +134,10 @@ impl GrantOptions {
         if let Some(granted) = self.exact.get(&request.plugin) {
             return (decision.restrict_to_capabilities(granted), None);
         }
-        let (true, Some(ask)) = (decision.is_waiting(), &self.ask) else {
+        let (true, Some(ask)) = (decision.needs_operator_answer(), &self.ask) else {
             return (decision, None);
         };
-        let question = Question {
+        let question = GrantQuestion {
             earlier: self
                 .answers
                 .as_ref()
@@ -144,7 +147,7 @@ impl GrantOptions {
             decision,
         };
         let yes = ask.ask(&question).await;
-        let Question { decision, .. } = question;
+        let GrantQuestion { decision, .. } = question;
         let Some(yes) = yes else {
             return (decision, None);
         };
@@ -153,9 +156,9 @@ impl GrantOptions {
             .cloned()
             .collect();
         let why = match yes {
-            ApprovalLifetime::Once => "granted for this run",
-            ApprovalLifetime::Session => "granted for this session",
-            ApprovalLifetime::Always => "granted just now",
+            GrantApprovalLifetime::Once => "granted for this run",
+            GrantApprovalLifetime::Session => "granted for this session",
+            GrantApprovalLifetime::Always => "granted just now",
         };
         let given = GrantApproval {
             request: request.clone(),
@@ -163,6 +166,6 @@ impl GrantOptions {
             yes,
             is_guard: false,
         };
-        (decision.grant_pending(why), Some(given))
+        (decision.grant_pending_capabilities(why), Some(given))
     }
 }

@@ -7,11 +7,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{ExternalCall, HostPattern};
-use crate::text::is_deceptive;
+use crate::text::is_deceptive_character;
 
 /// Root of a directory that a plugin can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Root {
+pub enum FolderRoot {
     /// Working directory of the agent.
     Workspace,
     /// Data directory of the plugin, shared by all sessions.
@@ -20,7 +20,7 @@ pub enum Root {
 
 /// Whether a directory may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Access {
+pub enum FolderAccess {
     /// Reading only.
     Read,
     /// Reading and writing.
@@ -32,7 +32,7 @@ pub enum Access {
 #[serde(try_from = "String", into = "String")]
 pub struct Folder {
     /// Root of the directory.
-    pub root: Root,
+    pub root: FolderRoot,
     /// Path components below the root; empty for the root itself.
     pub below: Vec<String>,
 }
@@ -51,8 +51,8 @@ impl FromStr for Folder {
     fn from_str(text: &str) -> Result<Self, String> {
         let (root, below) = text.split_once('/').unwrap_or((text, ""));
         let root = match root {
-            "workspace" => Root::Workspace,
-            "data" => Root::Data,
+            "workspace" => FolderRoot::Workspace,
+            "data" => FolderRoot::Data,
             _ => {
                 return Err(format!(
                     "`{}` is not a folder: write `workspace`, `workspace/FOLDER` or `data`",
@@ -69,7 +69,7 @@ impl FromStr for Folder {
             name != "."
                 && name != ".."
                 && !name.contains(['\\', ':'])
-                && !name.contains(is_deceptive)
+                && !name.contains(is_deceptive_character)
                 && name.len() <= 255
         };
         if !below.iter().all(is_fine) || text.contains("//") {
@@ -79,7 +79,7 @@ impl FromStr for Folder {
                 text.escape_debug()
             ));
         }
-        if root == Root::Data && !below.is_empty() {
+        if root == FolderRoot::Data && !below.is_empty() {
             return Err(format!(
                 "`{text}`: a folder within `data` cannot be granted; write `data`, which is granted as a whole"
             ));
@@ -91,8 +91,8 @@ impl FromStr for Folder {
 impl std::fmt::Display for Folder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.root {
-            Root::Workspace => "workspace",
-            Root::Data => "data",
+            FolderRoot::Workspace => "workspace",
+            FolderRoot::Data => "data",
         })?;
         for name in &self.below {
             write!(f, "/{name}")?;
@@ -118,15 +118,15 @@ pub struct Credential {
 
 /// A permission of a plugin.
 ///
-/// Capabilities are requested in the manifest, decided by [`decide`](super::decide::decide), and
-/// fixed once the plugin is linked. For example, `read:workspace/docs` is the text form of a
-/// [`Capability::Files`].
+/// Capabilities are requested in the manifest, decided by
+/// [`decide_grant`](super::decide::decide_grant), and fixed once the plugin is linked. For example,
+/// `read:workspace/docs` is the text form of a [`Capability::Files`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
     /// Read the conversation, and change prompts, messages, tool calls and the model.
     Session,
     /// Read, or read and write, a directory.
-    Files(Access, Folder),
+    Files(FolderAccess, Folder),
     /// Send requests to hosts at public addresses.
     Network(HostPattern),
     /// Send requests to hosts at loopback, private or link-local addresses.
@@ -169,8 +169,8 @@ impl std::fmt::Display for Capability {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Session => f.write_str("session"),
-            Self::Files(Access::Read, folder) => write!(f, "read:{folder}"),
-            Self::Files(Access::Write, folder) => write!(f, "write:{folder}"),
+            Self::Files(FolderAccess::Read, folder) => write!(f, "read:{folder}"),
+            Self::Files(FolderAccess::Write, folder) => write!(f, "write:{folder}"),
             Self::Network(host) => write!(f, "network:{host}"),
             Self::PrivateNetwork(host) => write!(f, "private-network:{host}"),
             Self::Credential(Credential { host, header, .. }) => {
@@ -192,12 +192,12 @@ mod tests {
             let (kind, argument) = text.split_once(':').unwrap_or((text, ""));
             match kind {
                 "session" => Self::Session,
-                "read" => Self::Files(Access::Read, argument.parse().unwrap()),
-                "write" => Self::Files(Access::Write, argument.parse().unwrap()),
+                "read" => Self::Files(FolderAccess::Read, argument.parse().unwrap()),
+                "write" => Self::Files(FolderAccess::Write, argument.parse().unwrap()),
                 "network" => Self::Network(argument.parse().unwrap()),
                 "private-network" => Self::PrivateNetwork(argument.parse().unwrap()),
                 "tool" => Self::Tool(argument.to_owned()),
-                call => Self::ExternalCall(ExternalCall::find(call).unwrap()),
+                call => Self::ExternalCall(ExternalCall::find_by_name(call).unwrap()),
             }
         }
     }

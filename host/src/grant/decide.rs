@@ -2,15 +2,15 @@
 //! computes a row for each capability, with the decision and its reason. It is a pure function.
 //!
 //! A denial by policy is final. Flags and answers can only grant permissions for which the ruling
-//! is "ask". Start from [`decide`].
+//! is "ask". Start from [`decide_grant`].
 
 use serde::Serialize;
 
-use super::answers::GrantAnswers;
+use super::answers::GrantAnswerStore;
 use super::pattern::CapabilityPattern;
-use super::policy::{Policy, RequestingPlugin};
-use super::table::{CapabilityRuling, default_ruling};
-use super::{Capability, Granted, Request};
+use super::policy::{CapabilityPolicy, RequestingPlugin};
+use super::table::{CapabilityRuling, default_capability_ruling};
+use super::{Capability, GrantRequest, GrantedCapabilities};
 
 /// Status of one capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -39,7 +39,7 @@ pub struct CapabilityDecision {
 
 /// Decision on a plugin.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Decision {
+pub struct GrantDecision {
     /// One row for each requested capability, in order.
     pub rows: Vec<CapabilityDecision>,
     /// Reason why the policy's lists for the name of this plugin do not apply to it; `None` if no
@@ -79,14 +79,14 @@ impl std::str::FromStr for GrantFlag {
 impl GrantFlag {
     /// Name of the plugin.
     #[must_use]
-    pub fn plugin(&self) -> &str {
+    pub fn plugin_name(&self) -> &str {
         &self.plugin
     }
 
     /// Returns the first pattern of the flag that has no effect, because the plugin does not
     /// request such a capability or it is denied.
     #[must_use]
-    pub fn first_unused_pattern(&self, decision: &Decision) -> Option<&CapabilityPattern> {
+    pub fn first_unused_pattern(&self, decision: &GrantDecision) -> Option<&CapabilityPattern> {
         let rows = &decision.rows;
         let gives = |pattern: &CapabilityPattern| {
             rows.iter()
@@ -96,7 +96,7 @@ impl GrantFlag {
     }
 
     /// Returns the capabilities that the flag names, as the operator wrote them.
-    pub fn capability_texts(&self) -> impl Iterator<Item = &str> {
+    pub fn capability_pattern_texts(&self) -> impl Iterator<Item = &str> {
         self.capabilities.iter().map(CapabilityPattern::text)
     }
 
@@ -108,7 +108,7 @@ impl GrantFlag {
 
     /// Whether the flag grants this capability to the plugin of this name.
     #[must_use]
-    pub fn grants_to_plugin(&self, plugin: &str, wanted: &Capability) -> bool {
+    pub fn grants_capability_to_plugin(&self, plugin: &str, wanted: &Capability) -> bool {
         self.plugin == plugin
             && (self.capabilities.is_empty()
                 || self.capabilities.iter().any(|own| own.covers(wanted)))
@@ -117,11 +117,11 @@ impl GrantFlag {
 
 /// Inputs of a decision, other than the request.
 #[derive(Clone, Copy, Debug)]
-pub struct DecisionInputs<'a> {
+pub struct GrantDecisionInputs<'a> {
     /// Policy of the operator.
-    pub policy: &'a Policy,
+    pub policy: &'a CapabilityPolicy,
     /// Earlier answers of the operator.
-    pub answers: Option<&'a GrantAnswers>,
+    pub answers: Option<&'a GrantAnswerStore>,
     /// Id of a resumed session; `None` for a new one.
     pub session: Option<&'a str>,
     /// Flags of the command line.
@@ -133,19 +133,19 @@ pub struct DecisionInputs<'a> {
 /// "ask", a flag or a stored answer grants the capability; otherwise it stays pending. A denial by
 /// policy cannot be overridden.
 #[must_use]
-pub fn decide(request: &Request, known: DecisionInputs<'_>) -> Decision {
+pub fn decide_grant(request: &GrantRequest, known: GrantDecisionInputs<'_>) -> GrantDecision {
     let answer = known
         .answers
         .and_then(|answers| answers.find(request, known.session));
-    let content = request.content();
+    let content = request.compute_content_digest();
     let asker = RequestingPlugin {
         plugin: &request.plugin,
         trust: request.trust,
         content: &content,
     };
-    let passed_over = known.policy.reason_lists_are_ignored(asker);
+    let passed_over = known.policy.reason_plugin_entry_does_not_apply(asker);
     let rows = request.capabilities.iter().map(|capability| {
-        let ceiling = default_ruling(request.trust, capability);
+        let ceiling = default_capability_ruling(request.trust, capability);
         let (ruling, place) = known
             .policy
             .find_capability_ruling(asker, capability)
@@ -159,7 +159,7 @@ pub fn decide(request: &Request, known: DecisionInputs<'_>) -> Decision {
             known
                 .flags
                 .iter()
-                .any(|f| f.grants_to_plugin(&request.plugin, capability))
+                .any(|f| f.grants_capability_to_plugin(&request.plugin, capability))
         };
         let (standing, why) = match (ruling, answer.filter(|a| a.grants_capability(capability))) {
             (CapabilityRuling::Deny, _) => (GrantStatus::Denied, format!("denied: {place}")),
@@ -187,7 +187,7 @@ pub fn decide(request: &Request, known: DecisionInputs<'_>) -> Decision {
     });
     let rows: Vec<CapabilityDecision> = rows.collect();
     let is_waiting = rows.iter().any(|row| row.standing == GrantStatus::Waiting);
-    Decision {
+    GrantDecision {
         rows,
         passed_over: passed_over.filter(|_| is_waiting),
     }
@@ -197,11 +197,11 @@ fn extract_date(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }
 
-impl Decision {
+impl GrantDecision {
     /// Returns the granted permissions.
     #[must_use]
-    pub fn granted(&self) -> Granted {
-        Granted::new(
+    pub fn granted_capabilities(&self) -> GrantedCapabilities {
+        GrantedCapabilities::new(
             self.capabilities_with_status(GrantStatus::Granted)
                 .cloned()
                 .collect(),
@@ -221,7 +221,7 @@ impl Decision {
 
     /// Whether the operator must be asked.
     #[must_use]
-    pub fn is_waiting(&self) -> bool {
+    pub fn needs_operator_answer(&self) -> bool {
         self.capabilities_with_status(GrantStatus::Waiting)
             .next()
             .is_some()
@@ -230,10 +230,10 @@ impl Decision {
     /// Returns the permissions that are granted, and those about which the operator must still be
     /// asked.
     #[must_use]
-    pub fn granted_or_pending(&self) -> Granted {
+    pub fn granted_or_pending_capabilities(&self) -> GrantedCapabilities {
         let rows = self.rows.iter();
         let expected = rows.filter(|row| row.standing != GrantStatus::Denied);
-        Granted::new(expected.map(|row| row.capability.clone()).collect())
+        GrantedCapabilities::new(expected.map(|row| row.capability.clone()).collect())
     }
 
     /// Restricts the decision to the capabilities in `granted`, in their text form. A pending
@@ -260,7 +260,7 @@ impl Decision {
 
     /// Grants all pending capabilities, with this reason.
     #[must_use]
-    pub fn grant_pending(mut self, why: &str) -> Self {
+    pub fn grant_pending_capabilities(mut self, why: &str) -> Self {
         for row in &mut self.rows {
             if row.standing == GrantStatus::Waiting {
                 row.standing = GrantStatus::Granted;

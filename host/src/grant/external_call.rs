@@ -65,7 +65,7 @@ impl ExternalCall {
     }
 
     /// Finds a call by its name.
-    pub(super) fn find(name: &str) -> Option<Self> {
+    pub(super) fn find_by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|call| call.name() == name)
     }
 }

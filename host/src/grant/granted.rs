@@ -1,14 +1,14 @@
 //! Defines the set of permissions that were granted to one plugin.
 
-use super::{Access, Capability, Credential, ExternalCall, Folder, HostPattern};
+use super::{Capability, Credential, ExternalCall, Folder, FolderAccess, HostPattern};
 
 /// Capabilities that were granted to one plugin, which may do nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Granted {
+pub struct GrantedCapabilities {
     capabilities: Vec<Capability>,
 }
 
-impl Granted {
+impl GrantedCapabilities {
     /// Creates the set of exactly these capabilities.
     #[must_use]
     pub fn new(mut capabilities: Vec<Capability>) -> Self {
@@ -25,30 +25,32 @@ impl Granted {
 
     /// Whether a capability was granted, itself or by another capability that includes it.
     #[must_use]
-    pub fn has(&self, wanted: &Capability) -> bool {
+    pub fn has_capability(&self, wanted: &Capability) -> bool {
         self.capabilities.iter().any(|own| own.covers(wanted))
     }
 
     /// Returns the granted directories with their access. A directory granted for reading and for
     /// writing is listed once, as writable.
     #[must_use]
-    pub fn folders(&self) -> Vec<(Access, Folder)> {
+    pub fn folders(&self) -> Vec<(FolderAccess, Folder)> {
         let all = self.capabilities.iter().filter_map(|own| match own {
             Capability::Files(access, folder) => Some((*access, folder.clone())),
             _ => None,
         });
-        let mut folders: Vec<(Access, Folder)> = all.collect();
+        let mut folders: Vec<(FolderAccess, Folder)> = all.collect();
         let writable: Vec<Folder> = folders
             .iter()
-            .filter(|(access, _)| *access == Access::Write)
+            .filter(|(access, _)| *access == FolderAccess::Write)
             .map(|(_, folder)| folder.clone())
             .collect();
-        folders.retain(|(access, folder)| *access == Access::Write || !writable.contains(folder));
+        folders.retain(|(access, folder)| {
+            *access == FolderAccess::Write || !writable.contains(folder)
+        });
         folders
     }
 
     /// Returns the hosts that may be reached at public addresses.
-    pub fn hosts(&self) -> impl Iterator<Item = &HostPattern> {
+    pub fn public_hosts(&self) -> impl Iterator<Item = &HostPattern> {
         self.capabilities.iter().filter_map(|own| match own {
             Capability::Network(host) => Some(host),
             _ => None,
@@ -66,7 +68,7 @@ impl Granted {
     /// Whether requests to at least one host are granted.
     #[must_use]
     pub fn has_network(&self) -> bool {
-        self.hosts().next().is_some() || self.private_hosts().next().is_some()
+        self.public_hosts().next().is_some() || self.private_hosts().next().is_some()
     }
 
     /// Returns the credentials, each a header that the host adds to requests.
@@ -81,7 +83,7 @@ impl Granted {
     /// take as long as an answer of a model. The capability `turns` does not matter, because hooks
     /// cannot run turns.
     #[must_use]
-    pub fn has_external_call(&self) -> bool {
+    pub fn may_hooks_call_model_or_subagents(&self) -> bool {
         let is_call = |own: &Capability| {
             matches!(
                 own,
@@ -100,7 +102,7 @@ impl Granted {
     }
 
     /// Returns the tools that the plugin may call.
-    pub fn tools(&self) -> impl Iterator<Item = &str> {
+    pub fn callable_tools(&self) -> impl Iterator<Item = &str> {
         self.capabilities.iter().filter_map(|own| match own {
             Capability::Tool(name) => Some(name.as_str()),
             _ => None,

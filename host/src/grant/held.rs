@@ -20,8 +20,10 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::project::{ProjectError, project_error};
-use walk::{FolderReader, ProjectSymlinks, read_error, unsupported_kind_error};
+use super::project::{ProjectTrustError, project_trust_error};
+use walk::{
+    InMemoryFolderReader, ProjectSymlinkScope, file_read_error, unsupported_file_type_error,
+};
 
 /// Limits on the files that are read from a directory.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +49,13 @@ impl Default for FolderReadLimits {
 
 /// Content of a directory at the time it was read, or embedded content.
 ///
-/// Load files with [`InMemoryFolder::file`] for every path for which
+/// Load files with [`InMemoryFolder::file_content`] for every path for which
 /// [`InMemoryFolder::is_path_inside`] returns true, because a file on disk may have changed since.
 /// Two values are equal if their roots and digests are.
 #[derive(Clone)]
 pub struct InMemoryFolder {
     root: PathBuf,
-    files: FolderContent,
+    files: InMemoryFolderContent,
     /// Digest, computed on first use, because the digest of embedded files is rarely needed.
     digest: OnceLock<String>,
     /// Another directory in memory, with a different root. It may refer to a further one, so that
@@ -65,14 +67,14 @@ pub struct InMemoryFolder {
 pub type InMemoryFiles = BTreeMap<Vec<String>, Cow<'static, [u8]>>;
 
 #[derive(Clone)]
-enum FolderContent {
+enum InMemoryFolderContent {
     Read(InMemoryFiles),
     /// Function that returns embedded files. They are unpacked at its first call, when a file is
     /// needed.
     Embedded(fn() -> &'static InMemoryFiles),
 }
 
-impl FolderContent {
+impl InMemoryFolderContent {
     fn files(&self) -> &InMemoryFiles {
         match self {
             Self::Read(files) => files,
@@ -100,7 +102,7 @@ impl InMemoryFolder {
     ///
     /// # Errors
     /// The directory cannot be read, contains a symlink, or is too large.
-    pub fn read(root: &Path) -> Result<Self, ProjectError> {
+    pub fn read(root: &Path) -> Result<Self, ProjectTrustError> {
         Self::read_folder_within(root, FolderReadLimits::default())
     }
 
@@ -108,7 +110,10 @@ impl InMemoryFolder {
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
-    pub fn read_folder_within(root: &Path, bounds: FolderReadLimits) -> Result<Self, ProjectError> {
+    pub fn read_folder_within(
+        root: &Path,
+        bounds: FolderReadLimits,
+    ) -> Result<Self, ProjectTrustError> {
         let own = rustix::fs::open(
             root,
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
@@ -116,15 +121,15 @@ impl InMemoryFolder {
         );
         let own = own.map_err(|errno| match errno {
             // Opening a symlink fails with one of these errors, depending on the operating system.
-            Errno::LOOP | Errno::NOTDIR | Errno::MLINK => project_error(
+            Errno::LOOP | Errno::NOTDIR | Errno::MLINK => project_trust_error(
                 root,
                 "is a link or not a folder; files outside the project cannot be trusted",
             ),
-            other => read_error(root, other),
+            other => file_read_error(root, other),
         })?;
-        let mut walk = FolderReader::new(root, None, bounds);
+        let mut walk = InMemoryFolderReader::new(root, None, bounds);
         walk.walk_folder(own.as_fd(), &mut Vec::new())?;
-        Ok(walk.into_folder())
+        Ok(walk.into_in_memory_folder())
     }
 
     /// Reads a directory of a project like [`read`](Self::read), but follows symlinks within the
@@ -137,21 +142,21 @@ impl InMemoryFolder {
     pub fn read_folder_following_symlinks(
         root: &Path,
         project: &Path,
-    ) -> Result<(Self, Vec<ProjectError>), ProjectError> {
-        let failed = |errno| read_error(root, errno);
+    ) -> Result<(Self, Vec<ProjectTrustError>), ProjectTrustError> {
+        let failed = |errno| file_read_error(root, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty()).map_err(failed)?;
-        let links = ProjectSymlinks {
+        let links = ProjectSymlinkScope {
             project,
             project_fd,
             refused: Vec::new(),
             is_inside: false,
         };
-        let own = links.open_path(root)?;
-        let mut walk = FolderReader::new(root, Some(links), FolderReadLimits::default());
+        let own = links.open_within_project(root)?;
+        let mut walk = InMemoryFolderReader::new(root, Some(links), FolderReadLimits::default());
         walk.walk_folder(own.as_fd(), &mut Vec::new())?;
         let refused = walk.links.take().map(|links| links.refused);
-        Ok((walk.into_folder(), refused.unwrap_or_default()))
+        Ok((walk.into_in_memory_folder(), refused.unwrap_or_default()))
     }
 
     /// Reads one file of a project like [`Self::read_folder_following_symlinks`]. The root of the
@@ -159,23 +164,26 @@ impl InMemoryFolder {
     ///
     /// # Errors
     /// The file cannot be read, is outside the project, or is not a regular file.
-    pub fn read_file_following_symlinks(path: &Path, project: &Path) -> Result<Self, ProjectError> {
+    pub fn read_file_following_symlinks(
+        path: &Path,
+        project: &Path,
+    ) -> Result<Self, ProjectTrustError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty());
-        let links = ProjectSymlinks {
+        let links = ProjectSymlinkScope {
             project,
-            project_fd: project_fd.map_err(|errno| read_error(path, errno))?,
+            project_fd: project_fd.map_err(|errno| file_read_error(path, errno))?,
             refused: Vec::new(),
             is_inside: false,
         };
-        let opened = links.open_path(path)?;
-        let about = rustix::fs::fstat(&opened).map_err(|errno| read_error(path, errno))?;
+        let opened = links.open_within_project(path)?;
+        let about = rustix::fs::fstat(&opened).map_err(|errno| file_read_error(path, errno))?;
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
-            return Err(unsupported_kind_error(path));
+            return Err(unsupported_file_type_error(path));
         }
-        let mut walk = FolderReader::new(path, None, FolderReadLimits::default());
-        walk.walk_file(opened, path, &[])?;
-        Ok(walk.into_folder())
+        let mut walk = InMemoryFolderReader::new(path, None, FolderReadLimits::default());
+        walk.store_file_content(opened, path, &[])?;
+        Ok(walk.into_in_memory_folder())
     }
 
     /// Creates the content of a directory without files.
@@ -184,7 +192,7 @@ impl InMemoryFolder {
         Self {
             root,
             digest: OnceLock::new(),
-            files: FolderContent::Read(InMemoryFiles::new()),
+            files: InMemoryFolderContent::Read(InMemoryFiles::new()),
             beside: None,
         }
     }
@@ -196,7 +204,7 @@ impl InMemoryFolder {
         Self {
             root,
             digest: OnceLock::new(),
-            files: FolderContent::Embedded(files),
+            files: InMemoryFolderContent::Embedded(files),
             beside: None,
         }
     }
@@ -212,7 +220,7 @@ impl InMemoryFolder {
     /// Adds other directories, which are searched for paths outside this one, and includes them in
     /// the digest.
     #[must_use]
-    pub fn with_digested_folders(mut self, others: Vec<Self>) -> Self {
+    pub fn with_next_folders_included_in_digest(mut self, others: Vec<Self>) -> Self {
         if others.is_empty() {
             return self;
         }
@@ -242,8 +250,8 @@ impl InMemoryFolder {
     /// Returns the content of the files by path components.
     pub fn into_files(self) -> BTreeMap<Vec<String>, Vec<u8>> {
         let files = match self.files {
-            FolderContent::Read(files) => files,
-            FolderContent::Embedded(files) => files().clone(),
+            InMemoryFolderContent::Read(files) => files,
+            InMemoryFolderContent::Embedded(files) => files().clone(),
         };
         files
             .into_iter()
@@ -265,19 +273,19 @@ impl InMemoryFolder {
     /// Returns the content of a file by its absolute path; `None` if neither this directory nor one
     /// chained to it (`beside`) has the file.
     #[must_use]
-    pub fn file(&self, path: &Path) -> Option<&[u8]> {
-        let (holder, names) = self.locate_in_chain(path)?;
+    pub fn file_content(&self, path: &Path) -> Option<&[u8]> {
+        let (holder, names) = self.find_folder_containing_path(path)?;
         holder.files.files().get(&names).map(|content| &**content)
     }
 
     /// Returns the paths of the direct subdirectories of this directory.
     #[must_use]
-    pub fn folders_in(&self, path: &Path) -> Vec<PathBuf> {
-        let Some((holder, above)) = self.locate_in_chain(path) else {
+    pub fn subfolders_in(&self, path: &Path) -> Vec<PathBuf> {
+        let Some((holder, above)) = self.find_folder_containing_path(path) else {
             return Vec::new();
         };
         let mut names: Vec<&String> = holder
-            .file_names_below(&above)
+            .file_paths_below(&above)
             .filter(|rest| rest.len() > 1)
             .filter_map(<[String]>::first)
             .collect();
@@ -288,11 +296,11 @@ impl InMemoryFolder {
     /// Returns the names of the files directly in this directory.
     #[must_use]
     pub fn file_names_in(&self, path: &Path) -> Vec<String> {
-        let Some((holder, above)) = self.locate_in_chain(path) else {
+        let Some((holder, above)) = self.find_folder_containing_path(path) else {
             return Vec::new();
         };
         let own = holder
-            .file_names_below(&above)
+            .file_paths_below(&above)
             .filter_map(|rest| match rest {
                 [name] => Some(name.clone()),
                 _ => None,
@@ -302,7 +310,7 @@ impl InMemoryFolder {
 
     /// Returns the path of each file below the directory `above`, relative to that directory,
     /// sorted.
-    fn file_names_below<'a>(&'a self, above: &'a [String]) -> impl Iterator<Item = &'a [String]> {
+    fn file_paths_below<'a>(&'a self, above: &'a [String]) -> impl Iterator<Item = &'a [String]> {
         // Paths with the same prefix are adjacent in the map.
         let from = (Bound::Included(above), Bound::Unbounded);
         let files = self.files.files().range::<[String], _>(from);
@@ -310,9 +318,9 @@ impl InMemoryFolder {
     }
 
     /// Returns the directory in the chain that contains a path, and the path components below it.
-    fn locate_in_chain(&self, path: &Path) -> Option<(&Self, Vec<String>)> {
+    fn find_folder_containing_path(&self, path: &Path) -> Option<(&Self, Vec<String>)> {
         let Ok(rest) = path.strip_prefix(&self.root) else {
-            return self.beside.as_ref()?.locate_in_chain(path);
+            return self.beside.as_ref()?.find_folder_containing_path(path);
         };
         let names = rest.iter().map(|name| name.to_str().map(str::to_owned));
         Some((self, names.collect::<Option<_>>()?))
@@ -381,11 +389,11 @@ mod tests {
         write(root.path(), "plugins/b/plugin.toml", "two");
         let plugins = root.path().join("plugins");
         let manifest = plugins.join("a/plugin.toml");
-        assert_eq!(held.file(&manifest), Some(&b"one"[..]));
-        assert_eq!(held.folders_in(&plugins), [plugins.join("a")]);
-        assert_eq!(held.file(&plugins.join("b/plugin.toml")), None);
+        assert_eq!(held.file_content(&manifest), Some(&b"one"[..]));
+        assert_eq!(held.subfolders_in(&plugins), [plugins.join("a")]);
+        assert_eq!(held.file_content(&plugins.join("b/plugin.toml")), None);
         assert!(held.is_path_inside(&manifest));
-        assert_eq!(held.file(&root.path().join("../x")), None);
+        assert_eq!(held.file_content(&root.path().join("../x")), None);
     }
 
     #[test]
@@ -405,19 +413,19 @@ mod tests {
         let both = InMemoryFolder::from_embedded(program.clone(), || &CARRIED)
             .with_next_folder(Some(Arc::new(read)));
         assert_eq!(
-            both.file(&program.join("a/plugin.toml")),
+            both.file_content(&program.join("a/plugin.toml")),
             Some(&b"carried"[..])
         );
         assert_eq!(
-            both.file(&root.path().join("a/plugin.toml")),
+            both.file_content(&root.path().join("a/plugin.toml")),
             Some(&b"read"[..])
         );
-        assert_eq!(both.file(&root.path().join("b/plugin.toml")), None);
+        assert_eq!(both.file_content(&root.path().join("b/plugin.toml")), None);
         assert_eq!(
-            both.folders_in(&program),
+            both.subfolders_in(&program),
             [program.join("a"), program.join("b")]
         );
-        assert_eq!(both.folders_in(root.path()), [root.path().join("a")]);
+        assert_eq!(both.subfolders_in(root.path()), [root.path().join("a")]);
         assert_eq!(both.file_names_in(&root.path().join("a")), ["plugin.toml"]);
         assert!(!both.is_path_inside(Path::new("/usr/bin")));
         assert_ne!(both.digest(), digest);

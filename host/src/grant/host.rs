@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 /// Scheme of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scheme {
+pub enum UrlScheme {
     /// HTTPS, the default of a pattern without a scheme.
     Https,
     /// HTTP, only if the pattern begins with `http://`.
     Http,
 }
 
-impl Scheme {
+impl UrlScheme {
     /// Returns the scheme as written in a URL.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -40,7 +40,7 @@ impl Scheme {
 
 /// Host part of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum HostName {
+enum HostNamePattern {
     /// `*`: any name or address.
     Any,
     /// `*.example.com`: any subdomain, but not the domain itself.
@@ -65,8 +65,8 @@ enum HostName {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostPattern {
-    scheme: Scheme,
-    name: HostName,
+    scheme: UrlScheme,
+    name: HostNamePattern,
     port: u16,
 }
 
@@ -74,12 +74,15 @@ impl HostPattern {
     /// Whether the pattern matches a request to this host. `host` is a name in upper or lower case,
     /// or an address; an IPv6 address may have brackets.
     #[must_use]
-    pub fn matches(&self, scheme: Scheme, host: &str, port: u16) -> bool {
+    pub fn matches(&self, scheme: UrlScheme, host: &str, port: u16) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let name = host.parse().map(HostName::Address).unwrap_or_else(|_| {
-            let host = host.strip_suffix('.').unwrap_or(host);
-            HostName::Exact(host.to_ascii_lowercase())
-        });
+        let name = host
+            .parse()
+            .map(HostNamePattern::Address)
+            .unwrap_or_else(|_| {
+                let host = host.strip_suffix('.').unwrap_or(host);
+                HostNamePattern::Exact(host.to_ascii_lowercase())
+            });
         self.covers(&Self { scheme, name, port })
     }
 
@@ -92,9 +95,11 @@ impl HostPattern {
         };
         (self.scheme, self.port) == (other.scheme, other.port)
             && match (&self.name, &other.name) {
-                (HostName::Any, _) => true,
-                (HostName::Below(own), HostName::Below(name)) => own == name || is_below(name, own),
-                (HostName::Below(own), HostName::Exact(name)) => is_below(name, own),
+                (HostNamePattern::Any, _) => true,
+                (HostNamePattern::Below(own), HostNamePattern::Below(name)) => {
+                    own == name || is_below(name, own)
+                }
+                (HostNamePattern::Below(own), HostNamePattern::Exact(name)) => is_below(name, own),
                 (own, name) => own == name,
             }
     }
@@ -103,14 +108,14 @@ impl HostPattern {
     #[must_use]
     pub fn text_with_scheme(&self) -> String {
         match self.scheme {
-            Scheme::Https => format!("https://{self}"),
-            Scheme::Http => self.to_string(),
+            UrlScheme::Https => format!("https://{self}"),
+            UrlScheme::Http => self.to_string(),
         }
     }
 
     /// Whether the pattern would match a request that differs only in the scheme.
     #[must_use]
-    pub fn matches_but_for_scheme(&self, scheme: Scheme, host: &str, port: u16) -> bool {
+    pub fn matches_only_with_other_scheme(&self, scheme: UrlScheme, host: &str, port: u16) -> bool {
         let mut other = self.clone();
         other.scheme = scheme;
         if self.port == self.scheme.default_port() {
@@ -121,7 +126,7 @@ impl HostPattern {
 
     /// Returns the scheme.
     #[must_use]
-    pub fn scheme(&self) -> Scheme {
+    pub fn scheme(&self) -> UrlScheme {
         self.scheme
     }
 
@@ -133,9 +138,9 @@ impl HostPattern {
 
     /// Returns the IP address if the pattern is for a single IP address.
     #[must_use]
-    pub fn address(&self) -> Option<IpAddr> {
+    pub fn ip_address(&self) -> Option<IpAddr> {
         match self.name {
-            HostName::Address(address) => Some(address),
+            HostNamePattern::Address(address) => Some(address),
             _ => None,
         }
     }
@@ -143,7 +148,7 @@ impl HostPattern {
     /// Whether the pattern is `*`.
     #[must_use]
     pub fn matches_any_host(&self) -> bool {
-        self.name == HostName::Any
+        self.name == HostNamePattern::Any
     }
 
     /// Whether the pattern is `localhost` or a subdomain of it, which RFC 6761 reserves for
@@ -151,10 +156,10 @@ impl HostPattern {
     #[must_use]
     pub fn is_localhost(&self) -> bool {
         match &self.name {
-            HostName::Exact(name) | HostName::Below(name) => {
+            HostNamePattern::Exact(name) | HostNamePattern::Below(name) => {
                 name == "localhost" || name.ends_with(".localhost")
             }
-            HostName::Any | HostName::Address(_) => false,
+            HostNamePattern::Any | HostNamePattern::Address(_) => false,
         }
     }
 }
@@ -165,9 +170,9 @@ impl FromStr for HostPattern {
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = |why: &str| format!("`{}` is not a host: {why}", text.escape_debug());
         let (scheme, rest) = match text.split_once("://") {
-            None => (Scheme::Https, text),
-            Some(("https", rest)) => (Scheme::Https, rest),
-            Some(("http", rest)) => (Scheme::Http, rest),
+            None => (UrlScheme::Https, text),
+            Some(("https", rest)) => (UrlScheme::Https, rest),
+            Some(("http", rest)) => (UrlScheme::Http, rest),
             Some(_) => return Err(refuse("the schemes are https and http")),
         };
         let (host, port) = split_port(rest).map_err(refuse)?;
@@ -205,12 +210,12 @@ fn split_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     }
 }
 
-fn parse_host_name(host: &str) -> Result<HostName, &'static str> {
+fn parse_host_name(host: &str) -> Result<HostNamePattern, &'static str> {
     if host == "*" {
-        return Ok(HostName::Any);
+        return Ok(HostNamePattern::Any);
     }
     if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(HostName::Address(address));
+        return Ok(HostNamePattern::Address(address));
     }
     let (is_below, host) = match host.strip_prefix("*.") {
         Some(rest) => (true, rest),
@@ -233,23 +238,23 @@ fn parse_host_name(host: &str) -> Result<HostName, &'static str> {
         return Err("an IPv4 address is written as four numbers");
     }
     Ok(if is_below {
-        HostName::Below(host)
+        HostNamePattern::Below(host)
     } else {
-        HostName::Exact(host)
+        HostNamePattern::Exact(host)
     })
 }
 
 impl std::fmt::Display for HostPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.scheme == Scheme::Http {
+        if self.scheme == UrlScheme::Http {
             f.write_str("http://")?;
         }
         match &self.name {
-            HostName::Any => f.write_str("*")?,
-            HostName::Below(name) => write!(f, "*.{name}")?,
-            HostName::Exact(name) => f.write_str(name)?,
-            HostName::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
-            HostName::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
+            HostNamePattern::Any => f.write_str("*")?,
+            HostNamePattern::Below(name) => write!(f, "*.{name}")?,
+            HostNamePattern::Exact(name) => f.write_str(name)?,
+            HostNamePattern::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
+            HostNamePattern::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
         }
         if self.port != self.scheme.default_port() {
             write!(f, ":{}", self.port)?;
@@ -270,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_pattern_is_a_scheme_a_host_and_a_port() {
-        use Scheme::{Http, Https};
+        use UrlScheme::{Http, Https};
         for (text, scheme, host, port, expected) in [
             ("api.github.com", Https, "API.github.com.", 443, true),
             ("api.github.com", Http, "api.github.com", 80, false),
@@ -312,14 +317,14 @@ mod tests {
     #[test]
     fn a_pattern_of_the_other_scheme_is_recognized() {
         for (text, scheme, port, expected) in [
-            ("a.b", Scheme::Http, 80, true),
-            ("a.b:8080", Scheme::Http, 8080, true),
-            ("http://a.b", Scheme::Https, 443, true),
-            ("a.b", Scheme::Https, 443, false),
-            ("a.b:8080", Scheme::Http, 8081, false),
-            ("c.b", Scheme::Http, 80, false),
+            ("a.b", UrlScheme::Http, 80, true),
+            ("a.b:8080", UrlScheme::Http, 8080, true),
+            ("http://a.b", UrlScheme::Https, 443, true),
+            ("a.b", UrlScheme::Https, 443, false),
+            ("a.b:8080", UrlScheme::Http, 8081, false),
+            ("c.b", UrlScheme::Http, 80, false),
         ] {
-            let is_it = pattern(text).matches_but_for_scheme(scheme, "a.b", port);
+            let is_it = pattern(text).matches_only_with_other_scheme(scheme, "a.b", port);
             assert_eq!(is_it, expected, "{text} {port}");
         }
     }

@@ -5,7 +5,7 @@
 //! opens files of plugins nor implements questions, and it does not depend on how a plugin is
 //! implemented. Only text that the operator wrote, typed or answered can widen a grant.
 //!
-//! Start from [`decide::decide`].
+//! Start from [`decide::decide_grant`].
 
 /// Makes serde read and write a type as its text form.
 macro_rules! serde_as_text {
@@ -48,12 +48,12 @@ pub mod table;
 mod trust;
 mod words;
 
-pub use capability::{Access, Capability, Credential, Folder, Root};
+pub use capability::{Capability, Credential, Folder, FolderAccess, FolderRoot};
 pub use external_call::ExternalCall;
 pub(crate) use external_call::for_each_external_call;
-pub use granted::Granted;
-pub use host::{HostPattern, Scheme};
-pub use request::{OfferedTool, Request, RequestPin};
+pub use granted::GrantedCapabilities;
+pub use host::{HostPattern, UrlScheme};
+pub use request::{GrantRequest, GrantRequestHash, OfferedTool};
 pub use side_effect::SideEffect;
 pub use trust::Trust;
 pub use words::{describe_capability, describe_combined_risk};

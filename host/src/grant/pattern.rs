@@ -16,21 +16,21 @@
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 
-use super::{Access, Capability, ExternalCall, Folder, HostPattern};
+use super::{Capability, ExternalCall, Folder, FolderAccess, HostPattern};
 
 /// Pattern of capabilities, as in a line of the policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct CapabilityPattern {
     text: String,
-    what: PatternScope,
+    what: ParsedCapabilityPattern,
 }
 
 #[derive(Clone, Debug)]
-enum PatternScope {
+enum ParsedCapabilityPattern {
     Session,
     /// Access to one directory; `None` means every directory.
-    Files(Access, Option<Folder>),
+    Files(FolderAccess, Option<Folder>),
     Network(Option<HostPattern>),
     PrivateNetwork(Option<HostPattern>),
     /// Credentials for these hosts; `None` means every credential.
@@ -44,19 +44,21 @@ impl CapabilityPattern {
     #[must_use]
     pub fn covers(&self, wanted: &Capability) -> bool {
         match (&self.what, wanted) {
-            (PatternScope::Session, Capability::Session) => true,
-            (PatternScope::ExternalCall(own), Capability::ExternalCall(call)) => own == call,
-            (PatternScope::Files(own, folder), Capability::Files(access, wanted)) => {
+            (ParsedCapabilityPattern::Session, Capability::Session) => true,
+            (ParsedCapabilityPattern::ExternalCall(own), Capability::ExternalCall(call)) => {
+                own == call
+            }
+            (ParsedCapabilityPattern::Files(own, folder), Capability::Files(access, wanted)) => {
                 own >= access && folder.as_ref().is_none_or(|own| own.contains(wanted))
             }
-            (PatternScope::Network(own), Capability::Network(host))
-            | (PatternScope::PrivateNetwork(own), Capability::PrivateNetwork(host)) => {
+            (ParsedCapabilityPattern::Network(own), Capability::Network(host))
+            | (ParsedCapabilityPattern::PrivateNetwork(own), Capability::PrivateNetwork(host)) => {
                 own.as_ref().is_none_or(|own| own.covers(host))
             }
-            (PatternScope::Credential(own), Capability::Credential(credential)) => {
+            (ParsedCapabilityPattern::Credential(own), Capability::Credential(credential)) => {
                 own.as_ref().is_none_or(|own| own.covers(&credential.host))
             }
-            (PatternScope::Tool(glob), Capability::Tool(name)) => {
+            (ParsedCapabilityPattern::Tool(glob), Capability::Tool(name)) => {
                 glob.as_ref().is_none_or(|glob| glob.is_match(name))
             }
             _ => false,
@@ -69,19 +71,21 @@ impl CapabilityPattern {
     pub fn denies_part_of(&self, wanted: &Capability) -> bool {
         match (&self.what, wanted) {
             // A rule that denies reading a directory also denies writing it.
-            (PatternScope::Files(denied, own), Capability::Files(access, wanted)) => {
+            (ParsedCapabilityPattern::Files(denied, own), Capability::Files(access, wanted)) => {
                 access >= denied
                     && own
                         .as_ref()
                         .is_none_or(|own| own.contains(wanted) || wanted.contains(own))
             }
-            (PatternScope::Network(Some(own)), Capability::Network(host))
-            | (PatternScope::PrivateNetwork(Some(own)), Capability::PrivateNetwork(host)) => {
-                own.covers(host) || host.covers(own)
-            }
-            (PatternScope::Credential(Some(own)), Capability::Credential(credential)) => {
-                own.covers(&credential.host) || credential.host.covers(own)
-            }
+            (ParsedCapabilityPattern::Network(Some(own)), Capability::Network(host))
+            | (
+                ParsedCapabilityPattern::PrivateNetwork(Some(own)),
+                Capability::PrivateNetwork(host),
+            ) => own.covers(host) || host.covers(own),
+            (
+                ParsedCapabilityPattern::Credential(Some(own)),
+                Capability::Credential(credential),
+            ) => own.covers(&credential.host) || credential.host.covers(own),
             _ => self.covers(wanted),
         }
     }
@@ -102,19 +106,19 @@ impl std::str::FromStr for CapabilityPattern {
             Err(e) => Err(format!("`{text}`: {}", e.kind())),
         };
         let by_name = match kind {
-            "session" => Some(PatternScope::Session),
-            _ => ExternalCall::find(kind).map(PatternScope::ExternalCall),
+            "session" => Some(ParsedCapabilityPattern::Session),
+            _ => ExternalCall::find_by_name(kind).map(ParsedCapabilityPattern::ExternalCall),
         };
         let what = match kind {
             _ if by_name.is_some() && argument.is_some() => {
                 return Err(format!("`{text}`: `{kind}` takes no value"));
             }
-            "read" => PatternScope::Files(Access::Read, folder()?),
-            "write" => PatternScope::Files(Access::Write, folder()?),
-            "network" => PatternScope::Network(host()?),
-            "private-network" => PatternScope::PrivateNetwork(host()?),
-            "credential" => PatternScope::Credential(argument.map(credential).transpose()?),
-            "tool" => PatternScope::Tool(argument.map(tool).transpose()?),
+            "read" => ParsedCapabilityPattern::Files(FolderAccess::Read, folder()?),
+            "write" => ParsedCapabilityPattern::Files(FolderAccess::Write, folder()?),
+            "network" => ParsedCapabilityPattern::Network(host()?),
+            "private-network" => ParsedCapabilityPattern::PrivateNetwork(host()?),
+            "credential" => ParsedCapabilityPattern::Credential(argument.map(credential).transpose()?),
+            "tool" => ParsedCapabilityPattern::Tool(argument.map(tool).transpose()?),
             _ => by_name.ok_or_else(|| {
                 let calls: Vec<&str> = ExternalCall::ALL.iter().map(|call| call.name()).collect();
                 format!(

@@ -7,7 +7,7 @@
 //! allows a plugin by its name alone applies only to managed, installed and user plugins. The name
 //! of a project or local plugin is not verified, so an entry for such a plugin needs its digest.
 //!
-//! Start from [`Policy::find_capability_ruling`].
+//! Start from [`CapabilityPolicy::find_capability_ruling`].
 //!
 //! For example:
 //!
@@ -34,12 +34,12 @@ use crate::near::find_nearest_name;
 use crate::paths::ADMIN_POLICY;
 
 /// Maximum size of a policy file, in bytes. Enough for a line for each of a thousand plugins.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_POLICY_FILE_BYTES: u64 = 1 << 20;
 
 /// Error in a policy. Rind then does not start, because it cannot know what the policy denies.
 #[derive(Debug, thiserror::Error)]
 #[error("the policy {}: {message}", path.display())]
-pub struct PolicyError {
+pub struct CapabilityPolicyError {
     /// Path of the policy file.
     pub path: PathBuf,
     /// Problem, with the line.
@@ -91,11 +91,11 @@ struct PolicyFile {
 
 /// Policy of the operator, merged from both files.
 ///
-/// [`Policy::find_capability_ruling`] returns the ruling on a capability. `None` means that the
-/// policy does not mention the capability, so that the [table](super::table::default_ruling)
-/// decides.
+/// [`CapabilityPolicy::find_capability_ruling`] returns the ruling on a capability. `None` means
+/// that the policy does not mention the capability, so that the
+/// [table](super::table::default_capability_ruling) decides.
 #[derive(Clone, Debug, Default)]
-pub struct Policy {
+pub struct CapabilityPolicy {
     /// Policy files with their display names, in descending order of precedence.
     files: Vec<(String, PolicyFile)>,
 }
@@ -105,8 +105,8 @@ pub struct Policy {
 pub struct RequiredPlugin {
     /// Name of the plugin.
     pub plugin: String,
-    /// Digest that the plugin's [content](super::Request::content) must have; `None` if the policy
-    /// allows any content.
+    /// Digest that the plugin's [content](super::GrantRequest::compute_content_digest) must have;
+    /// `None` if the policy allows any content.
     pub digest: Option<String>,
     /// Position in the policy, such as `[plugins.NAME] in FILE`.
     pub place: String,
@@ -117,7 +117,8 @@ impl RequiredPlugin {
     /// digest or, without one, the name is verified.
     #[must_use]
     pub fn matches_plugin(&self, plugin: RequestingPlugin<'_>) -> bool {
-        plugin.plugin == self.plugin && plugin.is_identified_by_policy(self.digest.as_deref())
+        plugin.plugin == self.plugin
+            && plugin.has_policy_digest_or_verified_name(self.digest.as_deref())
     }
 }
 
@@ -128,14 +129,14 @@ pub struct RequestingPlugin<'a> {
     pub plugin: &'a str,
     /// Trust of the plugin, possibly lowered by its manifest.
     pub trust: Trust,
-    /// Digest of the plugin's [content](super::Request::content).
+    /// Digest of the plugin's [content](super::GrantRequest::compute_content_digest).
     pub content: &'a str,
 }
 
 impl RequestingPlugin<'_> {
     /// Whether the policy's lists for the plugin's name apply to this plugin: `digest` is the
     /// digest of its content, or there is no `digest` and the name of the plugin is verified.
-    fn is_identified_by_policy(self, digest: Option<&str>) -> bool {
+    fn has_policy_digest_or_verified_name(self, digest: Option<&str>) -> bool {
         match digest {
             Some(digest) => digest == self.content,
             None => self.trust <= Trust::User,
@@ -143,16 +144,16 @@ impl RequestingPlugin<'_> {
     }
 }
 
-impl Policy {
+impl CapabilityPolicy {
     /// Reads the policy files in `paths`, in descending order of precedence. Skips missing files.
     ///
     /// # Errors
     /// A file cannot be read or is not a policy.
-    pub fn read(paths: &[PathBuf]) -> Result<Self, PolicyError> {
+    pub fn read(paths: &[PathBuf]) -> Result<Self, CapabilityPolicyError> {
         let mut files = Vec::new();
         for path in paths {
             if let Some(text) = read_policy_text(path)? {
-                files.push(parse_policy(&text, path)?);
+                files.push(parse_policy_file(&text, path)?);
             }
         }
         Ok(Self { files })
@@ -162,17 +163,17 @@ impl Policy {
     ///
     /// # Errors
     /// A text is not a valid policy.
-    pub fn parse(texts: &[(&str, &Path)]) -> Result<Self, PolicyError> {
+    pub fn parse(texts: &[(&str, &Path)]) -> Result<Self, CapabilityPolicyError> {
         let files: Result<Vec<_>, _> = texts
             .iter()
-            .map(|(text, path)| parse_policy(text, path))
+            .map(|(text, path)| parse_policy_file(text, path))
             .collect();
         Ok(Self { files: files? })
     }
 
     /// Returns a copy of the policy that contains only the administrator's file.
     #[must_use]
-    pub fn admin_policy(&self) -> Self {
+    pub fn restricted_to_admin_file(&self) -> Self {
         let files = self.files.iter().filter(|(name, _)| name == ADMIN_POLICY);
         Self {
             files: files.cloned().collect(),
@@ -182,10 +183,15 @@ impl Policy {
     /// Returns the reason why the lists under the plugin's name do not apply to this plugin; `None`
     /// if they apply, or if they allow nothing.
     #[must_use]
-    pub fn reason_lists_are_ignored(&self, asker: RequestingPlugin<'_>) -> Option<String> {
+    pub fn reason_plugin_entry_does_not_apply(
+        &self,
+        asker: RequestingPlugin<'_>,
+    ) -> Option<String> {
         let passed_over = |(name, file): &(String, PolicyFile)| {
             let lists = file.plugins.get(asker.plugin)?;
-            if asker.is_identified_by_policy(lists.digest.as_deref()) || lists.allow.is_empty() {
+            if asker.has_policy_digest_or_verified_name(lists.digest.as_deref())
+                || lists.allow.is_empty()
+            {
                 return None;
             }
             let place = format!("[plugins.{}] in {name}", asker.plugin);
@@ -208,7 +214,7 @@ impl Policy {
     /// position: no known plugin has the name, but one has a similar name. Other unknown names are
     /// not reported, because an administrator may deny plugins before they are installed.
     #[must_use]
-    pub fn misspelled_names(&self, known: &[&str]) -> Vec<String> {
+    pub fn misspelled_plugin_name_warnings(&self, known: &[&str]) -> Vec<String> {
         let names = self.files.iter().flat_map(|(file, lists)| {
             let names = lists.plugins.keys();
             names.map(move |name| (name, file))
@@ -283,7 +289,7 @@ impl Policy {
     ) -> Option<(CapabilityRuling, String)> {
         self.files
             .iter()
-            .find_map(|(name, file)| file.find_ruling(name, asker, wanted))
+            .find_map(|(name, file)| file.find_capability_ruling(name, asker, wanted))
     }
 }
 
@@ -296,7 +302,7 @@ fn short_digest(digest: &str) -> String {
 }
 
 impl PolicyFile {
-    fn find_ruling(
+    fn find_capability_ruling(
         &self,
         name: &str,
         asker: RequestingPlugin<'_>,
@@ -318,7 +324,9 @@ impl PolicyFile {
             if touched(&lists.ask) {
                 return Some((CapabilityRuling::Ask, of_plugin()));
             }
-            if asker.is_identified_by_policy(lists.digest.as_deref()) && covered(&lists.allow) {
+            if asker.has_policy_digest_or_verified_name(lists.digest.as_deref())
+                && covered(&lists.allow)
+            {
                 return Some((CapabilityRuling::Allow, of_plugin()));
             }
         }
@@ -330,26 +338,28 @@ impl PolicyFile {
     }
 }
 
-fn read_policy_text(path: &Path) -> Result<Option<String>, PolicyError> {
-    read_if_present(path, MAX_BYTES).map_err(|error| PolicyError {
+fn read_policy_text(path: &Path) -> Result<Option<String>, CapabilityPolicyError> {
+    read_if_present(path, MAX_POLICY_FILE_BYTES).map_err(|error| CapabilityPolicyError {
         path: path.to_owned(),
         message: format!("cannot be read: {error}"),
     })
 }
 
 /// Prefix of content digests, and the number of digits after it.
-const DIGEST_PREFIX: &str = "blake3:";
-const DIGEST_DIGITS: usize = 64;
+const CONTENT_DIGEST_PREFIX: &str = "blake3:";
+const CONTENT_DIGEST_HEX_DIGITS: usize = 64;
 
 /// Parses a content digest. A malformed digest is an error, because a rule with it would never
 /// match, without any notice.
 fn content_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let digest = String::deserialize(deserializer)?;
-    let digits = digest.strip_prefix(DIGEST_PREFIX).unwrap_or_default();
+    let digits = digest
+        .strip_prefix(CONTENT_DIGEST_PREFIX)
+        .unwrap_or_default();
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    if digits.len() != DIGEST_DIGITS || !digits.bytes().all(is_digit) {
+    if digits.len() != CONTENT_DIGEST_HEX_DIGITS || !digits.bytes().all(is_digit) {
         return Err(D::Error::custom(format!(
-            "`{}` is not the digest of a plugin's content, which is `{DIGEST_PREFIX}` and {DIGEST_DIGITS} digits of 0-9 and a-f, \
+            "`{}` is not the digest of a plugin's content, which is `{CONTENT_DIGEST_PREFIX}` and {CONTENT_DIGEST_HEX_DIGITS} digits of 0-9 and a-f, \
              as `rind plugin inspect NAME --grants` shows it",
             digest.escape_debug()
         )));
@@ -357,8 +367,11 @@ fn content_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
     Ok(Some(digest))
 }
 
-fn parse_policy(text: &str, path: &Path) -> Result<(String, PolicyFile), PolicyError> {
-    let file = toml::from_str(text).map_err(|e| PolicyError {
+fn parse_policy_file(
+    text: &str,
+    path: &Path,
+) -> Result<(String, PolicyFile), CapabilityPolicyError> {
+    let file = toml::from_str(text).map_err(|e| CapabilityPolicyError {
         path: path.to_owned(),
         message: e.to_string().trim_end().to_owned(),
     })?;
@@ -382,7 +395,7 @@ mod tests {
             trust,
             content: CONTENT,
         };
-        match Policy::parse(&texts)
+        match CapabilityPolicy::parse(&texts)
             .unwrap()
             .find_capability_ruling(asker, &wanted.into())
         {
@@ -437,7 +450,7 @@ mod tests {
         let paths = ["admin", "user"].map(Path::new);
         let texts = ["[trust.local]\nmute = true", "[plugins.p]\nmute = true"];
         let policy: Vec<_> = texts.into_iter().zip(paths).collect();
-        let policy = Policy::parse(&policy).unwrap();
+        let policy = CapabilityPolicy::parse(&policy).unwrap();
         for (plugin, trust, expected) in [
             ("p", Trust::User, Some("[plugins.p] in user")),
             ("p", Trust::Local, Some("[trust.local] in admin")),
@@ -466,7 +479,7 @@ mod tests {
                 &CONTENT[..CONTENT.len() - 1]
             ),
         ] {
-            let error = Policy::parse(&[(text, Path::new("policy.toml"))]).unwrap_err();
+            let error = CapabilityPolicy::parse(&[(text, Path::new("policy.toml"))]).unwrap_err();
             assert!(error.to_string().contains("line"), "{error}");
         }
     }

@@ -19,15 +19,15 @@ use crate::disk::{acquire_file_lock, read_if_present, replace_private_file};
 /// Error while trusting a project or storing that trust.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {message}", path.display())]
-pub struct ProjectError {
+pub struct ProjectTrustError {
     /// Path of the folder or file that has the problem.
     pub path: PathBuf,
     /// Problem and remedy.
     pub message: String,
 }
 
-pub(super) fn project_error(path: &Path, message: impl Into<String>) -> ProjectError {
-    ProjectError {
+pub(super) fn project_trust_error(path: &Path, message: impl Into<String>) -> ProjectTrustError {
+    ProjectTrustError {
         path: path.to_owned(),
         message: message.into(),
     }
@@ -56,7 +56,7 @@ pub struct TrustedProject {
 }
 
 /// Maximum size of the file of trusted projects, in bytes. An entry has some hundred bytes.
-const MAX_BYTES: u64 = 16 << 20;
+const MAX_TRUSTED_PROJECTS_FILE_BYTES: u64 = 16 << 20;
 
 /// File of trusted projects, keyed by the canonical path of the workspace.
 #[derive(Clone, Debug)]
@@ -70,12 +70,12 @@ impl TrustedProjects {
     ///
     /// # Errors
     /// The file cannot be read or is corrupt.
-    pub fn read(path: &Path) -> Result<Self, ProjectError> {
-        let projects = match read_if_present(path, MAX_BYTES) {
+    pub fn read(path: &Path) -> Result<Self, ProjectTrustError> {
+        let projects = match read_if_present(path, MAX_TRUSTED_PROJECTS_FILE_BYTES) {
             Ok(None) => BTreeMap::new(),
-            Err(e) => return Err(project_error(path, format!("cannot be read: {e}"))),
+            Err(e) => return Err(project_trust_error(path, format!("cannot be read: {e}"))),
             Ok(Some(text)) => serde_json::from_str(&text).map_err(|e| {
-                project_error(
+                project_trust_error(
                     path,
                     format!(
                         "is corrupt ({e}); move it away, and every project is asked about again"
@@ -116,8 +116,8 @@ impl TrustedProjects {
         workspace: &Path,
         digest: String,
         since: String,
-    ) -> Result<(), ProjectError> {
-        self.change_projects(|projects| {
+    ) -> Result<(), ProjectTrustError> {
+        self.update_trusted_projects(|projects| {
             projects.insert(workspace.to_owned(), TrustedProject { digest, since });
         })
     }
@@ -126,18 +126,21 @@ impl TrustedProjects {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn revoke_trust(&mut self, workspace: &Path) -> Result<bool, ProjectError> {
+    pub fn revoke_trust(&mut self, workspace: &Path) -> Result<bool, ProjectTrustError> {
         let mut was_trusted = false;
-        self.change_projects(|projects| was_trusted = projects.remove(workspace).is_some())?;
+        self.update_trusted_projects(|projects| {
+            was_trusted = projects.remove(workspace).is_some()
+        })?;
         Ok(was_trusted)
     }
 
-    fn change_projects(
+    fn update_trusted_projects(
         &mut self,
         change: impl FnOnce(&mut BTreeMap<PathBuf, TrustedProject>),
-    ) -> Result<(), ProjectError> {
+    ) -> Result<(), ProjectTrustError> {
         let path = self.path.clone();
-        let write = |e: std::io::Error| project_error(&path, format!("cannot be written: {e}"));
+        let write =
+            |e: std::io::Error| project_trust_error(&path, format!("cannot be written: {e}"));
         let _lock = acquire_file_lock(&path, || {}).map_err(write)?;
         let mut projects = Self::read(&path)?.projects;
         change(&mut projects);

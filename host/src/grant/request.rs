@@ -2,7 +2,7 @@
 //! request.
 //!
 //! The pin covers everything that could change the plugin's behavior or the question. Start from
-//! [`Request`].
+//! [`GrantRequest`].
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub struct OfferedTool {
 
 /// Request of a plugin for permissions, with all plugin-specific inputs of the decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct GrantRequest {
     /// Name of the plugin.
     pub plugin: String,
     /// Version of the plugin, for display.
@@ -51,9 +51,9 @@ pub struct Request {
 /// Hash that ties an answer to a request. Other bytes, another manifest or another tool description
 /// produce another pin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct RequestPin(String);
+pub struct GrantRequestHash(String);
 
-impl RequestPin {
+impl GrantRequestHash {
     /// Returns the pin as 64 hex digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -61,10 +61,10 @@ impl RequestPin {
     }
 }
 
-impl Request {
+impl GrantRequest {
     /// Computes the hash that ties the operator's answers to exactly this request.
     #[must_use]
-    pub fn pin(&self) -> RequestPin {
+    pub fn compute_pin_hash(&self) -> GrantRequestHash {
         let capabilities: Vec<Value> = self.capabilities.iter().map(full_capability_json).collect();
         // Hash the JSON form, so that two different requests never produce the same bytes.
         let json = json!([
@@ -78,7 +78,7 @@ impl Request {
             capabilities,
             self.tools,
         ]);
-        RequestPin(
+        GrantRequestHash(
             blake3::hash(json.to_string().as_bytes())
                 .to_hex()
                 .to_string(),
@@ -86,12 +86,12 @@ impl Request {
     }
 }
 
-impl Request {
+impl GrantRequest {
     /// Computes the digest of everything that decides the plugin's behavior: component, manifest
     /// and tool descriptions, but not its location. `policy.toml` identifies a plugin by this
     /// digest.
     #[must_use]
-    pub fn content(&self) -> String {
+    pub fn compute_content_digest(&self) -> String {
         let json = json!([self.digest, self.manifest, self.tools]);
         format!(
             "blake3:{}",

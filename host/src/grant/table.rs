@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Access, Capability, Root, Trust};
+use super::{Capability, FolderAccess, FolderRoot, Trust};
 
 /// Ruling on a capability, before the operator is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -19,7 +19,7 @@ display_as_in_json!(CapabilityRuling);
 /// Returns the ruling that applies to a plugin of this trust if no policy mentions the capability.
 /// A higher trust never has a stricter ruling; a test checks that.
 #[must_use]
-pub fn default_ruling(trust: Trust, capability: &Capability) -> CapabilityRuling {
+pub fn default_capability_ruling(trust: Trust, capability: &Capability) -> CapabilityRuling {
     let allowed_to = |least: Trust| {
         if trust <= least {
             CapabilityRuling::Allow
@@ -28,11 +28,11 @@ pub fn default_ruling(trust: Trust, capability: &Capability) -> CapabilityRuling
         }
     };
     match capability {
-        Capability::Files(_, folder) if folder.root == Root::Data => CapabilityRuling::Allow,
-        Capability::Files(Access::Read, _) | Capability::Session => allowed_to(Trust::User),
+        Capability::Files(_, folder) if folder.root == FolderRoot::Data => CapabilityRuling::Allow,
+        Capability::Files(FolderAccess::Read, _) | Capability::Session => allowed_to(Trust::User),
         Capability::Network(_) => allowed_to(Trust::Package),
         Capability::PrivateNetwork(_) => CapabilityRuling::Ask,
-        Capability::Files(Access::Write, _)
+        Capability::Files(FolderAccess::Write, _)
         | Capability::Credential(_)
         | Capability::ExternalCall(_)
         | Capability::Tool(_) => allowed_to(Trust::Managed),

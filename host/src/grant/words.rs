@@ -2,15 +2,17 @@
 //!
 //! All functions are pure. The output is a single printable line for any text of a manifest.
 
-use super::{Access, Capability, ExternalCall, Folder, Granted, HostPattern, Root};
-use crate::text::clean_line;
+use super::{
+    Capability, ExternalCall, Folder, FolderAccess, FolderRoot, GrantedCapabilities, HostPattern,
+};
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a name from a manifest that is displayed, in bytes.
-const MAX_NAME_BYTES: usize = 300;
+const MAX_DISPLAYED_MANIFEST_NAME_BYTES: usize = 300;
 
 /// Cleans a name from a manifest: a line break in it could imitate a line of the host.
 fn clean_manifest_name(text: &str) -> String {
-    clean_line(text, MAX_NAME_BYTES)
+    escape_and_truncate_line(text, MAX_DISPLAYED_MANIFEST_NAME_BYTES)
 }
 
 /// Describes a capability as a phrase that follows "the plugin may", such as "read files in
@@ -31,14 +33,14 @@ pub fn describe_capability(capability: &Capability) -> String {
             "read the conversation and change prompts, messages, tool calls and the model"
                 .to_owned()
         }
-        Capability::Files(access, folder) => folder_text(*access, folder),
-        Capability::Network(host) => format!("talk to {}", describe_destination(host)),
+        Capability::Files(access, folder) => describe_folder_access(*access, folder),
+        Capability::Network(host) => format!("talk to {}", describe_network_host(host)),
         Capability::PrivateNetwork(host) => {
             let host = host.text_with_scheme();
             format!("talk to {host} at addresses inside your network")
         }
         Capability::Credential(credential) => {
-            let secrets = secret_names(&credential.value);
+            let secrets = credential_secret_names(&credential.value);
             let what = match &secrets[..] {
                 [] => format!("a fixed header {}", clean_manifest_name(&credential.header)),
                 [one] => format!("the secret {one}"),
@@ -52,7 +54,7 @@ pub fn describe_capability(capability: &Capability) -> String {
     }
 }
 
-fn describe_destination(host: &HostPattern) -> String {
+fn describe_network_host(host: &HostPattern) -> String {
     let name = host.text_with_scheme();
     if host.matches_any_host() {
         format!("any host ({name})")
@@ -61,14 +63,14 @@ fn describe_destination(host: &HostPattern) -> String {
     }
 }
 
-fn folder_text(access: Access, folder: &Folder) -> String {
+fn describe_folder_access(access: FolderAccess, folder: &Folder) -> String {
     let verb = match access {
-        Access::Read => "read",
-        Access::Write => "read and write",
+        FolderAccess::Read => "read",
+        FolderAccess::Write => "read and write",
     };
     match folder.root {
-        Root::Data => format!("{verb} files in its own folder"),
-        Root::Workspace => format!(
+        FolderRoot::Data => format!("{verb} files in its own folder"),
+        FolderRoot::Workspace => format!(
             "{verb} files in {}",
             clean_manifest_name(&folder.to_string())
         ),
@@ -76,7 +78,7 @@ fn folder_text(access: Access, folder: &Folder) -> String {
 }
 
 /// Returns the names of the secrets in a credential's value, which are written between braces.
-fn secret_names(value: &str) -> Vec<String> {
+fn credential_secret_names(value: &str) -> Vec<String> {
     let mut names: Vec<String> = value
         .split('{')
         .skip(1)
@@ -91,15 +93,15 @@ fn secret_names(value: &str) -> Vec<String> {
 /// if there is no such combination. `has_hooks` tells whether hooks of the plugin see parts of the
 /// conversation, which needs no capability.
 #[must_use]
-pub fn describe_combined_risk(granted: &Granted, has_hooks: bool) -> Option<String> {
+pub fn describe_combined_risk(granted: &GrantedCapabilities, has_hooks: bool) -> Option<String> {
     let mut seen = Vec::new();
-    if has_hooks || granted.has(&Capability::Session) {
+    if has_hooks || granted.has_capability(&Capability::Session) {
         seen.push("in the conversation".to_owned());
     }
     let folders = granted.folders();
     let mut names: Vec<String> = folders
         .iter()
-        .filter(|(_, folder)| folder.root == Root::Workspace)
+        .filter(|(_, folder)| folder.root == FolderRoot::Workspace)
         .map(|(_, folder)| clean_manifest_name(&folder.to_string()))
         .collect();
     names.dedup();
@@ -115,12 +117,12 @@ pub fn describe_combined_risk(granted: &Granted, has_hooks: bool) -> Option<Stri
     ];
     let is_through_agent = through_agent
         .iter()
-        .any(|call| granted.has(&Capability::ExternalCall(*call)));
-    if granted.tools().next().is_some() || is_through_agent {
+        .any(|call| granted.has_capability(&Capability::ExternalCall(*call)));
+    if granted.callable_tools().next().is_some() || is_through_agent {
         seen.push("through tools of the agent".to_owned());
     }
-    let hosts = granted.hosts().chain(granted.private_hosts());
-    let mut hosts: Vec<String> = hosts.map(describe_destination).collect();
+    let hosts = granted.public_hosts().chain(granted.private_hosts());
+    let mut hosts: Vec<String> = hosts.map(describe_network_host).collect();
     hosts.dedup();
     if seen.is_empty() || hosts.is_empty() {
         return None;
@@ -136,7 +138,7 @@ pub fn describe_combined_risk(granted: &Granted, has_hooks: bool) -> Option<Stri
 mod tests {
     use super::*;
     use crate::grant::Credential;
-    use crate::table::rows;
+    use crate::table::parse_table_rows;
 
     #[test]
     fn every_capability_has_a_description() {
@@ -154,7 +156,7 @@ turns => run turns of the agent from its loop, with all tools and without a pers
 tool:read\u{1b}_file => call the tool read\\u{1b}_file
 tool:a⏎  it may nothing => call the tool a   it may nothing
 ";
-        for [capability, expected] in rows(table) {
+        for [capability, expected] in parse_table_rows(table) {
             assert_eq!(describe_capability(&capability.as_str().into()), expected);
         }
         for (value, what) in [
@@ -185,9 +187,9 @@ read:workspace/docs network:a.b private-network:http://10.0.0.1 => in workspace/
 tool:read_file network:a.b => through tools of the agent to https://a.b
 turns network:a.b => through tools of the agent to https://a.b
 ";
-        for [capabilities, expected] in rows(table) {
+        for [capabilities, expected] in parse_table_rows(table) {
             let all = capabilities.split(' ').filter(|word| *word != "(hooks)");
-            let granted = Granted::new(all.map(Capability::from).collect());
+            let granted = GrantedCapabilities::new(all.map(Capability::from).collect());
             let said = describe_combined_risk(&granted, capabilities.ends_with("(hooks)"));
             let is_any = !expected.is_empty();
             let expected = is_any.then(|| format!("could send what it reads {expected}"));

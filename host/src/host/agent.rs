@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::material::{OpenMaterial, OpenMaterials};
-use super::offers::SharedCommandsAndLoops;
+use super::material::{OpenPromptResourceProvider, OpenPromptResourceProviders};
+use super::offers::SharedPluginCommandsAndLoops;
 use super::session::SessionBuilder;
-use super::source::SourceSession;
-use super::{Error, PluginReplacer, SharedHostParts};
-use crate::agent::{AgentSpec, LiveAgent, SessionHandle, StoreWriter};
-use crate::event::{Event, Events};
-use crate::plugin::load::{LeftOutPlugin, LeftOutReason};
+use super::source::ToolSourceSession;
+use super::{Error, HostSharedState, PluginReplacer};
+use crate::agent::{AgentSpec, LiveAgent, PluginSessionHandle, PluginStoreWriter};
+use crate::event::{Event, EventSender};
+use crate::plugin::load::{PluginSkipReason, SkippedPlugin};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
-use crate::script::{ScriptProgram, SessionScript};
+use crate::script::{ScriptProgram, SessionHookScript};
 use crate::session::Session;
 use crate::skill::OmittedSkill;
-use crate::tool::background::{BackgroundCommand, BackgroundCommands, BackgroundOutcome};
-use crate::tool::live::LiveOutputs;
+use crate::tool::background::{BackgroundCommand, BackgroundCommandOutcome, BackgroundCommands};
+use crate::tool::live::RunningToolCallOutputs;
 
 /// Builds the agent of an open session.
 pub(super) fn build_agent(
@@ -26,35 +26,35 @@ pub(super) fn build_agent(
     (
         LiveAgent,
         PluginReplacer,
-        SharedCommandsAndLoops,
-        OpenMaterials,
+        SharedPluginCommandsAndLoops,
+        OpenPromptResourceProviders,
     ),
     Error,
 > {
     let parts = builder.parts;
     parts.store_grant_answers(session.id())?;
-    let events = Events::default();
+    let events = EventSender::default();
     for observer in builder.observers {
         events.observe(observer);
     }
-    let keep = build_store_writer(&parts);
-    let handle = SessionHandle::new(session.clone(), events.clone(), keep.clone());
+    let keep = build_plugin_store_writer(&parts);
+    let handle = PluginSessionHandle::new(session.clone(), events.clone(), keep.clone());
     let handle = Arc::new(handle);
     let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
-    let mut open = parts.plugins.open(&plugin_handle)?;
+    let mut open = parts.plugins.open_plugins(&plugin_handle)?;
     for hook in &parts.hooks {
-        hook.bind_to(&mut open.registry);
+        hook.register_in(&mut open.registry);
     }
     for script in &parts.scripts {
         let program = ScriptProgram::new(script, &parts.paths, parts.commands.clone());
-        let script = SessionScript::new(script.clone(), program, plugin_handle.clone());
+        let script = SessionHookScript::new(script.clone(), program, plugin_handle.clone());
         script.register_hooks(&mut open.registry);
     }
     let mut opening: Vec<Event> = parts
         .plugins
         .left_out
         .iter()
-        .map(create_left_out_event)
+        .map(plugin_left_out_event)
         .collect();
     opening.extend(
         parts
@@ -64,7 +64,7 @@ pub(super) fn build_agent(
             .map(omitted_skill_event),
     );
     if parts.config.subagents.enabled {
-        let findings = parts.presets.left_out().iter();
+        let findings = parts.presets.preset_file_notices().iter();
         opening.extend(findings.map(|text| Event::notice(Level::Warn, text)));
     }
     let mut tools = parts.tools.clone();
@@ -112,24 +112,24 @@ pub(super) fn build_agent(
         call_chain: Vec::new(),
         agent_loop,
         known: Arc::default(),
-        live: LiveOutputs::default(),
+        live: RunningToolCallOutputs::default(),
         background: BackgroundCommands::default(),
         told: Arc::default(),
     });
-    report_background_ends(&agent);
+    report_ended_background_commands(&agent);
     let (mut outer, mut materials) = (Vec::new(), Vec::new());
     for source in &parts.sources {
-        let to = SourceSession::new(
+        let to = ToolSourceSession::new(
             source.name(),
             &plugin_handle,
-            &agent.replacement_queue(),
+            &agent.plugin_replacement_queue(),
             &agent.spec().events,
         );
         let opened = source.open(to.clone());
         let warnings = opened.warnings.into_iter();
         opening.extend(warnings.map(|text| Event::notice(Level::Warn, text)));
-        outer.extend(to.wrap_tools(opened.tools));
-        materials.extend(opened.material.map(|material| OpenMaterial {
+        outer.extend(to.wrap_tools_with_secret_masking(opened.tools));
+        materials.extend(opened.material.map(|material| OpenPromptResourceProvider {
             origin: source.name().to_owned(),
             material,
             handle: plugin_handle.clone(),
@@ -139,10 +139,10 @@ pub(super) fn build_agent(
     opening.extend(refused.map(|text| Event::notice(Level::Warn, text)));
     agent.queue_opening_events(opening);
     handle.set_agent(&agent, open.points);
-    let replacements = agent.replacement_queue();
+    let replacements = agent.plugin_replacement_queue();
     let events = agent.spec().events.clone();
-    let offers = SharedCommandsAndLoops::new(open.commands, open.loops, open.limits);
-    let plugins = parts.plugins.shared_set().clone();
+    let offers = SharedPluginCommandsAndLoops::new(open.commands, open.loops, open.limits);
+    let plugins = parts.plugins.plugin_set().clone();
     let ordering = parts.config.agent_loop.clone();
     let (queues, handle) = ((replacements, offers.clone()), plugin_handle);
     let replacer = PluginReplacer::new(plugins, handle, queues, events, ordering);
@@ -150,9 +150,9 @@ pub(super) fn build_agent(
 }
 
 /// Emits a notice to the user whenever a background command ends.
-fn report_background_ends(agent: &LiveAgent) {
+fn report_ended_background_commands(agent: &LiveAgent) {
     let events = agent.spec().events.clone();
-    let tell = move |command: &BackgroundCommand, end: &BackgroundOutcome| {
+    let tell = move |command: &BackgroundCommand, end: &BackgroundCommandOutcome| {
         let text = format!(
             "{} ended after {} s: {}",
             command.id(),
@@ -172,14 +172,14 @@ fn report_background_ends(agent: &LiveAgent) {
 }
 
 /// Returns the event for a plugin that does not run.
-fn create_left_out_event(left: &LeftOutPlugin) -> Event {
+fn plugin_left_out_event(left: &SkippedPlugin) -> Event {
     let cause = match &left.why {
-        LeftOutReason::Failed(_) => "failed",
-        LeftOutReason::Held(_) => "held",
-        LeftOutReason::Shadowed { .. } => "shadowed",
-        LeftOutReason::Disabled { .. }
-        | LeftOutReason::Disallowed { .. }
-        | LeftOutReason::Without => "switched-off",
+        PluginSkipReason::Failed(_) => "failed",
+        PluginSkipReason::Held(_) => "held",
+        PluginSkipReason::Shadowed { .. } => "shadowed",
+        PluginSkipReason::Disabled { .. }
+        | PluginSkipReason::Disallowed { .. }
+        | PluginSkipReason::Without => "switched-off",
     };
     Event::PluginLeftOut {
         plugin: left.name.clone(),
@@ -203,8 +203,8 @@ fn omitted_skill_event(left: OmittedSkill) -> Event {
 
 /// Returns the callback that saves a value in the store of a plugin, and passes it to the callback
 /// of the embedder.
-fn build_store_writer(parts: &SharedHostParts) -> StoreWriter {
-    let (stores, native) = (parts.plugins.stores(), parts.keep.clone());
+fn build_plugin_store_writer(parts: &HostSharedState) -> PluginStoreWriter {
+    let (stores, native) = (parts.plugins.plugin_key_value_stores(), parts.keep.clone());
     Arc::new(move |name, key, value| {
         if let Some(keep) = &native {
             keep(name, key, value);

@@ -8,32 +8,32 @@ use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
-use super::error::check_workspace_apart;
-use super::folders::Plugins;
-use super::native::{NativeBinding, NativeFunctionHook};
-use super::{Error, Host, SharedHostParts, ToolSource};
-use crate::agent::{AgentConfig, StoreWriter, SubagentPresets};
-use crate::event::{Observer, Stamped};
+use super::error::check_workspace_outside_host_folders;
+use super::folders::HostPlugins;
+use super::native::{NativeFunctionHook, NativeHookBinding};
+use super::{Error, Host, HostSharedState, ToolSource};
+use crate::agent::{AgentConfig, PluginStoreWriter, SubagentPresets};
+use crate::event::{EventObserver, Stamped};
 use crate::paths::Paths;
-use crate::plugin::load::PluginSet;
+use crate::plugin::load::FoundPluginSet;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::point::registry::HookSpec;
 use crate::point::{Hook, Point};
 use crate::provider::Provider;
-use crate::script::Script;
+use crate::script::HookScript;
 use crate::session::SessionStore;
-use crate::skill::Skills;
-use crate::text::clean_line;
+use crate::skill::SessionSkills;
+use crate::text::escape_and_truncate_line;
 use crate::tool::SharedTool;
-use crate::tool::approval::{Approver, DenyAll};
-use crate::tool::builtin::{self, CommandEnvironment};
-use crate::tool::policy::{Policy, PolicyMode, ToolPolicy};
+use crate::tool::approval::{Approver, DenyAllApprover};
+use crate::tool::builtin::{self, CommandConfinementAndEnvironment};
+use crate::tool::policy::{Policy, ToolPolicy, ToolPolicyRunMode};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::workspace::Workspace;
 
 /// Maximum length of a plugin's name in an error, in bytes.
-const MAX_SHOWN_NAME: usize = 96;
+const MAX_QUOTED_PLUGIN_NAME_BYTES: usize = 96;
 
 /// The parts of a [`Host`]. Every part has the most restrictive default: no tools, no plugins, no
 /// approver, and no files that outlive the host.
@@ -44,28 +44,28 @@ pub struct HostBuilder {
     home: Option<PathBuf>,
     workspace: Option<PathBuf>,
     store: Option<SessionStore>,
-    plugins: Plugins,
-    built_in: BuiltInTools,
+    plugins: HostPlugins,
+    built_in: BuiltInToolSelection,
     tools: Vec<SharedTool>,
     sources: Vec<Arc<dyn ToolSource>>,
-    skills: Arc<Skills>,
-    presets: Arc<Skills>,
-    hooks: Vec<NativeBinding>,
-    scripts: (Vec<Arc<Script>>, CommandEnvironment),
+    skills: Arc<SessionSkills>,
+    presets: Arc<SessionSkills>,
+    hooks: Vec<NativeHookBinding>,
+    scripts: (Vec<Arc<HookScript>>, CommandConfinementAndEnvironment),
     policy: Option<Arc<dyn Policy>>,
     approver: Option<Arc<dyn Approver>>,
-    observers: Vec<Observer>,
+    observers: Vec<EventObserver>,
     config: AgentConfig,
-    keep: Option<StoreWriter>,
+    keep: Option<PluginStoreWriter>,
 }
 
 /// Selection of the built-in tools.
 #[derive(Default)]
-enum BuiltInTools {
+enum BuiltInToolSelection {
     #[default]
     None,
     Files,
-    All(Box<CommandEnvironment>),
+    All(Box<CommandConfinementAndEnvironment>),
 }
 
 impl HostBuilder {
@@ -109,7 +109,7 @@ impl HostBuilder {
     /// Loads the plugins of [`PluginFolders`](super::PluginFolders), or uses a set that is already
     /// loaded.
     #[must_use]
-    pub fn plugins(mut self, plugins: impl Into<Plugins>) -> Self {
+    pub fn plugins(mut self, plugins: impl Into<HostPlugins>) -> Self {
         self.plugins = plugins.into();
         self
     }
@@ -117,15 +117,15 @@ impl HostBuilder {
     /// Gives the model the built-in tools that read and change files of the workspace.
     #[must_use]
     pub fn file_tools(mut self) -> Self {
-        self.built_in = BuiltInTools::Files;
+        self.built_in = BuiltInToolSelection::Files;
         self
     }
 
     /// Gives the model all built-in tools: those for files, and `bash`, whose commands run with the
     /// confinement and environment in `commands`.
     #[must_use]
-    pub fn built_in_tools(mut self, commands: impl Into<CommandEnvironment>) -> Self {
-        self.built_in = BuiltInTools::All(Box::new(commands.into()));
+    pub fn built_in_tools(mut self, commands: impl Into<CommandConfinementAndEnvironment>) -> Self {
+        self.built_in = BuiltInToolSelection::All(Box::new(commands.into()));
         self
     }
 
@@ -148,7 +148,7 @@ impl HostBuilder {
     /// [`Session::invoke_skill`](super::Session::invoke_skill) runs one for a person. While a skill
     /// is active, only the tools that it allows may be called.
     #[must_use]
-    pub fn skills(mut self, skills: impl Into<Arc<Skills>>) -> Self {
+    pub fn skills(mut self, skills: impl Into<Arc<SessionSkills>>) -> Self {
         self.skills = skills.into();
         self
     }
@@ -157,7 +157,7 @@ impl HostBuilder {
     /// have the format of skills: description, tools, and a text with the instructions of the
     /// subagent.
     #[must_use]
-    pub fn subagent_presets(mut self, files: impl Into<Arc<Skills>>) -> Self {
+    pub fn subagent_presets(mut self, files: impl Into<Arc<SessionSkills>>) -> Self {
         self.presets = files.into();
         self
     }
@@ -167,12 +167,12 @@ impl HostBuilder {
     /// which no plugin may have.
     #[must_use]
     pub fn hook<P: Point>(mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
-        self.hooks.push(NativeBinding::new(spec, hook));
+        self.hooks.push(NativeHookBinding::new(spec, hook));
         self
     }
 
-    /// Binds a function to the point `P`, with the defaults of [`HookSpec::of`]. It must return
-    /// quickly, because it cannot be stopped.
+    /// Binds a function to the point `P`, with the defaults of [`HookSpec::for_native_hook`]. It
+    /// must return quickly, because it cannot be stopped.
     #[must_use]
     pub fn on<P: Point>(
         self,
@@ -180,7 +180,7 @@ impl HostBuilder {
         hook: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
     ) -> Self {
         let hook = NativeFunctionHook::<P, _>::new(hook);
-        self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
+        self.hook::<P>(HookSpec::for_native_hook::<P>(name), Arc::new(hook))
     }
 
     /// Sets the programs that run as hooks, and replaces those set before. They run with the
@@ -188,8 +188,8 @@ impl HostBuilder {
     #[must_use]
     pub fn scripts(
         mut self,
-        scripts: Vec<Script>,
-        commands: impl Into<CommandEnvironment>,
+        scripts: Vec<HookScript>,
+        commands: impl Into<CommandConfinementAndEnvironment>,
     ) -> Self {
         self.scripts = (scripts.into_iter().map(Arc::new).collect(), commands.into());
         self
@@ -247,9 +247,9 @@ impl HostBuilder {
         let (provider, model) = self.provider.ok_or(Error::NoProvider)?;
         let (paths, temporary) = match self.paths {
             Some(paths) => (paths, None),
-            None => resolve_base_folders(self.home, self.workspace)?,
+            None => resolve_home_and_workspace_folders(self.home, self.workspace)?,
         };
-        check_workspace_apart(&paths)?;
+        check_workspace_outside_host_folders(&paths)?;
         let workspace = Workspace::open(&paths.workspace)
             .and_then(|workspace| workspace.hide_folders(&paths.rind_folders()))
             .map_err(|source| Error::Folder {
@@ -257,7 +257,7 @@ impl HostBuilder {
                 source,
             })?;
         let plugins = self.plugins.load_plugins(&paths).await?;
-        check_agent_loop(&plugins, self.config.agent_loop.as_deref())?;
+        check_plugin_may_run_agent_loop(&plugins, self.config.agent_loop.as_deref())?;
         let names = plugins.plugins.iter().map(|plugin| &*plugin.manifest.name);
         let left_out = plugins.left_out.iter().map(|left| &*left.name);
         let names: Vec<&str> = names.chain(left_out).collect();
@@ -267,23 +267,23 @@ impl HostBuilder {
         }
         let (scripts, commands) = self.scripts;
         let hooks = self.hooks.iter().map(|hook| &*hook.name);
-        check_scripts(&scripts, names.into_iter().chain(hooks).collect())?;
+        check_hook_scripts(&scripts, names.into_iter().chain(hooks).collect())?;
         let workspace = Arc::new(workspace);
         let built_in = match self.built_in {
-            BuiltInTools::None => Vec::new(),
-            BuiltInTools::Files => builtin::file_tools(&workspace),
-            BuiltInTools::All(commands) => builtin::built_in_tools(&workspace, *commands),
+            BuiltInToolSelection::None => Vec::new(),
+            BuiltInToolSelection::Files => builtin::file_tools(&workspace),
+            BuiltInToolSelection::All(commands) => builtin::built_in_tools(&workspace, *commands),
         };
         let mut tools = ToolRegistry::default();
         for tool in built_in.into_iter().chain(self.tools) {
             tools.add(tool)?;
         }
-        let mode = PolicyMode {
+        let mode = ToolPolicyRunMode {
             has_terminal: self.approver.is_some(),
-            ..PolicyMode::default()
+            ..ToolPolicyRunMode::default()
         };
-        let nobody = || Arc::new(DenyAll("this host has no approver".to_owned()));
-        Ok(Host(Arc::new(SharedHostParts {
+        let nobody = || Arc::new(DenyAllApprover("this host has no approver".to_owned()));
+        Ok(Host(Arc::new(HostSharedState {
             provider,
             model,
             store: self
@@ -316,7 +316,10 @@ impl HostBuilder {
 
 /// Checks that the loop of the plugin `wanted` may run the turns. Without `wanted`, there is
 /// nothing to check.
-fn check_agent_loop(plugins: &PluginSet, wanted: Option<&str>) -> Result<(), Error> {
+fn check_plugin_may_run_agent_loop(
+    plugins: &FoundPluginSet,
+    wanted: Option<&str>,
+) -> Result<(), Error> {
     let Some(wanted) = wanted else {
         return Ok(());
     };
@@ -334,14 +337,17 @@ fn check_agent_loop(plugins: &PluginSet, wanted: Option<&str>) -> Result<(), Err
         },
     };
     Err(Error::AgentLoop {
-        plugin: clean_line(wanted, MAX_SHOWN_NAME),
+        plugin: escape_and_truncate_line(wanted, MAX_QUOTED_PLUGIN_NAME_BYTES),
         why,
     })
 }
 
 /// Checks that each script is valid, and that its name is not taken by another script or in
 /// `taken`.
-fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) -> Result<(), Error> {
+fn check_hook_scripts<'a>(
+    scripts: &'a [Arc<HookScript>],
+    mut taken: HashSet<&'a str>,
+) -> Result<(), Error> {
     for script in scripts {
         let name = &*script.name;
         let refused = |why| Error::Script {
@@ -349,7 +355,7 @@ fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) ->
             name: name.to_owned(),
             why,
         };
-        script.check().map_err(refused)?;
+        script.check_constraints().map_err(refused)?;
         if !taken.insert(name) {
             let why = "a plugin or another hook has this name; choose another one".to_owned();
             return Err(refused(why));
@@ -360,7 +366,7 @@ fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) ->
 
 /// Returns the folders of a host. For those that are not named, creates a temporary folder, which
 /// is returned too.
-fn resolve_base_folders(
+fn resolve_home_and_workspace_folders(
     home: Option<PathBuf>,
     workspace: Option<PathBuf>,
 ) -> Result<(Paths, Option<TempDir>), Error> {
@@ -380,5 +386,5 @@ fn resolve_base_folders(
     };
     let home = folder(home, "home")?;
     let workspace = folder(workspace, "workspace")?;
-    Ok((Paths::under(&home, &workspace), temporary))
+    Ok((Paths::from_single_root(&home, &workspace), temporary))
 }

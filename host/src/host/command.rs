@@ -5,15 +5,15 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::agent::{self, CountedCalls};
+use crate::agent::{self, LimitedCallCounts};
 use crate::event::{CommandResult, Event};
-use crate::plugin::commands::{CommandReply, PluginCommand};
+use crate::plugin::commands::{PluginSlashCommand, SlashCommandReply};
 use crate::session::Body;
 
 /// Reason why a command of a plugin has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CommandError {
+pub enum PluginCommandError {
     /// No plugin of the session has this command.
     #[error("plugin `{plugin}` has no command `/{command}` in this session")]
     Unknown {
@@ -40,7 +40,7 @@ pub enum CommandError {
 impl Session {
     /// Returns the slash commands of the plugins. Only users run them, never a model.
     #[must_use]
-    pub fn commands(&self) -> Arc<[Arc<PluginCommand>]> {
+    pub fn commands(&self) -> Arc<[Arc<PluginSlashCommand>]> {
         self.offers.commands()
     }
 
@@ -57,26 +57,26 @@ impl Session {
         command: &str,
         arguments: String,
         cancel: &CancellationToken,
-    ) -> Result<CommandReply, CommandError> {
+    ) -> Result<SlashCommandReply, PluginCommandError> {
         let commands = self.offers.commands();
         let mut commands = commands.iter();
-        let found = commands.find(|own| own.plugin() == plugin && own.spec().name == command);
+        let found = commands.find(|own| own.plugin_name() == plugin && own.spec().name == command);
         let Some(own) = found else {
-            return Err(CommandError::Unknown {
+            return Err(PluginCommandError::Unknown {
                 plugin: plugin.to_owned(),
                 command: command.to_owned(),
             });
         };
         let caller = self
             .agent
-            .begin_call(CountedCalls::default(), cancel)
+            .begin_plugin_call_between_turns(LimitedCallCounts::default(), cancel)
             .await?;
         let call = own.run(&caller, arguments);
-        let ended = self.agent.wait_for_call_end(call, cancel).await;
+        let ended = self.agent.wait_for_plugin_call_end(call, cancel).await;
         let (outcome, text) = match &ended.result {
-            Ok(CommandReply::Text(text)) => (CommandResult::Text, Some(text)),
-            Ok(CommandReply::Prompt(_)) => (CommandResult::Prompt, None),
-            Ok(CommandReply::Nothing) => (CommandResult::Nothing, None),
+            Ok(SlashCommandReply::Text(text)) => (CommandResult::Text, Some(text)),
+            Ok(SlashCommandReply::Prompt(_)) => (CommandResult::Prompt, None),
+            Ok(SlashCommandReply::Nothing) => (CommandResult::Nothing, None),
             Err(why) => (CommandResult::Failed, Some(why)),
         };
         let body = Body::Command {
@@ -96,8 +96,8 @@ impl Session {
             text: text.cloned(),
             duration_ms: ended.duration_ms,
         };
-        self.agent.record_call(body, event).await?;
-        ended.result.map_err(|why| CommandError::Failed {
+        self.agent.record_plugin_call(body, event).await?;
+        ended.result.map_err(|why| PluginCommandError::Failed {
             plugin: plugin.to_owned(),
             command: command.to_owned(),
             why,

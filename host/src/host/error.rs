@@ -4,9 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::beneath::real_path;
-use crate::grant::answers::AnswersError;
+use crate::grant::answers::GrantAnswersError;
 use crate::paths::Paths;
-use crate::tool::registry::RegistryError;
+use crate::tool::registry::ToolRegistrationError;
 use crate::{plugin, session};
 
 /// Reason why a host was not built, or a session not opened.
@@ -71,19 +71,19 @@ pub enum Error {
     },
     /// A tool cannot be registered.
     #[error(transparent)]
-    Tool(#[from] RegistryError),
+    Tool(#[from] ToolRegistrationError),
     /// A session cannot be made, found or opened.
     #[error(transparent)]
     Session(#[from] session::Error),
     /// The operator's answers about the permissions of plugins cannot be stored.
     #[error("cannot store the user's answers about the permissions of plugins")]
-    Answers(#[from] AnswersError),
+    Answers(#[from] GrantAnswersError),
 }
 
 impl Error {
     /// Returns the first session error among `error` and its causes.
     #[must_use]
-    pub fn session_cause<'e>(
+    pub fn find_session_error_in_chain<'e>(
         error: &'e (dyn std::error::Error + 'static),
     ) -> Option<&'e session::Error> {
         let mut next = Some(error);
@@ -107,7 +107,7 @@ impl Error {
 ///
 /// # Errors
 /// [`Error::Overlap`] names both folders.
-pub fn check_workspace_apart(paths: &Paths) -> Result<(), Error> {
+pub fn check_workspace_outside_host_folders(paths: &Paths) -> Result<(), Error> {
     let workspace = real_path(&paths.workspace);
     // The managed folder, with the plugins of the installation, may contain the workspace: a
     // developer who builds Rind in a checkout and works there has the program itself in the

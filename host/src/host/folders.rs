@@ -10,23 +10,23 @@ use crate::grant::ask::GrantOptions;
 use crate::paths::Paths;
 use crate::plugin;
 use crate::plugin::compile::Compiler;
-use crate::plugin::discover::Source;
-use crate::plugin::load::{LoadOptions, PluginSet};
-use crate::plugin::startable::StartableSet;
+use crate::plugin::discover::PluginSearchPath;
+use crate::plugin::load::{FoundPluginSet, PluginLoadOptions};
+use crate::plugin::startable::StartablePluginSet;
 
 /// Folders of plugins, and the operator's answers about the plugins in them. Without an answer, a
 /// plugin gets the permissions that the default table gives for its [`Trust`]. A plugin that needs
 /// more is skipped, because by default there is nobody to ask.
 #[derive(Clone, Debug, Default)]
-pub struct PluginFolders(LoadOptions);
+pub struct PluginFolders(PluginLoadOptions);
 
 impl PluginFolders {
     /// Creates a set with the plugins in one folder. See [`Self::and`].
     #[must_use]
     pub fn new(trust: Trust, folder: impl Into<PathBuf>) -> Self {
-        Self(LoadOptions {
+        Self(PluginLoadOptions {
             expects_installed: true,
-            ..LoadOptions::default()
+            ..PluginLoadOptions::default()
         })
         .and(trust, folder)
     }
@@ -38,7 +38,7 @@ impl PluginFolders {
     #[must_use]
     pub fn and(mut self, trust: Trust, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        self.0.sources.push(Source {
+        self.0.sources.push(PluginSearchPath {
             trust,
             // Resolve symlinks, because the operator's answers about permissions are tied to the
             // canonical path of a plugin.
@@ -89,53 +89,58 @@ impl PluginFolders {
     }
 }
 
-/// The plugins of a host. Converted from [`PluginFolders`], or from a [`PluginSet`] or
-/// [`StartableSet`] that other hosts may share.
+/// The plugins of a host. Converted from [`PluginFolders`], or from a [`FoundPluginSet`] or
+/// [`StartablePluginSet`] that other hosts may share.
 #[derive(Debug)]
-pub struct Plugins(PluginsOrigin);
+pub struct HostPlugins(HostPluginsOrigin);
 
 #[derive(Debug)]
-enum PluginsOrigin {
-    Folders(Box<LoadOptions>),
-    Loaded(Arc<PluginSet>),
-    Checked(StartableSet),
+enum HostPluginsOrigin {
+    Folders(Box<PluginLoadOptions>),
+    Loaded(Arc<FoundPluginSet>),
+    Checked(StartablePluginSet),
 }
 
-impl Plugins {
+impl HostPlugins {
     /// Loads the plugins if they are not loaded yet, and checks that all plugins with blocking
     /// hooks run, unless this was checked before.
-    pub(super) async fn load_plugins(self, paths: &Paths) -> Result<StartableSet, plugin::Error> {
+    pub(super) async fn load_plugins(
+        self,
+        paths: &Paths,
+    ) -> Result<StartablePluginSet, plugin::Error> {
         match self.0 {
-            PluginsOrigin::Checked(set) => Ok(set),
-            PluginsOrigin::Loaded(set) => StartableSet::check(set),
-            PluginsOrigin::Folders(options) => {
-                let options = options.with_paths(paths);
-                StartableSet::check(Arc::new(PluginSet::load(&options).await?))
+            HostPluginsOrigin::Checked(set) => Ok(set),
+            HostPluginsOrigin::Loaded(set) => StartablePluginSet::try_from_plugin_set(set),
+            HostPluginsOrigin::Folders(options) => {
+                let options = options.with_workspace_and_data_folders(paths);
+                StartablePluginSet::try_from_plugin_set(Arc::new(
+                    FoundPluginSet::load(&options).await?,
+                ))
             }
         }
     }
 }
 
-impl Default for Plugins {
+impl Default for HostPlugins {
     fn default() -> Self {
-        Self(PluginsOrigin::Loaded(Arc::default()))
+        Self(HostPluginsOrigin::Loaded(Arc::default()))
     }
 }
 
-impl From<PluginFolders> for Plugins {
+impl From<PluginFolders> for HostPlugins {
     fn from(folders: PluginFolders) -> Self {
-        Self(PluginsOrigin::Folders(Box::new(folders.0)))
+        Self(HostPluginsOrigin::Folders(Box::new(folders.0)))
     }
 }
 
-impl From<StartableSet> for Plugins {
-    fn from(set: StartableSet) -> Self {
-        Self(PluginsOrigin::Checked(set))
+impl From<StartablePluginSet> for HostPlugins {
+    fn from(set: StartablePluginSet) -> Self {
+        Self(HostPluginsOrigin::Checked(set))
     }
 }
 
-impl From<Arc<PluginSet>> for Plugins {
-    fn from(set: Arc<PluginSet>) -> Self {
-        Self(PluginsOrigin::Loaded(set))
+impl From<Arc<FoundPluginSet>> for HostPlugins {
+    fn from(set: Arc<FoundPluginSet>) -> Self {
+        Self(HostPluginsOrigin::Loaded(set))
     }
 }

@@ -4,14 +4,14 @@
 //! Only a front end fetches them, for text that a person typed; no model and no plugin can. The
 //! fetched content becomes a part of the input of a turn. Secrets in it are masked, as in results
 //! of tools, and then it passes the hooks of the input. Clients outside the session fetch prompts
-//! and resources by calls, which pass hooks and policy. Start from [`SourceMaterial`].
+//! and resources by calls, which pass hooks and policy. Start from [`PromptResourceProvider`].
 
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use crate::message::Attachment;
+use crate::message::PromptImageAttachment;
 use crate::point::handle::AgentHandle;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::secret::{SecretScanner, run_blocking_scan};
@@ -20,31 +20,34 @@ use crate::secret::{SecretScanner, run_blocking_scan};
 ///
 /// Errors are reasons for the person that continue a sentence after "it", such as "is not used in
 /// this session".
-pub trait SourceMaterial: Send + Sync {
+pub trait PromptResourceProvider: Send + Sync {
     /// Fetches the prompt `name` with the arguments that the person entered.
     fn fetch_prompt<'a>(
         &'a self,
         name: &'a str,
         arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<FetchedMaterial, String>>;
+    ) -> BoxFuture<'a, Result<FetchedPromptOrResource, String>>;
 
     /// Lists the resources that can be read.
     fn list_resources(&self) -> BoxFuture<'_, Result<Vec<ListedResource>, String>>;
 
     /// Reads a resource. The implementation refuses an address that it does not list.
-    fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<FetchedMaterial, String>>;
+    fn read_resource<'a>(
+        &'a self,
+        uri: &'a str,
+    ) -> BoxFuture<'a, Result<FetchedPromptOrResource, String>>;
 
     /// Returns completions of a text that the person has begun to type: the value of an argument,
     /// or an address. Called when the person asks for completions.
     fn complete_text<'a>(
         &'a self,
-        begun: &'a PartialText,
+        begun: &'a InputCompletionRequest,
     ) -> BoxFuture<'a, Result<Vec<String>, String>>;
 }
 
 /// A text that a person has begun, for a source to complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PartialText {
+pub enum InputCompletionRequest {
     /// Value of an argument of a prompt.
     Argument {
         /// Name of the prompt.
@@ -62,11 +65,11 @@ pub enum PartialText {
 
 /// Content of a prompt or resource. All of it comes from the source and is not verified.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct FetchedMaterial {
+pub struct FetchedPromptOrResource {
     /// Text; empty if there are only images.
     pub text: String,
     /// Images.
-    pub images: Vec<Attachment>,
+    pub images: Vec<PromptImageAttachment>,
 }
 
 /// A resource that a source lists.
@@ -85,27 +88,31 @@ pub struct ListedResource {
 }
 
 /// Prompts and resources of all sources of an open session. Dropped with the session.
-pub(super) type OpenMaterials = Arc<Vec<OpenMaterial>>;
+pub(super) type OpenPromptResourceProviders = Arc<Vec<OpenPromptResourceProvider>>;
 
 /// Prompts and resources of one source.
-pub(super) struct OpenMaterial {
+pub(super) struct OpenPromptResourceProvider {
     /// Name of the source.
     pub(super) origin: String,
-    pub(super) material: Arc<dyn SourceMaterial>,
+    pub(super) material: Arc<dyn PromptResourceProvider>,
     pub(super) handle: Arc<dyn AgentHandle>,
 }
 
 /// Access to the prompts and resources of a session's sources. Cheap to clone; it does not keep the
 /// session open.
 #[derive(Clone, Default)]
-pub struct SessionMaterials {
-    all: Weak<Vec<OpenMaterial>>,
+pub struct SessionPromptsAndResources {
+    all: Weak<Vec<OpenPromptResourceProvider>>,
 }
 
-impl_partial_debug!(SessionMaterials, self, origins = self.origins());
+impl_partial_debug!(
+    SessionPromptsAndResources,
+    self,
+    origins = self.source_names()
+);
 
-impl SessionMaterials {
-    pub(super) fn new(all: &OpenMaterials) -> Self {
+impl SessionPromptsAndResources {
+    pub(super) fn new(all: &OpenPromptResourceProviders) -> Self {
         Self {
             all: Arc::downgrade(all),
         }
@@ -113,7 +120,7 @@ impl SessionMaterials {
 
     /// Returns the names of the sources.
     #[must_use]
-    pub fn origins(&self) -> Vec<String> {
+    pub fn source_names(&self) -> Vec<String> {
         let all = self.all.upgrade().unwrap_or_default();
         all.iter().map(|own| own.origin.clone()).collect()
     }
@@ -127,9 +134,9 @@ impl SessionMaterials {
         origin: &str,
         name: &str,
         arguments: Map<String, Value>,
-    ) -> Result<FetchedMaterial, String> {
-        let (all, at) = self.find_material_source(origin)?;
-        let own = all.get(at).ok_or_else(missing_source_text)?;
+    ) -> Result<FetchedPromptOrResource, String> {
+        let (all, at) = self.find_provider_index(origin)?;
+        let own = all.get(at).ok_or_else(missing_source_message)?;
         let fetched = own.material.fetch_prompt(name, arguments).await?;
         Ok(own.mask_secrets(fetched, "prompt"))
     }
@@ -140,8 +147,8 @@ impl SessionMaterials {
     /// The session has ended, the source is unknown, or it fails. The error is the predicate of a
     /// sentence that begins with "it", the source.
     pub async fn list_resources(&self, origin: &str) -> Result<Vec<ListedResource>, String> {
-        let (all, at) = self.find_material_source(origin)?;
-        let own = all.get(at).ok_or_else(missing_source_text)?;
+        let (all, at) = self.find_provider_index(origin)?;
+        let own = all.get(at).ok_or_else(missing_source_message)?;
         own.material.list_resources().await
     }
 
@@ -149,9 +156,13 @@ impl SessionMaterials {
     ///
     /// # Errors
     /// The reason, as the rest of a sentence that begins with "it".
-    pub async fn read_resource(&self, origin: &str, uri: &str) -> Result<FetchedMaterial, String> {
-        let (all, at) = self.find_material_source(origin)?;
-        let own = all.get(at).ok_or_else(missing_source_text)?;
+    pub async fn read_resource(
+        &self,
+        origin: &str,
+        uri: &str,
+    ) -> Result<FetchedPromptOrResource, String> {
+        let (all, at) = self.find_provider_index(origin)?;
+        let own = all.get(at).ok_or_else(missing_source_message)?;
         let fetched = own.material.read_resource(uri).await?;
         Ok(own.mask_secrets(fetched, "resource"))
     }
@@ -160,33 +171,40 @@ impl SessionMaterials {
     ///
     /// # Errors
     /// The reason, as the rest of a sentence that begins with "it".
-    pub async fn complete_text(
+    pub async fn complete_user_input(
         &self,
         origin: &str,
-        begun: &PartialText,
+        begun: &InputCompletionRequest,
     ) -> Result<Vec<String>, String> {
-        let (all, at) = self.find_material_source(origin)?;
-        let own = all.get(at).ok_or_else(missing_source_text)?;
+        let (all, at) = self.find_provider_index(origin)?;
+        let own = all.get(at).ok_or_else(missing_source_message)?;
         own.material.complete_text(begun).await
     }
 
-    fn find_material_source(&self, origin: &str) -> Result<(OpenMaterials, usize), String> {
+    fn find_provider_index(
+        &self,
+        origin: &str,
+    ) -> Result<(OpenPromptResourceProviders, usize), String> {
         let all = self.all.upgrade().ok_or("ended with the session")?;
         let at = all.iter().position(|own| own.origin == origin);
-        Ok((all, at.ok_or_else(missing_source_text)?))
+        Ok((all, at.ok_or_else(missing_source_message)?))
     }
 }
 
-fn missing_source_text() -> String {
+fn missing_source_message() -> String {
     "is not used in this session".to_owned()
 }
 
-impl OpenMaterial {
+impl OpenPromptResourceProvider {
     /// Masks secrets in a text that was fetched from a tool source. If there are any, records an
     /// access.
-    fn mask_secrets(&self, mut fetched: FetchedMaterial, what: &str) -> FetchedMaterial {
+    fn mask_secrets(
+        &self,
+        mut fetched: FetchedPromptOrResource,
+        what: &str,
+    ) -> FetchedPromptOrResource {
         let masked = run_blocking_scan(fetched.text.len(), || {
-            SecretScanner::shared().mask(&fetched.text)
+            SecretScanner::shared().mask_secrets(&fetched.text)
         });
         let Some(masked) = masked else {
             return fetched;

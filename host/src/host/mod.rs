@@ -26,69 +26,72 @@ use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
-use crate::agent::{AgentConfig, StoreWriter, SubagentPresets};
-use crate::event::Observer;
-use crate::grant::answers::{AnswersError, GrantAnswers};
+use crate::agent::{AgentConfig, PluginStoreWriter, SubagentPresets};
+use crate::event::EventObserver;
+use crate::grant::answers::{GrantAnswerStore, GrantAnswersError};
 use crate::paths::Paths;
-use crate::plugin::load::LeftOutPlugin;
-use crate::plugin::startable::StartableSet;
+use crate::plugin::load::SkippedPlugin;
+use crate::plugin::startable::StartablePluginSet;
 use crate::provider::Provider;
-use crate::script::Script;
+use crate::script::HookScript;
 use crate::session::SessionStore;
-use crate::skill::Skills;
+use crate::skill::SessionSkills;
 use crate::tool::approval::Approver;
-use crate::tool::builtin::CommandEnvironment;
+use crate::tool::builtin::CommandConfinementAndEnvironment;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
 pub use crate::agent::{
-    ClientCallReceiver, ClientCallResult, ClientCallSender, ClientToolCall, ToolsOfferedToClients,
+    ClientOfferedToolsReceiver, ClientToolCall, ClientToolCallReceiver, ClientToolCallResult,
+    ClientToolCallSender,
 };
 pub use crate::agent::{
-    ExternalAgentAction, ExternalAgentChange, ExternalAgentVerdict, ForeignRequest,
+    ExternalAgentRequest, ExternalAgentRequestSubject, HookChangeForExternalAgent,
+    VerdictForExternalAgent,
 };
 pub use builder::HostBuilder;
-pub use command::CommandError;
-pub use error::{Error, check_workspace_apart};
-pub use folders::{PluginFolders, Plugins};
-pub use loops::{LoopError, LoopTurn, TurnRunner, loop_plugin_of_session};
-pub(crate) use loops::{LoopService, LoopServiceParts};
+pub use command::PluginCommandError;
+pub use error::{Error, check_workspace_outside_host_folders};
+pub use folders::{HostPlugins, PluginFolders};
+pub use loops::{LoopRunError, LoopTurnRunner, RequestedLoopTurn, plugin_owning_loop_session};
+pub(crate) use loops::{LoopServiceOptions, PluginLoopService};
 pub use material::{
-    FetchedMaterial, ListedResource, PartialText, SessionMaterials, SourceMaterial,
+    FetchedPromptOrResource, InputCompletionRequest, ListedResource, PromptResourceProvider,
+    SessionPromptsAndResources,
 };
-pub use replace::{PluginReplacer, ReplaceError};
+pub use replace::{PluginReplaceError, PluginReplacer};
 pub use session::{Session, SessionBuilder, Turn};
-pub use skill::SkillError;
-pub use source::{OpenedToolSource, SourceSession, ToolSource};
+pub use skill::SkillUnusableError;
+pub use source::{OpenedToolSource, ToolSource, ToolSourceSession};
 
 /// Runs agents. Cheap to clone, and any number of sessions may be open at once; they share the
 /// host's parts. Temporary folders that were created for the host are deleted when the last clone
 /// and the last session are dropped.
 #[derive(Clone)]
-pub struct Host(Arc<SharedHostParts>);
+pub struct Host(Arc<HostSharedState>);
 
 /// Parts that the sessions of a host share, and the initial values of each session.
-struct SharedHostParts {
+struct HostSharedState {
     provider: Arc<dyn Provider>,
     model: String,
     paths: Paths,
     store: SessionStore,
-    plugins: StartableSet,
+    plugins: StartablePluginSet,
     tools: ToolRegistry,
     /// Sources of tools that each session opens.
     sources: Vec<Arc<dyn ToolSource>>,
-    skills: Arc<Skills>,
+    skills: Arc<SessionSkills>,
     presets: Arc<SubagentPresets>,
-    hooks: Vec<native::NativeBinding>,
-    scripts: Vec<Arc<Script>>,
+    hooks: Vec<native::NativeHookBinding>,
+    scripts: Vec<Arc<HookScript>>,
     /// Confinement and environment of scripts.
-    commands: CommandEnvironment,
+    commands: CommandConfinementAndEnvironment,
     policy: Arc<dyn Policy>,
     approver: Arc<dyn Approver>,
-    observers: Vec<Observer>,
+    observers: Vec<EventObserver>,
     config: AgentConfig,
     /// Callback that saves the values which native hooks put into their stores.
-    keep: Option<StoreWriter>,
+    keep: Option<PluginStoreWriter>,
     /// Whether a session has stored, or is storing, the answers that the operator gave while
     /// plugins were loaded.
     has_kept_answers: AtomicBool,
@@ -123,14 +126,14 @@ impl Host {
 
     /// Returns the skills of this host's sessions.
     #[must_use]
-    pub fn skills(&self) -> &Skills {
+    pub fn skills(&self) -> &SessionSkills {
         &self.0.skills
     }
 
     /// Returns the plugins that were found but do not run, each with the cause. Every session also
     /// emits them as events.
     #[must_use]
-    pub fn left_out(&self) -> &[LeftOutPlugin] {
+    pub fn left_out(&self) -> &[SkippedPlugin] {
         &self.0.plugins.left_out
     }
 
@@ -156,10 +159,10 @@ impl Host {
     }
 }
 
-impl SharedHostParts {
+impl HostSharedState {
     /// Stores the answers that the operator gave while plugins were loaded. This is done once, with
     /// the id of the first session: answers for one session apply to that session.
-    fn store_grant_answers(&self, session: &str) -> Result<(), AnswersError> {
+    fn store_grant_answers(&self, session: &str) -> Result<(), GrantAnswersError> {
         use std::sync::atomic::Ordering::Relaxed;
 
         let given = self.plugins.given.iter();
@@ -174,7 +177,8 @@ impl SharedHostParts {
         if answers.is_empty() || self.has_kept_answers.swap(true, Relaxed) {
             return Ok(());
         }
-        let kept = GrantAnswers::read(&self.paths.grants()).and_then(|mut own| own.add(answers));
+        let kept = GrantAnswerStore::read(&self.paths.grant_answers_path())
+            .and_then(|mut own| own.add(answers));
         self.has_kept_answers.store(kept.is_ok(), Relaxed);
         kept
     }

@@ -12,13 +12,13 @@ use crate::point::registry::{HookRegistry, HookSpec};
 use crate::point::{Hook, Point};
 
 /// A hook in the code of the host program that is registered in every session of the host.
-pub(super) struct NativeBinding {
+pub(super) struct NativeHookBinding {
     /// Name of the hook, which is used instead of a plugin's name.
     pub(super) name: Arc<str>,
     bind: Box<dyn Fn(&mut HookRegistry) + Send + Sync>,
 }
 
-impl NativeBinding {
+impl NativeHookBinding {
     pub(super) fn new<P: Point>(spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
         Self {
             name: spec.plugin.clone(),
@@ -26,7 +26,7 @@ impl NativeBinding {
         }
     }
 
-    pub(super) fn bind_to(&self, registry: &mut HookRegistry) {
+    pub(super) fn register_in(&self, registry: &mut HookRegistry) {
         (self.bind)(registry);
     }
 }

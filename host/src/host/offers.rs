@@ -4,35 +4,35 @@
 use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
-use crate::plugin::commands::PluginCommand;
+use crate::plugin::commands::PluginSlashCommand;
 use crate::plugin::loops::PluginLoop;
-use crate::plugin::open::PluginUsageLimits;
+use crate::plugin::open::PluginSessionUsageLimits;
 
 /// Commands and loops of the plugins of a session. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct SharedCommandsAndLoops(Arc<Mutex<CommandsAndLoops>>);
+pub(super) struct SharedPluginCommandsAndLoops(Arc<Mutex<PluginCommandsLoopsAndLimits>>);
 
 /// Commands, loops and limits of the plugins at one point in time.
-struct CommandsAndLoops {
-    commands: Arc<[Arc<PluginCommand>]>,
+struct PluginCommandsLoopsAndLimits {
+    commands: Arc<[Arc<PluginSlashCommand>]>,
     loops: Arc<[Arc<PluginLoop>]>,
-    limits: Arc<[Arc<PluginUsageLimits>]>,
+    limits: Arc<[Arc<PluginSessionUsageLimits>]>,
 }
 
-impl SharedCommandsAndLoops {
+impl SharedPluginCommandsAndLoops {
     pub(super) fn new(
-        commands: Vec<PluginCommand>,
+        commands: Vec<PluginSlashCommand>,
         loops: Vec<PluginLoop>,
-        limits: Vec<PluginUsageLimits>,
+        limits: Vec<PluginSessionUsageLimits>,
     ) -> Self {
-        Self(Arc::new(Mutex::new(CommandsAndLoops {
+        Self(Arc::new(Mutex::new(PluginCommandsLoopsAndLimits {
             commands: commands.into_iter().map(Arc::new).collect(),
             loops: loops.into_iter().map(Arc::new).collect(),
             limits: limits.into_iter().map(Arc::new).collect(),
         })))
     }
 
-    pub(super) fn commands(&self) -> Arc<[Arc<PluginCommand>]> {
+    pub(super) fn commands(&self) -> Arc<[Arc<PluginSlashCommand>]> {
         lock(&self.0).commands.clone()
     }
 
@@ -41,28 +41,33 @@ impl SharedCommandsAndLoops {
     }
 
     /// Resets the counts of what the plugins have used in the session, such as HTTP requests.
-    pub(super) fn reset_limits(&self) {
+    pub(super) fn reset_plugin_usage_limit_counts(&self) {
         let limits = lock(&self.0).limits.clone();
-        limits.iter().for_each(|limits| limits.reset_limits());
+        limits.iter().for_each(|limits| limits.reset_usage());
     }
 
     /// Replaces the commands, loops and limits of a plugin with those of its new version.
     pub(super) fn replace_commands_and_loops(
         &self,
         plugin: &str,
-        commands: Vec<PluginCommand>,
+        commands: Vec<PluginSlashCommand>,
         loops: Vec<PluginLoop>,
-        limits: Vec<PluginUsageLimits>,
+        limits: Vec<PluginSessionUsageLimits>,
     ) {
         let mut own = lock(&self.0);
-        own.commands = replace_items(&own.commands, commands, |own| own.plugin() != plugin);
-        own.loops = replace_items(&own.loops, loops, |own| own.plugin() != plugin);
-        own.limits = replace_items(&own.limits, limits, |own| own.plugin() != plugin);
+        own.commands =
+            filter_then_append(&own.commands, commands, |own| own.plugin_name() != plugin);
+        own.loops = filter_then_append(&own.loops, loops, |own| own.plugin_name() != plugin);
+        own.limits = filter_then_append(&own.limits, limits, |own| own.plugin_name() != plugin);
     }
 }
 
 /// Keeps the items of `all` that `is_kept` selects, and appends `new`.
-fn replace_items<T>(all: &[Arc<T>], new: Vec<T>, is_kept: impl Fn(&T) -> bool) -> Arc<[Arc<T>]> {
+fn filter_then_append<T>(
+    all: &[Arc<T>],
+    new: Vec<T>,
+    is_kept: impl Fn(&T) -> bool,
+) -> Arc<[Arc<T>]> {
     let others = all.iter().filter(|own| is_kept(own)).cloned();
     others.chain(new.into_iter().map(Arc::new)).collect()
 }

@@ -3,7 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::agent::{self, ClientCallReceiver};
+use crate::agent::{self, ClientToolCallReceiver};
 
 impl Session {
     /// Runs tool calls of clients until all clients are dropped or `cancel` is set. Each call
@@ -12,10 +12,10 @@ impl Session {
     ///
     /// ```no_run
     /// # async fn example(mut session: rind_lib::Session) -> Result<(), rind_lib::agent::Error> {
-    /// use rind_lib::host::ClientCallReceiver;
+    /// use rind_lib::host::ClientToolCallReceiver;
     /// use tokio_util::sync::CancellationToken;
     ///
-    /// let (calls, client) = ClientCallReceiver::new(|tool| tool.plugin.is_some());
+    /// let (calls, client) = ClientToolCallReceiver::new(|tool| tool.plugin.is_some());
     /// let ended = CancellationToken::new();
     /// // `client.begin_call` hands calls over, from any number of tasks.
     /// session.serve_calls(calls, &ended).await
@@ -26,7 +26,7 @@ impl Session {
     /// The session cannot be written.
     pub async fn serve_calls(
         &mut self,
-        calls: ClientCallReceiver,
+        calls: ClientToolCallReceiver,
         cancel: &CancellationToken,
     ) -> Result<(), agent::Error> {
         calls.serve_calls(&mut self.agent, cancel).await

@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use super::offers::SharedCommandsAndLoops;
-use crate::agent::{PluginReplacement, PluginReplacements};
-use crate::event::{Event, Events};
-use crate::grant::Granted;
+use super::offers::SharedPluginCommandsAndLoops;
+use crate::agent::{PluginReplacement, SharedPluginReplacementQueue};
+use crate::event::{Event, EventSender};
+use crate::grant::GrantedCapabilities;
 use crate::lock::lock;
-use crate::plugin::load::{LoadedPlugin, PluginSet};
+use crate::plugin::load::{FoundPluginSet, LoadedPlugin};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
 /// Reason why a plugin was not replaced. The running version stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReplaceError {
+pub enum PluginReplaceError {
     /// The session has no plugin of this name.
     #[error("no plugin `{plugin}` runs in this session; start a new session with the plugin")]
     Unknown {
@@ -55,16 +55,16 @@ pub enum ReplaceError {
 /// session.
 #[derive(Clone)]
 pub struct PluginReplacer {
-    plugins: Arc<PluginSet>,
+    plugins: Arc<FoundPluginSet>,
     handle: Arc<dyn AgentHandle>,
-    replacements: PluginReplacements,
-    offers: SharedCommandsAndLoops,
-    events: Events,
+    replacements: SharedPluginReplacementQueue,
+    offers: SharedPluginCommandsAndLoops,
+    events: EventSender,
     /// Name of the plugin whose agent loop runs the turns of the session; `None` if there is none.
     ordering: Option<String>,
     /// Permissions of the latest version of each replaced plugin. The next version may not have
     /// more.
-    granted: Arc<Mutex<BTreeMap<String, Arc<Granted>>>>,
+    granted: Arc<Mutex<BTreeMap<String, Arc<GrantedCapabilities>>>>,
 }
 
 impl PluginReplacer {
@@ -74,10 +74,10 @@ impl PluginReplacer {
     }
 
     pub(super) fn new(
-        plugins: Arc<PluginSet>,
+        plugins: Arc<FoundPluginSet>,
         handle: Arc<dyn AgentHandle>,
-        (replacements, offers): (PluginReplacements, SharedCommandsAndLoops),
-        events: Events,
+        (replacements, offers): (SharedPluginReplacementQueue, SharedPluginCommandsAndLoops),
+        events: EventSender,
         ordering: Option<String>,
     ) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl PluginReplacer {
     }
 
     /// Emits a notice of the host to the observers of the session.
-    pub fn notice(&self, level: Level, text: impl Into<String>) {
+    pub fn emit_notice(&self, level: Level, text: impl Into<String>) {
         self.events.emit(Event::notice(level, text));
     }
 
@@ -105,9 +105,13 @@ impl PluginReplacer {
     /// The session or `set` has no such plugin, the new version cannot be loaded, has more
     /// permissions or defines other points than the running version, or may not run the agent loop
     /// although the running version does.
-    pub fn replace(&self, set: &PluginSet, plugin: &str) -> Result<(), ReplaceError> {
+    pub fn replace_plugin(
+        &self,
+        set: &FoundPluginSet,
+        plugin: &str,
+    ) -> Result<(), PluginReplaceError> {
         let is_it = |loaded: &&Arc<LoadedPlugin>| loaded.manifest.name == plugin;
-        let unknown = || ReplaceError::Unknown {
+        let unknown = || PluginReplaceError::Unknown {
             plugin: plugin.to_owned(),
         };
         let running = self
@@ -123,31 +127,33 @@ impl PluginReplacer {
                 || "it was not found".to_owned(),
                 |left| left.why.to_string(),
             );
-            return Err(ReplaceError::NotLoaded { why });
+            return Err(PluginReplaceError::NotLoaded { why });
         };
         let mut granted = lock(&self.granted);
-        let before = granted.get(plugin).unwrap_or(running.granted());
-        let wider = new.granted().capabilities().iter();
+        let before = granted
+            .get(plugin)
+            .unwrap_or(running.granted_capabilities());
+        let wider = new.granted_capabilities().capabilities().iter();
         let wider: Vec<String> = wider
-            .filter(|capability| !before.has(capability))
+            .filter(|capability| !before.has_capability(capability))
             .map(ToString::to_string)
             .collect();
         if !wider.is_empty() {
-            return Err(ReplaceError::Wider {
+            return Err(PluginReplaceError::Wider {
                 capabilities: wider,
             });
         }
         if !new.defines_same_points_as(running) {
-            return Err(ReplaceError::Points);
+            return Err(PluginReplaceError::Points);
         }
         if self.ordering.as_deref() == Some(plugin) && !new.may_run_agent_loop() {
-            return Err(ReplaceError::AgentLoop);
+            return Err(PluginReplaceError::AgentLoop);
         }
-        granted.insert(plugin.to_owned(), new.granted().clone());
+        granted.insert(plugin.to_owned(), new.granted_capabilities().clone());
         let open = self.plugins.open_replacement_plugin(new, &self.handle);
         self.offers
             .replace_commands_and_loops(plugin, open.commands, open.loops, open.limits);
-        let hooks = open.registry.specs().iter();
+        let hooks = open.registry.hook_specs().iter();
         let tools = open.tools.iter();
         self.replacements.add_replacement(PluginReplacement {
             plugin: plugin.to_owned(),

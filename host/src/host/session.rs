@@ -9,33 +9,33 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::loops::SharedLimits;
-use super::material::{OpenMaterials, SessionMaterials};
-use super::offers::SharedCommandsAndLoops;
-use super::{Error, Host, PluginReplacer, SharedHostParts};
-use crate::agent::{self, AnswerSchema, LiveAgent, SteerHandle, TurnOutcome, TurnSpec};
-use crate::checkpoint::Checkpoints;
-use crate::event::Events;
-use crate::event::{Event, Observer, Stamped};
-use crate::message::{Attachment, Message, ToolSpec};
+use super::loops::SharedTurnLimitCounters;
+use super::material::{OpenPromptResourceProviders, SessionPromptsAndResources};
+use super::offers::SharedPluginCommandsAndLoops;
+use super::{Error, Host, HostSharedState, PluginReplacer};
+use crate::agent::{self, AgentSteeringHandle, AnswerSchema, LiveAgent, TurnOutcome, TurnSpec};
+use crate::checkpoint::SessionCheckpoints;
+use crate::event::EventSender;
+use crate::event::{Event, EventObserver, Stamped};
+use crate::message::{Message, PromptImageAttachment, ToolSpec};
 use crate::point::payload::Source;
 use crate::provider::Provider;
 use crate::session::{self, Body, InterruptedTurn, SessionSpec, UndoneTurn};
 use crate::tool::approval::Approver;
 use crate::tool::approval::SessionApprovals;
 use crate::tool::background::BackgroundCommands;
-use crate::tool::live::LiveOutputs;
+use crate::tool::live::RunningToolCallOutputs;
 use crate::tool::policy::Policy;
 
 /// Builder of a session. Every part that is not set is taken from the host.
 #[must_use = "`create` or `resume` opens the session"]
 pub struct SessionBuilder {
-    pub(super) parts: Arc<SharedHostParts>,
+    pub(super) parts: Arc<HostSharedState>,
     pub(super) provider: Arc<dyn Provider>,
     pub(super) model: String,
     pub(super) policy: Arc<dyn Policy>,
     pub(super) approver: Arc<dyn Approver>,
-    pub(super) observers: Vec<Observer>,
+    pub(super) observers: Vec<EventObserver>,
     aside: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl SessionBuilder {
     /// # Errors
     /// The session's files cannot be written.
     pub fn create(self) -> Result<Session, Error> {
-        let session = self.parts.store.create(&self.spec())?;
+        let session = self.parts.store.create(&self.session_spec())?;
         self.open_created_session(session)
     }
 
@@ -99,7 +99,7 @@ impl SessionBuilder {
     /// # Errors
     /// The id is invalid, another session has it, or the session's files cannot be written.
     pub fn create_named(self, id: &str) -> Result<Session, Error> {
-        let session = self.parts.store.create_named(id, &self.spec())?;
+        let session = self.parts.store.create_with_id(id, &self.session_spec())?;
         self.open_created_session(session)
     }
 
@@ -108,10 +108,10 @@ impl SessionBuilder {
     /// # Errors
     /// The id is invalid, the session is open elsewhere, or its files cannot be read or written.
     pub fn resume_or_create(self, id: &str) -> Result<Session, Error> {
-        let session = self.parts.store.open_or_create(id, &self.spec())?;
+        let session = self.parts.store.open_or_create(id, &self.session_spec())?;
         // If no turn has begun, treat the session as a new one: the process that created it may
         // have been killed before it wrote the entry that marks the session as an internal request.
-        match session.turn() {
+        match session.last_turn_number() {
             0 => self.open_created_session(session),
             _ => self.on(Arc::new(session)),
         }
@@ -124,8 +124,8 @@ impl SessionBuilder {
     /// There is no such session, it is open elsewhere, or the session's files cannot be read.
     pub fn resume(self, id: &str) -> Result<Session, Error> {
         let store = &self.parts.store;
-        let id = store.resolve_in_workspace(id, &self.parts.paths.workspace)?;
-        let session = store.resume(&id, &self.spec())?;
+        let id = store.resolve_session_id_in_workspace(id, &self.parts.paths.workspace)?;
+        let session = store.resume(&id, &self.session_spec())?;
         self.on(Arc::new(session))
     }
 
@@ -149,13 +149,13 @@ impl SessionBuilder {
             agent,
             offers,
             materials,
-            shared: SharedLimits::default(),
+            shared: SharedTurnLimitCounters::default(),
             host,
             replacer,
         })
     }
 
-    fn spec(&self) -> SessionSpec {
+    fn session_spec(&self) -> SessionSpec {
         SessionSpec {
             workspace: self.parts.paths.workspace.clone(),
             provider: self.provider.name().to_owned(),
@@ -171,11 +171,11 @@ impl_partial_debug!(SessionBuilder, self, model = self.model);
 /// `session-end` hooks.
 pub struct Session {
     pub(super) agent: LiveAgent,
-    pub(super) offers: SharedCommandsAndLoops,
+    pub(super) offers: SharedPluginCommandsAndLoops,
     /// Prompts and resources of the tool sources.
-    materials: OpenMaterials,
+    materials: OpenPromptResourceProviders,
     /// Counters of the limits of one turn. All runs of the session's loops share them.
-    pub(super) shared: SharedLimits,
+    pub(super) shared: SharedTurnLimitCounters,
     host: Host,
     replacer: PluginReplacer,
 }
@@ -196,8 +196,8 @@ impl Session {
 
     /// Returns a handle that reads the prompts and resources of the session's tool sources.
     #[must_use]
-    pub fn materials(&self) -> SessionMaterials {
-        SessionMaterials::new(&self.materials)
+    pub fn materials(&self) -> SessionPromptsAndResources {
+        SessionPromptsAndResources::new(&self.materials)
     }
 
     /// Returns the host of the session.
@@ -220,12 +220,12 @@ impl Session {
 
     /// Returns the approvals that apply to the rest of the session, to list and to revoke them.
     pub fn approvals(&self) -> Arc<SessionApprovals> {
-        self.agent.approvals()
+        self.agent.session_approvals()
     }
 
     /// Returns the outputs of the running tool calls, to show them to the user.
     #[must_use]
-    pub fn live_outputs(&self) -> LiveOutputs {
+    pub fn live_outputs(&self) -> RunningToolCallOutputs {
         self.agent.spec().live.clone()
     }
 
@@ -249,7 +249,7 @@ impl Session {
     }
 
     /// Returns the event stream, through which events can be sent while a turn borrows the session.
-    pub fn event_stream(&self) -> Events {
+    pub fn event_stream(&self) -> EventSender {
         self.agent.spec().events.clone()
     }
 
@@ -261,8 +261,8 @@ impl Session {
 
     /// Returns a handle that sends messages to the model while a turn runs.
     #[must_use]
-    pub fn steering(&self) -> SteerHandle {
-        self.agent.steering()
+    pub fn steering(&self) -> AgentSteeringHandle {
+        self.agent.steer_handle()
     }
 
     /// Returns the names of the provider and of the model that answer the session's requests.
@@ -285,7 +285,7 @@ impl Session {
     /// # Errors
     /// A part of the turn was replaced by a summary, or the session cannot be read or written.
     pub async fn undo(&mut self) -> Result<Option<UndoneTurn>, Error> {
-        let (entries, _) = self.host.store().read(self.id())?;
+        let (entries, _) = self.host.store().read_entries(self.id())?;
         Ok(self.agent.undo_turn(&entries).await?)
     }
 
@@ -294,7 +294,7 @@ impl Session {
     /// # Errors
     /// A part of the turn was replaced by a summary, or the session cannot be read.
     pub fn last_turn(&self) -> Result<Option<UndoneTurn>, Error> {
-        let (entries, _) = self.host.store().read(self.id())?;
+        let (entries, _) = self.host.store().read_entries(self.id())?;
         Ok(self.agent.spec().session.last_turn(&entries)?)
     }
 
@@ -303,8 +303,8 @@ impl Session {
     /// # Errors
     /// A part of a turn was replaced by a summary, or the session cannot be read.
     pub fn turns_since(&self, turn: u32) -> Result<Vec<UndoneTurn>, Error> {
-        let (entries, _) = self.host.store().read(self.id())?;
-        Ok(self.agent.spec().session.turns_since(&entries, turn)?)
+        let (entries, _) = self.host.store().read_entries(self.id())?;
+        Ok(self.agent.spec().session.turns_to_rewind(&entries, turn)?)
     }
 
     /// Removes a turn and all later turns from the conversation, as [`undo`](Self::undo) does with
@@ -313,27 +313,27 @@ impl Session {
     /// # Errors
     /// A part of a turn was replaced by a summary, or the session cannot be read or written.
     pub async fn rewind(&mut self, turn: u32) -> Result<Vec<UndoneTurn>, Error> {
-        let (entries, _) = self.host.store().read(self.id())?;
+        let (entries, _) = self.host.store().read_entries(self.id())?;
         Ok(self.agent.rewind_turns(&entries, turn).await?)
     }
 
     /// Returns the number of the last turn that started; 0 before the first turn.
     #[must_use]
     pub fn turn_number(&self) -> u32 {
-        self.agent.spec().session.turn()
+        self.agent.spec().session.last_turn_number()
     }
 
     /// Returns the session's checkpoints: copies of files as they were before a tool call changed
     /// them.
     #[must_use]
-    pub fn checkpoints(&self) -> Arc<Checkpoints> {
+    pub fn checkpoints(&self) -> Arc<SessionCheckpoints> {
         self.agent.checkpoints()
     }
 
     /// Emits the event that the session is open, unless it was already emitted. If this function is
     /// not called, the first turn emits the event.
     pub fn emit_opening(&mut self) {
-        self.agent.announce_session();
+        self.agent.emit_session_opened();
     }
 
     /// Emits an event that reports a command which a person ran.
@@ -384,11 +384,14 @@ impl Session {
     /// the session uses it.
     pub fn switch_model(&mut self, provider: Arc<dyn Provider>, model: impl Into<String>) {
         let model = model.into();
-        self.agent.spec().session.append_or_defer(Body::Resumed {
-            provider: provider.name().to_owned(),
-            model: model.clone(),
-            is_switch: true,
-        });
+        self.agent
+            .spec()
+            .session
+            .append_or_defer_error(Body::Resumed {
+                provider: provider.name().to_owned(),
+                model: model.clone(),
+                is_switch: true,
+            });
         self.set_model(provider, model);
     }
 
@@ -409,7 +412,7 @@ impl Session {
     /// turn's future was dropped.
     #[must_use]
     pub fn interrupted(&self) -> Option<InterruptedTurn> {
-        self.agent.spec().session.interrupted()
+        self.agent.spec().session.interrupted_turn()
     }
 
     /// Returns a turn that continues the interrupted turn when it is awaited; `None` if no turn was
@@ -445,7 +448,7 @@ impl Session {
     /// Archives the turns that are due for archival, and returns when they are archived. Without
     /// this call they are archived during the next turn.
     pub async fn finish_archival(&mut self) {
-        self.agent.finish_archival().await;
+        self.agent.archive_due_turns_and_wait().await;
     }
 
     /// Ends the session: runs the `session-end` hooks, waits for background hooks, and writes
@@ -501,7 +504,7 @@ impl Turn<'_> {
 
     /// Attaches images, which the model sees after the text. Hooks on the turn's input see only the
     /// text; hooks that read messages see both.
-    pub fn attach(mut self, images: impl IntoIterator<Item = Attachment>) -> Self {
+    pub fn attach(mut self, images: impl IntoIterator<Item = PromptImageAttachment>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.attached.extend(images);
         }

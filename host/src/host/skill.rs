@@ -4,17 +4,17 @@ use serde_json::Value;
 
 use super::Session;
 use crate::agent;
-use crate::skill::Skills;
+use crate::skill::SessionSkills;
 
 /// Reason why a skill cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct SkillError(String);
+pub struct SkillUnusableError(String);
 
 impl Session {
     /// Returns the skills of the session.
     #[must_use]
-    pub fn skills(&self) -> &Skills {
+    pub fn skills(&self) -> &SessionSkills {
         &self.agent.spec().skills
     }
 
@@ -39,9 +39,9 @@ impl Session {
         name: &str,
         arguments: &Value,
         line: &str,
-    ) -> Result<String, SkillError> {
+    ) -> Result<String, SkillUnusableError> {
         let invoked = self.agent.invoke_skill(name, arguments, line);
-        invoked.await.map_err(SkillError)
+        invoked.await.map_err(SkillUnusableError)
     }
 
     /// Deactivates the skills that stay active across turns, and returns their ids.

@@ -7,16 +7,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::material::SourceMaterial;
-use crate::agent::{PluginReplacement, PluginReplacements, WeakReplacementQueue};
-use crate::event::{Event, Events};
+use super::material::PromptResourceProvider;
+use crate::agent::{PluginReplacement, SharedPluginReplacementQueue, WeakPluginReplacementQueue};
+use crate::event::{Event, EventSender};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 use crate::point::registry::HookRegistry;
 use crate::secret::SecretScanner;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 use crate::tool::SharedTool;
-use crate::tool::outer::OuterLayerTool;
+use crate::tool::outer::SecretMaskingExternalTool;
 
 /// Source of tools, passed to [`HostBuilder::tool_source`](super::HostBuilder::tool_source).
 ///
@@ -28,7 +28,7 @@ pub trait ToolSource: Send + Sync {
 
     /// Opens the source for one session. The tools are dropped when the session ends; dropping a
     /// tool must release its resources, such as a connection.
-    fn open(&self, session: SourceSession) -> OpenedToolSource;
+    fn open(&self, session: ToolSourceSession) -> OpenedToolSource;
 }
 
 /// Tools, prompts and resources that a source provides to a session, as of the session's start.
@@ -39,28 +39,28 @@ pub struct OpenedToolSource {
     /// Warnings for the user.
     pub warnings: Vec<String>,
     /// Prompts and resources that a person may fetch.
-    pub material: Option<Arc<dyn SourceMaterial>>,
+    pub material: Option<Arc<dyn PromptResourceProvider>>,
 }
 
 /// Session as a tool source sees it. Cheap to clone; a clone does not keep the session open.
 #[derive(Clone)]
-pub struct SourceSession {
+pub struct ToolSourceSession {
     origin: Arc<str>,
     handle: Arc<dyn AgentHandle>,
-    /// Weak reference: the queue holds tools that hold this `SourceSession`, so a strong one would
-    /// be a cycle that is never freed.
-    replacements: WeakReplacementQueue,
-    events: Events,
+    /// Weak reference: the queue holds tools that hold this `ToolSourceSession`, so a strong one
+    /// would be a cycle that is never freed.
+    replacements: WeakPluginReplacementQueue,
+    events: EventSender,
     /// Whether the source's progress line is on the screen.
     has_progress: Arc<AtomicBool>,
 }
 
-impl SourceSession {
+impl ToolSourceSession {
     pub(super) fn new(
         origin: &str,
         handle: &Arc<dyn AgentHandle>,
-        replacements: &PluginReplacements,
-        events: &Events,
+        replacements: &SharedPluginReplacementQueue,
+        events: &EventSender,
     ) -> Self {
         Self {
             origin: origin.into(),
@@ -72,14 +72,14 @@ impl SourceSession {
     }
 
     /// Shows a notice to the user.
-    pub fn warn(&self, text: impl Into<String>) {
+    pub fn show_notice(&self, text: impl Into<String>) {
         self.events
             .emit(Event::notice(Level::Warn, mask_secrets(&text.into())));
     }
 
     /// Returns the handle through which the source sends requests to the session and records them.
     #[must_use]
-    pub fn handle(&self) -> &Arc<dyn AgentHandle> {
+    pub fn agent_handle(&self) -> &Arc<dyn AgentHandle> {
         &self.handle
     }
 
@@ -92,7 +92,7 @@ impl SourceSession {
         replacements.add_replacement(PluginReplacement {
             plugin: self.origin.to_string(),
             hooks: HookRegistry::default(),
-            tools: self.wrap_tools(tools),
+            tools: self.wrap_tools_with_secret_masking(tools),
             agent_loop: None,
             event: Event::notice(Level::Warn, mask_secrets(&reason.into())),
         });
@@ -106,28 +106,28 @@ impl SourceSession {
         }
         // Mask secrets before the line is truncated, because a truncated secret would not be
         // recognized. Only the beginning of the text can be shown, so only that part is masked.
-        let text = &text[..text.floor_char_boundary(MAX_MASKED_BYTES)];
-        let line = clean_line(&mask_secrets(text), MAX_PROGRESS_BYTES);
+        let text = &text[..text.floor_char_boundary(MAX_PROGRESS_SECRET_SCAN_BYTES)];
+        let line = escape_and_truncate_line(&mask_secrets(text), MAX_PROGRESS_LINE_BYTES);
         self.handle.status(&self.origin, line);
     }
 
-    pub(super) fn wrap_tools(&self, tools: Vec<SharedTool>) -> Vec<SharedTool> {
+    pub(super) fn wrap_tools_with_secret_masking(&self, tools: Vec<SharedTool>) -> Vec<SharedTool> {
         let tools = tools.into_iter();
         tools
-            .map(|tool| OuterLayerTool::wrap(tool, self.handle.clone()))
+            .map(|tool| SecretMaskingExternalTool::wrap(tool, self.handle.clone()))
             .collect()
     }
 }
 
 /// Masks secrets in a text of the source, before it is shown and recorded.
 fn mask_secrets(text: &str) -> String {
-    SecretScanner::shared().masked(text).into_owned()
+    SecretScanner::shared().to_masked_text(text).into_owned()
 }
 
-impl_partial_debug!(SourceSession, self, origin = self.origin);
+impl_partial_debug!(ToolSourceSession, self, origin = self.origin);
 
 /// Maximum length of the part of a progress text that is searched for secrets, in bytes.
-const MAX_MASKED_BYTES: usize = 8 << 10;
+const MAX_PROGRESS_SECRET_SCAN_BYTES: usize = 8 << 10;
 
 /// Maximum length of a progress line, in bytes.
-const MAX_PROGRESS_BYTES: usize = 120;
+const MAX_PROGRESS_LINE_BYTES: usize = 120;

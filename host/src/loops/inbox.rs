@@ -7,7 +7,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::lock::lock;
-use crate::point::loop_handle::{LoopMessage, MAX_MESSAGE_BYTES, MAX_MESSAGES};
+use crate::point::loop_handle::{LoopMessage, MAX_LOOP_MESSAGE_BYTES, MAX_QUEUED_LOOP_MESSAGES};
 
 /// Reason why the inbox of a loop did not accept a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum LoopInboxError {
     },
     /// The inbox is full.
     #[error(
-        "{MAX_MESSAGES} messages are already waiting for the loop of `{plugin}`; try again when it has read some"
+        "{MAX_QUEUED_LOOP_MESSAGES} messages are already waiting for the loop of `{plugin}`; try again when it has read some"
     )]
     Full {
         /// Name of the plugin.
@@ -29,7 +29,7 @@ pub enum LoopInboxError {
     },
     /// The message is longer than a message may be.
     #[error(
-        "a message to a loop may have at most {MAX_MESSAGE_BYTES} bytes, but this one has {bytes}"
+        "a message to a loop may have at most {MAX_LOOP_MESSAGE_BYTES} bytes, but this one has {bytes}"
     )]
     TooLong {
         /// Size of the message in bytes.
@@ -66,7 +66,7 @@ impl LoopInboxes {
         text: impl Into<String>,
     ) -> Result<(), LoopInboxError> {
         let text = text.into();
-        if text.len() > MAX_MESSAGE_BYTES {
+        if text.len() > MAX_LOOP_MESSAGE_BYTES {
             return Err(LoopInboxError::TooLong { bytes: text.len() });
         }
         let named = || plugin.to_owned();
@@ -103,7 +103,7 @@ mod tests {
         send("heart", "hello".to_owned()).unwrap();
         let full = send("heart", "again".to_owned()).unwrap_err();
         assert!(matches!(full, LoopInboxError::Full { .. }), "{full}");
-        let long = send("heart", "x".repeat(MAX_MESSAGE_BYTES + 1)).unwrap_err();
+        let long = send("heart", "x".repeat(MAX_LOOP_MESSAGE_BYTES + 1)).unwrap_err();
         assert!(matches!(long, LoopInboxError::TooLong { .. }), "{long}");
         assert_eq!(receiver.try_recv().unwrap().text, "hello");
         drop(receiver);

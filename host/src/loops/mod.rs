@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Stamped;
-use crate::host::{self, Host, LoopService, LoopServiceParts, Session, TurnRunner};
+use crate::host::{self, Host, LoopServiceOptions, LoopTurnRunner, PluginLoopService, Session};
 use crate::message::ToolSpec;
 use crate::point::failure::panic_text;
 
@@ -30,21 +30,21 @@ pub use inbox::{LoopInboxError, LoopInboxes};
 
 /// Minimum pause between two runs, even if a loop asks for less: starting runs must not keep a core
 /// busy.
-pub const MIN_PAUSE: Duration = Duration::from_millis(100);
+pub const MIN_PAUSE_BETWEEN_RUNS: Duration = Duration::from_millis(100);
 
 /// Pause of a loop after its first failed run. Each further failure in a row doubles the pause.
-pub const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
+pub const FIRST_FAILED_RUN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum pause after a failure.
-pub const MAX_FAILURE_PAUSE: Duration = Duration::from_secs(300);
+pub const MAX_FAILED_RUN_PAUSE: Duration = Duration::from_secs(300);
 
 /// Maximum size of the session file of a loop, in bytes; a loop with a larger file is not run
 /// again. A run adds at least a line of some 300 bytes, so a loop that runs every minute reaches
 /// the limit after six years, and a loop that writes as much as it can reaches it within an hour.
-pub const MAX_SESSION_BYTES: u64 = 1 << 30;
+pub const MAX_LOOP_SESSION_FILE_BYTES: u64 = 1 << 30;
 
 /// Period after which the limits of a session (for example log lines and requests) are reset.
-pub const LIMITS_PERIOD: Duration = Duration::from_secs(3600);
+pub const SESSION_LIMITS_RESET_PERIOD: Duration = Duration::from_secs(3600);
 
 /// Error that prevents the loops from running.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ pub struct HostLoops {
     loops: Vec<LoopWithSession>,
     max_session_bytes: u64,
     inboxes: LoopInboxes,
-    runner: Option<Arc<dyn TurnRunner>>,
+    runner: Option<Arc<dyn LoopTurnRunner>>,
 }
 
 /// A loop and its session.
@@ -123,14 +123,14 @@ impl HostLoops {
         Ok(Self {
             inboxes: LoopInboxes::for_plugins(loops.iter().map(|own| own.plugin.clone())),
             loops,
-            max_session_bytes: MAX_SESSION_BYTES,
+            max_session_bytes: MAX_LOOP_SESSION_FILE_BYTES,
             runner: None,
         })
     }
 
     /// Uses `runner` to run the turns that loops request. By default a session is opened for each
     /// turn and closed after it, with the host's own policy and approver.
-    pub fn with_turn_runner(mut self, runner: Arc<dyn TurnRunner>) -> Self {
+    pub fn with_turn_runner(mut self, runner: Arc<dyn LoopTurnRunner>) -> Self {
         self.runner = Some(runner);
         self
     }
@@ -144,7 +144,7 @@ impl HostLoops {
     /// Sends every event through this channel. A loop starts its next run only after the events of
     /// its last run were received, so that a loop with many events cannot fill the memory. A run
     /// that has started does not wait for the receiver.
-    pub fn watch(mut self, watcher: Sender<Stamped>) -> Self {
+    pub fn with_event_sender(mut self, watcher: Sender<Stamped>) -> Self {
         for own in &mut self.loops {
             own.watcher = Some(watcher.clone());
         }
@@ -152,8 +152,8 @@ impl HostLoops {
     }
 
     /// Sets the maximum size of a loop's session file in bytes; beyond it the loop is not run
-    /// again. The default is [`MAX_SESSION_BYTES`].
-    pub fn max_session_bytes(mut self, bytes: u64) -> Self {
+    /// again. The default is [`MAX_LOOP_SESSION_FILE_BYTES`].
+    pub fn with_max_session_bytes(mut self, bytes: u64) -> Self {
         self.max_session_bytes = bytes;
         self
     }
@@ -166,7 +166,7 @@ impl HostLoops {
 
     /// Returns the tools that can be given to subagents of the loops.
     #[must_use]
-    pub fn tools(&self) -> Vec<Arc<ToolSpec>> {
+    pub fn subagent_tools(&self) -> Vec<Arc<ToolSpec>> {
         let first = self.loops.first();
         first.map(|own| own.session.tools()).unwrap_or_default()
     }
@@ -178,18 +178,19 @@ impl HostLoops {
         let mut tasks = JoinSet::new();
         for own in self.loops {
             let cancel = cancel.clone();
-            let parts = LoopServiceParts {
+            let parts = LoopServiceOptions {
                 runner: self.runner.clone(),
                 watcher: own.watcher.clone(),
                 max_session_bytes: self.max_session_bytes,
                 shutdown: cancel.clone(),
             };
             let max_session_bytes = self.max_session_bytes;
-            // A plugin without a loop has no `LoopService`; its first run reports the error.
-            let desk = LoopService::new(&own.session, &own.plugin, parts).map(|(desk, inbox)| {
-                self.inboxes.open_inbox(&own.plugin, inbox);
-                desk
-            });
+            // A plugin without a loop has no `PluginLoopService`; its first run reports the error.
+            let desk =
+                PluginLoopService::new(&own.session, &own.plugin, parts).map(|(desk, inbox)| {
+                    self.inboxes.open_inbox(&own.plugin, inbox);
+                    desk
+                });
             tasks.spawn(async move {
                 let (plugin, session) = (own.plugin.clone(), own.session.id().clone());
                 let ran = AssertUnwindSafe(run::run_loop_until_end(

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-use super::{FIRST_FAILURE_PAUSE, MAX_FAILURE_PAUSE, MIN_PAUSE};
+use super::{FIRST_FAILED_RUN_PAUSE, MAX_FAILED_RUN_PAUSE, MIN_PAUSE_BETWEEN_RUNS};
 
-pub(super) struct LoopBackoff {
+pub(super) struct LoopRunBackoff {
     growing: ExponentialBackoff,
     /// Number of failures in a row.
     failures: u32,
 }
 
-impl Default for LoopBackoff {
+impl Default for LoopRunBackoff {
     fn default() -> Self {
         let growing = ExponentialBuilder::new()
-            .with_min_delay(FIRST_FAILURE_PAUSE)
-            .with_max_delay(MAX_FAILURE_PAUSE)
+            .with_min_delay(FIRST_FAILED_RUN_PAUSE)
+            .with_max_delay(MAX_FAILED_RUN_PAUSE)
             .with_factor(2.0)
             .without_max_times();
         Self {
@@ -26,22 +26,22 @@ impl Default for LoopBackoff {
     }
 }
 
-impl LoopBackoff {
+impl LoopRunBackoff {
     /// Returns the pause after a successful run that requested a pause of `after`: at least
-    /// [`MIN_PAUSE`]. Resets the backoff.
+    /// [`MIN_PAUSE_BETWEEN_RUNS`]. Resets the backoff.
     pub(super) fn pause_after_success(&mut self, after: Duration) -> Duration {
         *self = Self::default();
-        after.max(MIN_PAUSE)
+        after.max(MIN_PAUSE_BETWEEN_RUNS)
     }
 
     /// Counts a failed run, and returns the pause before the next one.
     pub(super) fn next_failure_pause(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
-        self.growing.next().unwrap_or(MAX_FAILURE_PAUSE)
+        self.growing.next().unwrap_or(MAX_FAILED_RUN_PAUSE)
     }
 
     /// Returns the number of failures in a row.
-    pub(super) fn n_failures(&self) -> u32 {
+    pub(super) fn consecutive_failures(&self) -> u32 {
         self.failures
     }
 }
@@ -52,20 +52,26 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_five_minutes_and_start_over_after_a_good_run() {
-        let mut pauses = LoopBackoff::default();
-        let seconds = |pauses: &mut LoopBackoff| pauses.next_failure_pause().as_secs();
+        let mut pauses = LoopRunBackoff::default();
+        let seconds = |pauses: &mut LoopRunBackoff| pauses.next_failure_pause().as_secs();
         let grown: Vec<u64> = (0..12).map(|_| seconds(&mut pauses)).collect();
         assert_eq!(grown, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
-        assert_eq!(pauses.n_failures(), 12);
+        assert_eq!(pauses.consecutive_failures(), 12);
         let minute = Duration::from_secs(60);
         assert_eq!(pauses.pause_after_success(minute), minute);
-        assert_eq!((pauses.n_failures(), seconds(&mut pauses)), (0, 1));
+        assert_eq!(
+            (pauses.consecutive_failures(), seconds(&mut pauses)),
+            (0, 1)
+        );
     }
 
     #[test]
     fn a_loop_that_asks_for_no_pause_gets_the_shortest_and_one_that_asks_for_ages_gets_those() {
-        let mut pauses = LoopBackoff::default();
-        assert_eq!(pauses.pause_after_success(Duration::ZERO), MIN_PAUSE);
+        let mut pauses = LoopRunBackoff::default();
+        assert_eq!(
+            pauses.pause_after_success(Duration::ZERO),
+            MIN_PAUSE_BETWEEN_RUNS
+        );
         let ages = Duration::from_millis(u64::MAX);
         assert_eq!(pauses.pause_after_success(ages), ages);
     }

@@ -9,32 +9,32 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::pauses::LoopBackoff;
-use super::{LIMITS_PERIOD, LoopEndReason, LoopWithSession};
+use super::pauses::LoopRunBackoff;
+use super::{LoopEndReason, LoopWithSession, SESSION_LIMITS_RESET_PERIOD};
 use crate::event::Event;
-use crate::event::pump::EventPump;
-use crate::host::{LoopError, LoopService, Session};
-use crate::plugin::loops::LoopReply;
+use crate::event::pump::SessionEventForwarder;
+use crate::host::{LoopRunError, PluginLoopService, Session};
+use crate::plugin::loops::LoopRunResult;
 use crate::point::outcome::Level;
 
 /// Runs a plugin's loop again and again until the loop ends, and then closes the loop's session.
 pub(super) async fn run_loop_until_end(
     own: LoopWithSession,
-    desk: Option<Arc<LoopService>>,
+    desk: Option<Arc<PluginLoopService>>,
     max_session_bytes: u64,
     cancel: &CancellationToken,
 ) -> LoopEndReason {
     let mut session = own.session;
-    let mut pump = EventPump::new(session.events(), own.watcher);
-    let mut runs = LoopRunSchedule {
+    let mut pump = SessionEventForwarder::new(session.events(), own.watcher);
+    let mut runs = LoopRepeatState {
         plugin: &own.plugin,
         max_session_bytes,
-        pauses: LoopBackoff::default(),
+        pauses: LoopRunBackoff::default(),
         renewed: Instant::now(),
     };
     let why = match desk {
         Some(desk) => {
-            runs.run_repeatedly(&mut session, &desk, &mut pump, cancel)
+            runs.run_loop_repeatedly(&mut session, &desk, &mut pump, cancel)
                 .await
         }
         None => LoopEndReason::Failed(format!("plugin `{}` has no loop", own.plugin)),
@@ -46,7 +46,7 @@ pub(super) async fn run_loop_until_end(
         );
         session.emit_loop_event(Event::notice(Level::Error, text));
     }
-    let closed = pump.emit_events_during(session.close()).await;
+    let closed = pump.forward_events_during(session.close()).await;
     pump.flush_events(cancel).await;
     match (why, closed) {
         (LoopEndReason::Failed(why), _) => LoopEndReason::Failed(why),
@@ -58,20 +58,20 @@ pub(super) async fn run_loop_until_end(
 }
 
 /// State between the runs of one loop.
-struct LoopRunSchedule<'a> {
+struct LoopRepeatState<'a> {
     plugin: &'a str,
     max_session_bytes: u64,
-    pauses: LoopBackoff,
+    pauses: LoopRunBackoff,
     /// Time of the last reset of the usage limits of the loop's session.
     renewed: Instant,
 }
 
-impl LoopRunSchedule<'_> {
-    async fn run_repeatedly(
+impl LoopRepeatState<'_> {
+    async fn run_loop_repeatedly(
         &mut self,
         session: &mut Session,
-        desk: &Arc<LoopService>,
-        pump: &mut EventPump,
+        desk: &Arc<PluginLoopService>,
+        pump: &mut SessionEventForwarder,
         cancel: &CancellationToken,
     ) -> LoopEndReason {
         loop {
@@ -85,42 +85,42 @@ impl LoopRunSchedule<'_> {
                     self.max_session_bytes
                 ));
             }
-            if self.renewed.elapsed() >= LIMITS_PERIOD {
+            if self.renewed.elapsed() >= SESSION_LIMITS_RESET_PERIOD {
                 session.reset_limits();
                 self.renewed = Instant::now();
             }
             let ran = pump
-                .emit_events_during(session.run_loop_with_service(self.plugin, desk, cancel))
+                .forward_events_during(session.run_loop_with_service(self.plugin, desk, cancel))
                 .await;
             let (delay, reason) = match ran {
-                Ok(LoopReply::Done) => return LoopEndReason::Done,
-                Ok(LoopReply::Again { .. }) if cancel.is_cancelled() => {
+                Ok(LoopRunResult::Done) => return LoopEndReason::Done,
+                Ok(LoopRunResult::Again { .. }) if cancel.is_cancelled() => {
                     return LoopEndReason::Interrupted;
                 }
-                Ok(LoopReply::Again { after, reason }) => {
+                Ok(LoopRunResult::Again { after, reason }) => {
                     (self.pauses.pause_after_success(after), reason)
                 }
                 // Only the error `Interrupted` ends the loop without a report; any other failure is
                 // reported, even if the loop was cancelled meanwhile.
-                Err(LoopError::Interrupted { .. }) => return LoopEndReason::Interrupted,
-                Err(error @ LoopError::Unknown { .. }) => {
+                Err(LoopRunError::Interrupted { .. }) => return LoopEndReason::Interrupted,
+                Err(error @ LoopRunError::Unknown { .. }) => {
                     return LoopEndReason::Failed(error.to_string());
                 }
-                Err(LoopError::Failed { why, .. }) => (self.pauses.next_failure_pause(), why),
+                Err(LoopRunError::Failed { why, .. }) => (self.pauses.next_failure_pause(), why),
                 // Retry after errors of the host too: for example, a full disk may have room later.
                 Err(error) => (self.pauses.next_failure_pause(), error.to_string()),
             };
             session.emit_loop_event(Event::LoopWait {
                 plugin: self.plugin.to_owned(),
                 delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-                failures: self.pauses.n_failures(),
+                failures: self.pauses.consecutive_failures(),
                 reason,
             });
             pump.flush_events(cancel).await;
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => {}
-                () = pump.emit_events_during(sleep(delay)) => {}
+                () = pump.forward_events_during(sleep(delay)) => {}
             }
         }
     }

@@ -8,14 +8,14 @@ use super::{Content, Message, Origin, Role};
 
 /// Beginning of the text of a message that replaces an archived turn. The id of the subagent that
 /// holds the turn follows on the same line, then the summary.
-const HEAD: &str = "[archived turn]\nsubagent_id: ";
+const ARCHIVED_TURN_TEXT_PREFIX: &str = "[archived turn]\nsubagent_id: ";
 
 impl Message {
     /// Creates the message that replaces an archived turn. `agent` is the id of the subagent that
     /// stores the complete turn.
     #[must_use]
     pub fn for_archived_turn(agent: &str, summary: &str) -> Self {
-        let text = format!("{HEAD}{agent}\n\n{summary}");
+        let text = format!("{ARCHIVED_TURN_TEXT_PREFIX}{agent}\n\n{summary}");
         Self::text(Role::Assistant, text).from(Origin::Summary)
     }
 
@@ -27,7 +27,9 @@ impl Message {
             return None;
         }
         match self.content.first() {
-            Some(Content::Text { text }) => text.strip_prefix(HEAD)?.lines().next(),
+            Some(Content::Text { text }) => {
+                text.strip_prefix(ARCHIVED_TURN_TEXT_PREFIX)?.lines().next()
+            }
             _ => None,
         }
     }

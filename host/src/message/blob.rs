@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Media type of bytes whose type is unknown.
-const UNKNOWN: &str = "application/octet-stream";
+const UNKNOWN_MEDIA_TYPE: &str = "application/octet-stream";
 
 /// Maximum length of a media type, in bytes.
 const MAX_MEDIA_TYPE_BYTES: usize = 127;
@@ -25,7 +25,7 @@ pub const MAX_IMAGE_BYTES: u64 = (5 << 20) / 4 * 3;
 
 /// Maximum width and height of an image that is sent to a model, in pixels. APIs reject the whole
 /// request if an image is larger.
-const MAX_IMAGE_SIDE: u32 = 8_000;
+const MAX_IMAGE_SIDE_PIXELS: u32 = 8_000;
 
 /// Reference to bytes that the session stores outside its message history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ impl Blob {
             // Ignore a declared image type that the bytes contradict: they must not be sent to a
             // model as an image.
             None if is_media_type(declared) && !is_image_type(declared) => declared,
-            None => UNKNOWN,
+            None => UNKNOWN_MEDIA_TYPE,
         };
         Self {
             id: blake3::hash(bytes).to_hex().to_string(),
@@ -80,9 +80,9 @@ impl Blob {
         if self.size > MAX_IMAGE_BYTES {
             return Some(format!("images have at most {MAX_IMAGE_BYTES} bytes"));
         }
-        let is_side = |side| (1..=MAX_IMAGE_SIDE).contains(&side);
+        let is_side = |side| (1..=MAX_IMAGE_SIDE_PIXELS).contains(&side);
         (!is_side(width) || !is_side(height))
-            .then(|| format!("{width}×{height} pixels; a side has 1 to {MAX_IMAGE_SIDE}"))
+            .then(|| format!("{width}×{height} pixels; a side has 1 to {MAX_IMAGE_SIDE_PIXELS}"))
     }
 
     /// Returns a placeholder for the blob, with the reason why its content is not shown.
@@ -101,7 +101,7 @@ impl Blob {
         let media_type = if is_media_type(&self.media_type) {
             &self.media_type
         } else {
-            UNKNOWN
+            UNKNOWN_MEDIA_TYPE
         };
         format!("{media_type}, {size}")
     }
@@ -109,18 +109,18 @@ impl Blob {
 
 /// Image that the user attaches to a prompt, with its bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attachment {
+pub struct PromptImageAttachment {
     pub(crate) blob: Blob,
     pub(crate) bytes: Arc<[u8]>,
 }
 
-impl Attachment {
+impl PromptImageAttachment {
     /// Creates an attachment from the bytes of an image.
     ///
     /// # Errors
     /// The reason why no model accepts the image.
     pub fn image(bytes: Vec<u8>) -> Result<Self, String> {
-        let blob = Blob::from_bytes(&bytes, UNKNOWN);
+        let blob = Blob::from_bytes(&bytes, UNKNOWN_MEDIA_TYPE);
         match blob.model_rejection_reason() {
             Some(why) => Err(why),
             None => Ok(Self {
@@ -166,7 +166,7 @@ pub fn is_media_type(text: &str) -> bool {
 
 /// Format and size of an image, from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Image {
+pub struct ImageFormatAndSize {
     /// Media type, such as `image/png`.
     pub media_type: &'static str,
     /// Width and height; `None` if the header is truncated or corrupt.
@@ -175,26 +175,26 @@ pub struct Image {
 
 /// Recognizes PNG, JPEG, GIF and WebP images.
 #[must_use]
-pub fn detect_image(bytes: &[u8]) -> Option<Image> {
-    let found = |media_type, pixels| Some(Image { media_type, pixels });
+pub fn detect_image(bytes: &[u8]) -> Option<ImageFormatAndSize> {
+    let found = |media_type, pixels| Some(ImageFormatAndSize { media_type, pixels });
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        let side = |at| Some(u32::from_be_bytes(bytes_at(bytes, at)?));
+        let side = |at| Some(u32::from_be_bytes(byte_array_at(bytes, at)?));
         return found("image/png", side(16).zip(side(20)));
     }
     if bytes.starts_with(b"\xff\xd8\xff") {
         return found("image/jpeg", read_jpeg_dimensions(bytes));
     }
     if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        let side = |at| Some(u32::from(u16::from_le_bytes(bytes_at(bytes, at)?)));
+        let side = |at| Some(u32::from(u16::from_le_bytes(byte_array_at(bytes, at)?)));
         return found("image/gif", side(6).zip(side(8)));
     }
-    if bytes.starts_with(b"RIFF") && bytes_at(bytes, 8) == Some(*b"WEBP") {
+    if bytes.starts_with(b"RIFF") && byte_array_at(bytes, 8) == Some(*b"WEBP") {
         return found("image/webp", read_webp_size(bytes));
     }
     None
 }
 
-fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+fn byte_array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
@@ -202,7 +202,7 @@ fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 fn read_jpeg_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
-        let [mark, kind] = bytes_at(bytes, at)?;
+        let [mark, kind] = byte_array_at(bytes, at)?;
         if mark != 0xff {
             return None;
         }
@@ -213,30 +213,34 @@ fn read_jpeg_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
             // Scan data begins or the file ends: the frame header is missing.
             0xd9 | 0xda => return None,
             0xc0..=0xcf if !matches!(kind, 0xc4 | 0xc8 | 0xcc) => {
-                let height = u32::from(u16::from_be_bytes(bytes_at(bytes, at + 5)?));
-                let width = u32::from(u16::from_be_bytes(bytes_at(bytes, at + 7)?));
+                let height = u32::from(u16::from_be_bytes(byte_array_at(bytes, at + 5)?));
+                let width = u32::from(u16::from_be_bytes(byte_array_at(bytes, at + 7)?));
                 return Some((width, height));
             }
-            _ => at += 2 + usize::from(u16::from_be_bytes(bytes_at(bytes, at + 2)?)),
+            _ => at += 2 + usize::from(u16::from_be_bytes(byte_array_at(bytes, at + 2)?)),
         }
     }
 }
 
 /// Reads the size of a WebP image from its first chunk, which is one of three kinds.
 fn read_webp_size(bytes: &[u8]) -> Option<(u32, u32)> {
-    let chunk: [u8; 4] = bytes_at(bytes, 12)?;
+    let chunk: [u8; 4] = byte_array_at(bytes, 12)?;
     match &chunk {
         b"VP8 " => {
-            let side = |at| Some(u32::from(u16::from_le_bytes(bytes_at(bytes, at)?) & 0x3fff));
+            let side = |at| {
+                Some(u32::from(
+                    u16::from_le_bytes(byte_array_at(bytes, at)?) & 0x3fff,
+                ))
+            };
             side(26).zip(side(28))
         }
         b"VP8L" => {
-            let bits = u32::from_le_bytes(bytes_at(bytes, 21)?);
+            let bits = u32::from_le_bytes(byte_array_at(bytes, 21)?);
             Some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
         }
         b"VP8X" => {
             let side = |at| {
-                let [a, b, c] = bytes_at(bytes, at)?;
+                let [a, b, c] = byte_array_at(bytes, at)?;
                 Some(u32::from_le_bytes([a, b, c, 0]) + 1)
             };
             side(24).zip(side(27))
@@ -272,7 +276,10 @@ mod tests {
             (webp(b"VP8X", b"\0\0\0\0\x3f\0\0\x2f\0\0"), "image/webp"),
         ] {
             let pixels = Some((64, 48));
-            assert_eq!(detect_image(&bytes), Some(Image { media_type, pixels }));
+            assert_eq!(
+                detect_image(&bytes),
+                Some(ImageFormatAndSize { media_type, pixels })
+            );
             // A truncated header of any length must not be recognized as anything else.
             for cut in 0..bytes.len() {
                 let found = detect_image(&bytes[..cut]);
@@ -290,7 +297,11 @@ mod tests {
         assert_eq!(media_type(&png(1, 1), "text/html"), "image/png");
         assert_eq!(media_type(b"%PDF", "application/pdf"), "application/pdf");
         for declared in ["image/png", "", "a", "a/", "a/b c", "a/b/c", "\u{1b}/x"] {
-            assert_eq!(media_type(b"text", declared), UNKNOWN, "{declared}");
+            assert_eq!(
+                media_type(b"text", declared),
+                UNKNOWN_MEDIA_TYPE,
+                "{declared}"
+            );
         }
     }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::blob::Blob;
 
 /// Maximum number of parts of an answer.
-pub const MAX_PARTS: usize = 100;
+pub const MAX_ANSWER_PARTS: usize = 100;
 
 /// One part of a tool's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -16,7 +16,7 @@ pub const LIST_DATE: &str = "2026-11";
 /// Table of models in JSON. Prices are list prices, without batch discounts and long-context
 /// surcharges, and with the cheaper of two cache write prices, so the reported cost is never higher
 /// than the real one.
-const LIST: &str = include_str!("list.json");
+const MODEL_LIST_JSON: &str = include_str!("list.json");
 
 #[derive(Debug, Default, Deserialize)]
 struct ModelList {
@@ -34,20 +34,20 @@ struct ModelFamily {
     images: Option<bool>,
 }
 
-fn model_list() -> &'static ModelList {
-    static READ: LazyLock<ModelList> =
-        LazyLock::new(|| serde_json::from_str(LIST).unwrap_or_default());
-    &READ
+fn built_in_model_list() -> &'static ModelList {
+    static PARSED_MODEL_LIST: LazyLock<ModelList> =
+        LazyLock::new(|| serde_json::from_str(MODEL_LIST_JSON).unwrap_or_default());
+    &PARSED_MODEL_LIST
 }
 
 /// Returns the profile of a model from the table; values that the table lacks are unknown.
 pub(super) fn find_profile(model: &str) -> ModelProfile {
     let plain = normalize_model_name(model);
-    let known = find_longest_prefix(&plain, &model_list().models)
+    let known = find_longest_prefix_entry(&plain, &built_in_model_list().models)
         .cloned()
         .unwrap_or_default();
     let lower = plain.to_ascii_lowercase();
-    let families = &mut model_list().families.iter();
+    let families = &mut built_in_model_list().families.iter();
     let family = families.find(|family| lower.contains(&family.contains));
     known.or(ModelProfile {
         images: family.and_then(|family| family.images),
@@ -57,12 +57,12 @@ pub(super) fn find_profile(model: &str) -> ModelProfile {
 
 /// Returns the price of a model in the table.
 pub(crate) fn find_price(model: &str) -> Option<Price> {
-    find_longest_prefix(&normalize_model_name(model), &model_list().models)?.price
+    find_longest_prefix_entry(&normalize_model_name(model), &built_in_model_list().models)?.price
 }
 
 /// Returns the names of the models in the built-in table.
 pub(crate) fn model_names() -> impl Iterator<Item = &'static String> {
-    model_list().models.keys()
+    built_in_model_list().models.keys()
 }
 
 /// Returns the table entry for a model: the entry with the longest name that the model name begins
@@ -76,7 +76,7 @@ pub(crate) fn model_names() -> impl Iterator<Item = &'static String> {
 /// gpt-5-mini              ->  the entry gpt-5-mini
 /// gpt-4o-audio-preview    ->  none: `-audio-preview` is no version
 /// ```
-pub(crate) fn find_longest_prefix<'a, T>(
+pub(crate) fn find_longest_prefix_entry<'a, T>(
     model: &str,
     table: &'a BTreeMap<String, T>,
 ) -> Option<&'a T> {
@@ -240,8 +240,10 @@ mod tests {
 
     #[test]
     fn the_list_can_be_read_and_its_values_are_possible() {
-        assert!(model_list().models.len() > 30 && model_list().families.len() > 10);
-        for (name, profile) in &model_list().models {
+        assert!(
+            built_in_model_list().models.len() > 30 && built_in_model_list().families.len() > 10
+        );
+        for (name, profile) in &built_in_model_list().models {
             let price = profile.price.unwrap();
             assert!(price.input > 0.0 && price.output > price.input, "{name}");
             assert!(price.cache_read.unwrap_or(0.0) <= price.input, "{name}");

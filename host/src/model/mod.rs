@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use list::LIST_DATE;
 pub(crate) use list::model_names;
-pub(crate) use list::{find_longest_prefix, find_price};
+pub(crate) use list::{find_longest_prefix_entry, find_price};
 pub use price::Price;
 
 use crate::config::{Section, number};
@@ -93,7 +93,7 @@ impl Models {
     /// the server `reported`, and the server's values over the built-in table.
     #[must_use]
     pub fn model_profile(&self, model: &str, reported: ModelProfile) -> ModelProfile {
-        let own = find_longest_prefix(model, &self.0)
+        let own = find_longest_prefix_entry(model, &self.0)
             .cloned()
             .unwrap_or_default();
         own.or(reported).or(list::find_profile(model))

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::message::Usage;
 
 /// Number of tokens that one unit of a price pays for.
-const PER: f64 = 1_000_000.0;
+const TOKENS_PER_PRICE_UNIT: f64 = 1_000_000.0;
 
 /// Prices of a model's tokens, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl Price {
         let plain = usage
             .input_tokens
             .saturating_sub(read.saturating_add(written));
-        let cost = |tokens: u64, price: f64| tokens as f64 * price / PER;
+        let cost = |tokens: u64, price: f64| tokens as f64 * price / TOKENS_PER_PRICE_UNIT;
         cost(plain, self.input)
             + cost(read, self.cache_read.unwrap_or(self.input))
             + cost(written, self.cache_write.unwrap_or(self.input))

@@ -5,18 +5,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::discover::Source;
+use super::discover::PluginSearchPath;
 use super::files;
 use super::manifest::FILE_NAME;
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
 
 /// File whose presence marks a directory as source code of a plugin.
-const SOURCES: &str = "Cargo.toml";
+const SOURCE_FOLDER_MARKER_FILE: &str = "Cargo.toml";
 
 /// Whether a directory without a manifest is nevertheless meant as a plugin: whether it contains a
 /// component, or a file with almost the name of a manifest.
-pub(super) fn looks_like_plugin(folder: &Path, held: Option<&InMemoryFolder>) -> bool {
+pub(super) fn is_likely_plugin_folder(folder: &Path, held: Option<&InMemoryFolder>) -> bool {
     let names = files::list_regular_file_names(folder, held);
     names
         .iter()
@@ -42,8 +42,8 @@ pub(super) fn misplaced_plugin_advice(folder: &Path, held: Option<&InMemoryFolde
 /// Returns complaints about plugin directories that cannot be read and about entries that have no
 /// effect: dangling symlinks, manifests and components next to the plugin directories instead of
 /// inside one, and directories of sources without a manifest, which may not be meant as plugins.
-pub(super) fn find_misplaced_files(
-    sources: &[Source],
+pub(super) fn describe_misplaced_files(
+    sources: &[PluginSearchPath],
     held: Option<&InMemoryFolder>,
 ) -> Vec<String> {
     let has_manifest = |folder: &Path| files::is_regular_file(&folder.join(FILE_NAME), held);
@@ -52,12 +52,14 @@ pub(super) fn find_misplaced_files(
         if source.trust == Trust::Local && has_manifest(&source.path) {
             continue;
         }
-        said.extend(files::find_read_error(&source.path, held).map(|error| {
-            format!(
-                "the plugins in {} are not loaded: {error}",
-                source.path.display()
-            )
-        }));
+        said.extend(
+            files::find_folder_read_error(&source.path, held).map(|error| {
+                format!(
+                    "the plugins in {} are not loaded: {error}",
+                    source.path.display()
+                )
+            }),
+        );
         let mut names = files::list_regular_file_names(&source.path, held);
         names.retain(|name| {
             name == FILE_NAME || is_misnamed_manifest(name) || is_component_file(name)
@@ -75,10 +77,10 @@ pub(super) fn find_misplaced_files(
                 source.path.join(name).display()
             )
         }));
-        let folders = files::list_folders(&source.path, held).into_iter();
+        let folders = files::list_subfolders(&source.path, held).into_iter();
         let is_passed_over = |folder: &PathBuf| {
-            let has_sources = files::is_regular_file(&folder.join(SOURCES), held);
-            has_sources && !has_manifest(folder) && !looks_like_plugin(folder, held)
+            let has_sources = files::is_regular_file(&folder.join(SOURCE_FOLDER_MARKER_FILE), held);
+            has_sources && !has_manifest(folder) && !is_likely_plugin_folder(folder, held)
         };
         said.extend(folders.filter(is_passed_over).map(|folder| {
             let todo = misplaced_plugin_advice(&folder, held);

@@ -4,22 +4,24 @@
 //! is refused, never stubbed. The table of imports contains the requirement of each import.
 
 use super::contract;
-use super::exports::OTHERS;
-use super::imports::FILES;
-pub use super::imports::{IMPORTS, ImportRow, InterfaceImportRequirement, Limit};
+use super::exports::NON_POINT_EXPORT_FUNCTIONS;
+use super::imports::FILES_ACCESS_DESCRIPTION;
+pub use super::imports::{
+    IMPORTABLE_INTERFACES, ImportRow, ImportedInterfaceLimit, InterfaceImportRequirement,
+};
 use super::manifest::Manifest;
 use super::{Error, foreign};
-use crate::grant::decide::{Decision, GrantStatus};
-use crate::grant::{Capability, Granted, SideEffect};
+use crate::grant::decide::{GrantDecision, GrantStatus};
+use crate::grant::{Capability, GrantedCapabilities, SideEffect};
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 
 /// Returns the row of an interface in the table of imports. Every import that passes
-/// [`check_import`] has a row.
+/// [`check_import_declared`] has a row.
 #[must_use]
-pub fn find_import_row(interface: &str) -> Option<&'static ImportRow> {
-    let own = contract::split_interface(interface).map(|(name, _)| name);
-    IMPORTS.iter().find(|row| match own {
+pub fn find_import_table_row(interface: &str) -> Option<&'static ImportRow> {
+    let own = contract::split_interface_name(interface).map(|(name, _)| name);
+    IMPORTABLE_INTERFACES.iter().find(|row| match own {
         Some(name) => row.name == name,
         None => !row.is_contract_interface() && interface.starts_with(row.name),
     })
@@ -28,8 +30,8 @@ pub fn find_import_row(interface: &str) -> Option<&'static ImportRow> {
 /// Returns a short description of the access that an import gives to a plugin.
 #[must_use]
 pub fn describe_import_access(interface: &str, has_folders: bool) -> &'static str {
-    match find_import_row(interface).map(|row| row.gives) {
-        Some(FILES) if !has_folders => "no folder at all",
+    match find_import_table_row(interface).map(|row| row.gives) {
+        Some(FILES_ACCESS_DESCRIPTION) if !has_folders => "no folder at all",
         Some(gives) => gives,
         None => "unknown to this version of Rind",
     }
@@ -43,12 +45,12 @@ fn refused_interface_error(interface: &str, why: String) -> Result<(), Error> {
 }
 
 /// Checks that a component with this manifest may import an interface.
-pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
+pub fn check_import_declared(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     if let Some(why) = foreign::unsupported_wasi_reason(interface) {
         return refused_interface_error(interface, why);
     }
-    let own = contract::split_interface(interface);
-    let Some(row) = find_import_row(interface) else {
+    let own = contract::split_interface_name(interface);
+    let Some(row) = find_import_table_row(interface) else {
         let why = match own {
             Some(_) => "which is not an interface of the contract",
             None if interface.starts_with("wasi:http/") => {
@@ -67,8 +69,8 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
 /// Checks one import against the granted (or requested) permissions. The caller has already checked
 /// that the manifest's side effects cover the import. An import without a matching grant is not
 /// linked, and linking would fail; this check fails first, with an error that names the import.
-pub fn check_import_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
-    match find_import_row(interface).and_then(|row| row.needs.refusal_reason(granted)) {
+pub fn check_import_granted(granted: &GrantedCapabilities, interface: &str) -> Result<(), Error> {
+    match find_import_table_row(interface).and_then(|row| row.needs.refusal_reason(granted)) {
         Some(why) => refused_interface_error(interface, format!("but {why}")),
         None => Ok(()),
     }
@@ -77,11 +79,15 @@ pub fn check_import_granted(granted: &Granted, interface: &str) -> Result<(), Er
 /// Checks one import against a decision about the plugin's permissions. The caller has already
 /// checked that the requested permissions cover the import. If the policy denies the permission,
 /// the error names the policy line, because changing the manifest would not help.
-pub fn check_import_decision(decision: &Decision, interface: &str) -> Result<(), Error> {
-    check_import_granted(&decision.granted(), interface).or_else(|error| {
-        let needs =
-            find_import_row(interface).map_or(InterfaceImportRequirement::Nothing, |row| row.needs);
-        match list_denials(decision, |capability| needs.is_satisfied_by(capability)) {
+pub fn check_import_against_decision(
+    decision: &GrantDecision,
+    interface: &str,
+) -> Result<(), Error> {
+    check_import_granted(&decision.granted_capabilities(), interface).or_else(|error| {
+        let needs = find_import_table_row(interface)
+            .map_or(InterfaceImportRequirement::Nothing, |row| row.needs);
+        match describe_denied_capabilities(decision, |capability| needs.is_satisfied_by(capability))
+        {
             None => Err(error),
             Some(why) => {
                 let why = format!("for which the policy denies the permission: {why}");
@@ -92,10 +98,12 @@ pub fn check_import_decision(decision: &Decision, interface: &str) -> Result<(),
 }
 
 /// Checks that the decision about a plugin's permissions lets its component have this export; see
-/// [`check_import_decision`].
-pub fn check_export_decision(decision: &Decision, export: &str) -> Result<(), Error> {
-    check_export_granted(&decision.granted(), export).map_err(|error| {
-        match list_denials(decision, |capability| *capability == Capability::Session) {
+/// [`check_import_against_decision`].
+pub fn check_export_against_decision(decision: &GrantDecision, export: &str) -> Result<(), Error> {
+    check_export_granted(&decision.granted_capabilities(), export).map_err(|error| {
+        match describe_denied_capabilities(decision, |capability| {
+            *capability == Capability::Session
+        }) {
             None => error,
             Some(why) => Error::Export {
                 export: export.to_owned(),
@@ -107,7 +115,10 @@ pub fn check_export_decision(decision: &Decision, export: &str) -> Result<(), Er
 
 /// Lists the denied capabilities among those that `is_needed` selects, each with the policy line
 /// that denies it; `None` if none is denied.
-fn list_denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) -> Option<String> {
+fn describe_denied_capabilities(
+    decision: &GrantDecision,
+    is_needed: impl Fn(&Capability) -> bool,
+) -> Option<String> {
     let denied = decision
         .rows
         .iter()
@@ -120,10 +131,10 @@ fn list_denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) ->
 
 /// Checks one export against the granted permissions. The caller has already checked that the
 /// manifest covers the export.
-fn check_export_granted(granted: &Granted, export: &str) -> Result<(), Error> {
+fn check_export_granted(granted: &GrantedCapabilities, export: &str) -> Result<(), Error> {
     let mut rows = catalog::CATALOG.iter();
     let changes = rows.any(|row| row.name == export && can_change_conversation(row));
-    if changes && !granted.has(&Capability::Session) {
+    if changes && !granted.has_capability(&Capability::Session) {
         return Err(Error::Export {
             export: export.to_owned(),
             why: "which needs the capability `session`, and that was not granted".to_owned(),
@@ -139,14 +150,14 @@ fn can_change_conversation(row: &catalog::PointRow) -> bool {
 
 /// Whether hooks of the point `export` see parts of the conversation. Hooks that only observe need
 /// no capability for that.
-pub fn exposes_conversation(export: &str) -> bool {
+pub fn can_see_conversation(export: &str) -> bool {
     !matches!(export, "session-start" | "session-end")
         && catalog::CATALOG.iter().any(|row| row.name == export)
 }
 
 /// Kind of an exported interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Export {
+pub enum ExportedInterfaceKind {
     Hook(&'static catalog::PointRow),
     /// Interface that is not a point: `tools`, `implement`, `loop`, `agent-loop` or `commands`.
     Other(&'static str),
@@ -157,18 +168,24 @@ pub enum Export {
 /// Checks one export: a point that changes the conversation needs the side effect `session`. A gate
 /// needs none, because it may always refuse; each call checks that a gate without `session` changes
 /// no arguments.
-pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Error> {
+pub fn check_export_declared(
+    manifest: &Manifest,
+    interface: &str,
+) -> Result<ExportedInterfaceKind, Error> {
     let refuse = |why: String| {
         Err(Error::Export {
             export: interface.to_owned(),
             why,
         })
     };
-    let Some((name, version)) = contract::split_interface(interface) else {
-        return Ok(Export::Foreign);
+    let Some((name, version)) = contract::split_interface_name(interface) else {
+        return Ok(ExportedInterfaceKind::Foreign);
     };
-    if let Some((other, _)) = OTHERS.iter().find(|(other, _)| *other == name) {
-        return Ok(Export::Other(other));
+    if let Some((other, _)) = NON_POINT_EXPORT_FUNCTIONS
+        .iter()
+        .find(|(other, _)| *other == name)
+    {
+        return Ok(ExportedInterfaceKind::Other(other));
     }
     let point = contract::find_point_binding(name, version).map_or(name, |(point, _)| point);
     let Some(row) = catalog::CATALOG.iter().find(|row| row.name == point) else {
@@ -180,13 +197,13 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
             row.kind
         ));
     }
-    Ok(Export::Hook(row))
+    Ok(ExportedInterfaceKind::Hook(row))
 }
 
 /// Refuses an export that has the name of a contract interface but is not an interface: the host
 /// would never call it, although its author meant it as a hook.
-pub fn check_export_shape(export: &str) -> Result<(), Error> {
-    if contract::split_interface(export).is_none() {
+pub fn check_export_is_interface(export: &str) -> Result<(), Error> {
+    if contract::split_interface_name(export).is_none() {
         return Ok(());
     }
     Err(Error::Export {
@@ -212,15 +229,26 @@ mod tests {
             Path::new("plugin.toml"),
         )
         .unwrap();
-        let own = IMPORTS.iter().filter(|row| row.is_contract_interface());
-        let own = own.map(|row| format!("rind:plugin/{}@{}", row.name, contract::CURRENT));
+        let own = IMPORTABLE_INTERFACES
+            .iter()
+            .filter(|row| row.is_contract_interface());
+        let own = own.map(|row| {
+            format!(
+                "rind:plugin/{}@{}",
+                row.name,
+                contract::CURRENT_CONTRACT_VERSION
+            )
+        });
         let wasi = "io/poll io/streams cli/environment cli/exit cli/stdin cli/stderr cli/terminal-output \
                     clocks/monotonic-clock random/random filesystem/types filesystem/preopens http/types \
                     http/outgoing-handler sockets/tcp";
         let wasi = wasi.split_whitespace();
         let all = own.chain(wasi.map(|name| format!("wasi:{name}@0.2.6")));
         for import in all {
-            assert!(check_import(&manifest, &import).is_ok(), "{import}");
+            assert!(
+                check_import_declared(&manifest, &import).is_ok(),
+                "{import}"
+            );
             let gives = describe_import_access(&import, true);
             assert!(!gives.contains("unknown"), "{import}: {gives}");
         }
@@ -234,7 +262,7 @@ mod tests {
         );
         // A refused import is described as unknown, so that no access is claimed for it.
         for import in ["wasi:tls/client@0.2.0", "rind:plugin/elsewhere@0.1.0"] {
-            assert!(check_import(&manifest, import).is_err());
+            assert!(check_import_declared(&manifest, import).is_err());
             assert!(describe_import_access(import, true).contains("unknown"));
         }
     }

@@ -18,9 +18,9 @@ use std::time::{Duration, SystemTime};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::code_digest::native_code_digest;
-use super::compile::{Compiler, FOLDER_PREFIX};
-use super::function_store::MAX_STORE_BYTES;
+use super::code_digest::component_code_digest;
+use super::compile::{COMPILE_FOLDER_PREFIX, Compiler};
+use super::function_store::MAX_FUNCTION_STORE_BYTES;
 use super::{Error, files, foreign};
 use crate::disk::{TemporaryFolder, create_private_folder, replace_private_file};
 use crate::grant::held::InMemoryFolder;
@@ -29,24 +29,24 @@ use crate::grant::held::InMemoryFolder;
 pub(crate) const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Time after which an unused entry is removed.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const MAX_UNUSED_ENTRY_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Interval between removals of unused entries, and the precision of the time of an entry's last
 /// use.
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const UNUSED_ENTRY_SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Extension of the marker file next to the cache directory. The file's modification time is the
 /// time when unused entries were last removed.
-const SWEPT: &str = "swept";
+const LAST_SWEEP_FILE_EXTENSION: &str = "swept";
 
 /// Suffix of the names of entries.
-const ENTRY_SUFFIX: &str = ".cwasm";
+const CACHE_ENTRY_FILE_SUFFIX: &str = ".cwasm";
 
 /// Length of the keyed hash at the beginning of a cache entry, in bytes.
-const MAC_BYTES: usize = 32;
+const CACHE_ENTRY_MAC_BYTES: usize = 32;
 
 /// Name prefix of the folder of a cache that lasts only as long as the process.
-const TEMPORARY_PREFIX: &str = ".rind-cache-";
+const TEMPORARY_CACHE_FOLDER_PREFIX: &str = ".rind-cache-";
 
 #[derive(Clone, Debug)]
 pub(crate) struct CompileCache {
@@ -115,13 +115,13 @@ impl CompileCache {
         for folder in [Some(folder), key_file.parent()].into_iter().flatten() {
             create_private_folder(folder).map_err(Error::io("make private", folder))?;
         }
-        let key = match read_key(key_file)? {
+        let key = match read_cache_key(key_file)? {
             Some(key) => key,
             None => {
                 create_cache_key_file(key_file)?;
                 // Two processes may create the key at the same time: only one key is stored, and
                 // both processes use it.
-                read_key(key_file)?.unwrap_or_default()
+                read_cache_key(key_file)?.unwrap_or_default()
             }
         };
         let cache = Self {
@@ -129,7 +129,9 @@ impl CompileCache {
             key,
             _temporary: None,
         };
-        if read_file_age(&folder.with_extension(SWEPT)).is_none_or(|age| age > DAY) {
+        if read_file_age(&folder.with_extension(LAST_SWEEP_FILE_EXTENSION))
+            .is_none_or(|age| age > UNUSED_ENTRY_SWEEP_INTERVAL)
+        {
             cache.remove_old_cache_entries();
         }
         Ok(cache)
@@ -153,7 +155,7 @@ impl CompileCache {
             return opened;
         }
         tracing::warn!(%source, folder = %folder.display(), "no cache of native code: plugins that are not part of the program are compiled at every start");
-        let temporary = TemporaryFolder::new(TEMPORARY_PREFIX)
+        let temporary = TemporaryFolder::new(TEMPORARY_CACHE_FOLDER_PREFIX)
             .map_err(Error::io("create a temporary folder in place of", folder))?;
         let path = temporary.path();
         let cache = Self::open_cache(&path.join("code"), &path.join("key"))?;
@@ -167,16 +169,19 @@ impl CompileCache {
     /// host process died. Errors are ignored, because the next call tries again; files that the
     /// cache did not create are not touched.
     fn remove_old_cache_entries(&self) {
-        let _ = fs::write(self.folder.with_extension(SWEPT), "");
+        let _ = fs::write(self.folder.with_extension(LAST_SWEEP_FILE_EXTENSION), "");
         for found in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let Some(name) = found.file_name().to_str().map(str::to_owned) else {
                 continue;
             };
             let (path, is_folder) = (found.path(), found.file_type().is_ok_and(|t| t.is_dir()));
             let is_older = |than| read_file_age(&path).is_some_and(|age| age > than);
-            if !is_folder && is_cache_entry_name(&name) && is_older(KEPT) {
+            if !is_folder && is_cache_entry_name(&name) && is_older(MAX_UNUSED_ENTRY_AGE) {
                 let _ = fs::remove_file(&path);
-            } else if is_folder && name.starts_with(FOLDER_PREFIX) && is_older(DAY) {
+            } else if is_folder
+                && name.starts_with(COMPILE_FOLDER_PREFIX)
+                && is_older(UNUSED_ENTRY_SWEEP_INTERVAL)
+            {
                 let _ = fs::remove_dir_all(&path);
             }
         }
@@ -194,16 +199,19 @@ impl CompileCache {
         on_compile: impl FnOnce(),
     ) -> Result<(Component, bool), Error> {
         let digest =
-            native_code_digest(&component.bytes).unwrap_or_else(|| component.digest.clone());
+            component_code_digest(&component.bytes).unwrap_or_else(|| component.digest.clone());
         let entry = self.cache_entry_path(engine, &digest);
-        if let Some(found) = self.read_valid_entry(engine, &entry) {
+        if let Some(found) = self.read_cached_component(engine, &entry) {
             mark_cache_entry_used(&entry);
             return Ok((found, true));
         }
-        if let Some(code) = compiler.precompiled.unpack_code(&component.digest) {
-            match deserialize(engine, &code) {
+        if let Some(code) = compiler
+            .precompiled
+            .unpack_component_code(&component.digest)
+        {
+            match deserialize_native_code(engine, &code) {
                 Ok(found) => {
-                    self.store_entry(&entry, &code);
+                    self.write_cache_entry(&entry, &code);
                     return Ok((found, true));
                 }
                 // The embedded code was compiled for CPU features that this processor lacks.
@@ -211,16 +219,16 @@ impl CompileCache {
             }
         }
         foreign::check_component_header(&component.path, &component.bytes)?;
-        super::nesting::check_nesting(&component.bytes)
+        super::nesting::check_component_nesting(&component.bytes)
             .map_err(|why| component.invalid_component_error(why))?;
         on_compile();
         let functions = compiler
-            .caches_functions_of(component)
-            .then(|| self.functions_entry_path(engine, &component.path))
+            .should_cache_compiled_functions(component)
+            .then(|| self.function_cache_entry_path(engine, &component.path))
             .flatten();
         let kept = functions.as_ref().map(|entry| {
-            let kept = self.read_verified_bytes(entry);
-            kept.map(|bytes| bytes.split_at(MAC_BYTES).1.to_vec())
+            let kept = self.read_verified_entry_bytes(entry);
+            kept.map(|bytes| bytes.split_at(CACHE_ENTRY_MAC_BYTES).1.to_vec())
                 .unwrap_or_default()
         });
         let compiled = compiler
@@ -228,25 +236,28 @@ impl CompileCache {
             .await?;
         let code = compiled.code;
         let new_functions = compiled.functions;
-        let compiled = deserialize(engine, &code).map_err(|e| {
+        let compiled = deserialize_native_code(engine, &code).map_err(|e| {
             component.invalid_component_error(format!(
                 "the compiler process has a different version than this program: {e:#}"
             ))
         })?;
-        self.store_entry(&entry, &code);
+        self.write_cache_entry(&entry, &code);
         // Store the functions only now, because the engine has accepted the native code of the same
         // compilation.
         if let (Some(entry), Some(bytes)) = (functions, new_functions)
-            && bytes.len() <= MAX_STORE_BYTES
+            && bytes.len() <= MAX_FUNCTION_STORE_BYTES
         {
-            self.store_entry(&entry, &bytes);
+            self.write_cache_entry(&entry, &bytes);
         }
         Ok((compiled, false))
     }
 
     /// Stores an entry. If the cache is not writable, the component is compiled again next time.
-    fn store_entry(&self, entry: &Path, code: &[u8]) {
-        let mut bytes = self.compute_entry_hash(entry, code).as_bytes().to_vec();
+    fn write_cache_entry(&self, entry: &Path, code: &[u8]) {
+        let mut bytes = self
+            .compute_cache_entry_hash(entry, code)
+            .as_bytes()
+            .to_vec();
         bytes.extend_from_slice(code);
         if let Err(error) = replace_private_file(entry, &bytes) {
             tracing::warn!(%error, "compiled component was not cached");
@@ -255,7 +266,7 @@ impl CompileCache {
 
     /// Computes the keyed hash of an entry. The hash covers the entry's file name, so that code
     /// signed for one component cannot be copied into the entry of another.
-    fn compute_entry_hash(&self, entry: &Path, code: &[u8]) -> blake3::Hash {
+    fn compute_cache_entry_hash(&self, entry: &Path, code: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(entry.file_name().unwrap_or_default().as_encoded_bytes());
         hasher.update(code);
@@ -266,7 +277,8 @@ impl CompileCache {
         let mut settings = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut settings);
         let name = blake3::hash(format!("{digest} {:016x}", settings.finish()).as_bytes());
-        self.folder.join(format!("{}{ENTRY_SUFFIX}", name.to_hex()))
+        self.folder
+            .join(format!("{}{CACHE_ENTRY_FILE_SUFFIX}", name.to_hex()))
     }
 
     /// Returns the path of the entry with the functions of the component at this path; `None` if
@@ -274,7 +286,7 @@ impl CompileCache {
     /// took over its compilation, its functions would stay in the entry for later builds at this
     /// path until the cache is removed; only plugin authors, who build components that they trust,
     /// have such entries.
-    fn functions_entry_path(&self, engine: &Engine, component: &Path) -> Option<PathBuf> {
+    fn function_cache_entry_path(&self, engine: &Engine, component: &Path) -> Option<PathBuf> {
         let path = component.canonicalize().ok()?;
         let path = blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex();
         Some(self.cache_entry_path(engine, &format!("functions of {path}")))
@@ -282,19 +294,19 @@ impl CompileCache {
 
     /// Reads an entry if it exists, is complete and has a valid keyed hash; otherwise the lookup is
     /// a cache miss.
-    fn read_valid_entry(&self, engine: &Engine, entry: &Path) -> Option<Component> {
-        let bytes = self.read_verified_bytes(entry)?;
-        deserialize(engine, bytes.get(MAC_BYTES..)?).ok()
+    fn read_cached_component(&self, engine: &Engine, entry: &Path) -> Option<Component> {
+        let bytes = self.read_verified_entry_bytes(entry)?;
+        deserialize_native_code(engine, bytes.get(CACHE_ENTRY_MAC_BYTES..)?).ok()
     }
 
     /// Reads the bytes of an entry, including the keyed hash at the beginning; `None` if the hash
     /// is not valid.
-    fn read_verified_bytes(&self, entry: &Path) -> Option<Vec<u8>> {
+    fn read_verified_entry_bytes(&self, entry: &Path) -> Option<Vec<u8>> {
         let bytes = fs::read(entry).ok()?;
-        let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
+        let (mac, code) = bytes.split_at_checked(CACHE_ENTRY_MAC_BYTES)?;
         let mac = blake3::Hash::from_slice(mac).ok()?;
         // Two values of `blake3::Hash` are compared in constant time.
-        if self.compute_entry_hash(entry, code) != mac {
+        if self.compute_cache_entry_hash(entry, code) != mac {
             tracing::warn!(entry = %entry.display(), "compiled component lacks this host's signature; it is compiled again");
             return None;
         }
@@ -305,7 +317,9 @@ impl CompileCache {
 /// Whether a file name has exactly the form of the names that [`CompileCache::cache_entry_path`]
 /// returns.
 fn is_cache_entry_name(name: &str) -> bool {
-    let digest = name.strip_suffix(ENTRY_SUFFIX).unwrap_or_default();
+    let digest = name
+        .strip_suffix(CACHE_ENTRY_FILE_SUFFIX)
+        .unwrap_or_default();
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
@@ -319,7 +333,7 @@ fn read_file_age(path: &Path) -> Option<Duration> {
 /// Records that an entry was used by setting its modification time: access times are often not kept
 /// (`noatime`).
 fn mark_cache_entry_used(entry: &Path) {
-    if read_file_age(entry).is_some_and(|age| age > DAY) {
+    if read_file_age(entry).is_some_and(|age| age > UNUSED_ENTRY_SWEEP_INTERVAL) {
         let file = fs::File::open(entry);
         let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
     }
@@ -329,7 +343,7 @@ fn mark_cache_entry_used(entry: &Path) {
     unsafe_code,
     reason = "the bytes are exactly those that this host wrote, that the compiler it started just gave it, or a part of the program"
 )]
-fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+fn deserialize_native_code(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: `code` was produced by `serialize` or `precompile_component` of this very program. A
     // cache entry was just checked against its keyed hash, in this same buffer. Fresh code comes
     // from a child process of this program through a directory that only its user can write.
@@ -339,7 +353,7 @@ fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
 }
 
 /// Reads the key; `None` if the file is missing or has the wrong length.
-fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
+fn read_cache_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(<[u8; 32]>::try_from(bytes).ok()),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
@@ -370,8 +384,8 @@ fn create_cache_key_file(path: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::engine;
-    use super::super::precompiled::Precompiled;
+    use super::super::engine::create_engine;
+    use super::super::precompiled::PrecompiledComponents;
     use super::*;
 
     /// The smallest component.
@@ -401,17 +415,19 @@ mod tests {
         let path = folder.path().join("empty.wasm");
         fs::write(&path, EMPTY).unwrap();
         let component = ComponentBytes::read_component(&path, None).unwrap();
-        let engine = engine().unwrap();
+        let engine = create_engine().unwrap();
         let cache =
             CompileCache::open_cache(&folder.path().join("cache"), &folder.path().join("key"))
                 .unwrap();
         let code = engine.precompile_component(EMPTY).unwrap();
         for (code, is_found) in [(b"another".to_vec(), false), (code, true)] {
-            let packed = rind_embed::pack_with_base(&[], &code, rind_embed::FAST).unwrap();
+            let packed =
+                rind_embed::compress_with_base(&[], &code, rind_embed::FAST_COMPRESSION_LEVEL)
+                    .unwrap();
             let packed = [(&*component.digest.clone().leak(), &*packed.leak())];
             #[expect(unsafe_code, reason = "the engine refuses what it did not compile")]
             // SAFETY: the code is that of the component, or none at all.
-            let precompiled = unsafe { Precompiled::new(Box::leak(Box::new(packed))) };
+            let precompiled = unsafe { PrecompiledComponents::new(Box::leak(Box::new(packed))) };
             let compiler = Compiler {
                 precompiled,
                 ..Compiler::default()
@@ -421,7 +437,7 @@ mod tests {
                 cache.load_component(&engine, &component, &compiler, || is_compiled = true);
             let (_, was_found) = loaded.await.unwrap();
             assert_eq!((was_found, is_compiled), (is_found, !is_found));
-            let entry = cache.cache_entry_path(&engine, &native_code_digest(EMPTY).unwrap());
+            let entry = cache.cache_entry_path(&engine, &component_code_digest(EMPTY).unwrap());
             fs::remove_file(entry).unwrap();
         }
     }

@@ -7,18 +7,18 @@
 use wasmparser::BinaryReader;
 
 /// Length of the header of a component.
-const HEADER_BYTES: usize = 8;
+const COMPONENT_HEADER_BYTES: usize = 8;
 
 /// Id of custom sections in a WebAssembly component.
-const CUSTOM: u8 = 0;
+const CUSTOM_SECTION_ID: u8 = 0;
 
 /// Prefix of the names of custom sections that this host writes.
-const OWN_PREFIX: &str = "rind:";
+const HOST_CUSTOM_SECTION_PREFIX: &str = "rind:";
 
 /// Returns the digest of a component without the custom sections of this host at its outermost
 /// level; `None` if its sections cannot be read.
-pub(super) fn native_code_digest(component: &[u8]) -> Option<String> {
-    let (header, sections) = component.split_at_checked(HEADER_BYTES)?;
+pub(super) fn component_code_digest(component: &[u8]) -> Option<String> {
+    let (header, sections) = component.split_at_checked(COMPONENT_HEADER_BYTES)?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(header);
     let mut reader = BinaryReader::new(sections, 0);
@@ -27,7 +27,7 @@ pub(super) fn native_code_digest(component: &[u8]) -> Option<String> {
         let id = reader.read_u8().ok()?;
         let n_bytes = usize::try_from(reader.read_var_u32().ok()?).ok()?;
         let body = reader.read_bytes(n_bytes).ok()?;
-        if id != CUSTOM || !is_host_section(body) {
+        if id != CUSTOM_SECTION_ID || !is_host_custom_section(body) {
             // Hash the id and the length of each section too, so that two different lists of
             // sections never produce the same input.
             hasher.update(sections.get(start..reader.current_position())?);
@@ -36,9 +36,9 @@ pub(super) fn native_code_digest(component: &[u8]) -> Option<String> {
     Some(format!("code:{}", hasher.finalize().to_hex()))
 }
 
-fn is_host_section(custom: &[u8]) -> bool {
+fn is_host_custom_section(custom: &[u8]) -> bool {
     let name = BinaryReader::new(custom, 0).read_string();
-    name.is_ok_and(|name| name.starts_with(OWN_PREFIX))
+    name.is_ok_and(|name| name.starts_with(HOST_CUSTOM_SECTION_PREFIX))
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn only_the_hosts_own_outermost_sections_do_not_count() {
         let digest =
-            |sections: &[(u8, &str, &[u8])]| native_code_digest(&component(sections)).unwrap();
+            |sections: &[(u8, &str, &[u8])]| component_code_digest(&component(sections)).unwrap();
         let bare = digest(&[(1, "module", b"")]);
         for own in ["rind:sources", "rind:file/plugin.toml"] {
             assert_eq!(digest(&[(1, "module", b""), (0, own, b"x")]), bare);
@@ -82,8 +82,8 @@ mod tests {
     fn torn_components_have_no_digest() {
         let whole = component(&[(1, "module", b"")]);
         for end in [0, 7, 9, whole.len() - 1] {
-            assert_eq!(native_code_digest(&whole[..end]), None, "{end}");
+            assert_eq!(component_code_digest(&whole[..end]), None, "{end}");
         }
-        assert!(native_code_digest(&whole).is_some());
+        assert!(component_code_digest(&whole).is_some());
     }
 }

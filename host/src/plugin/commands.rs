@@ -13,30 +13,30 @@ use serde_json::Value;
 use super::Error;
 use super::bindings::exports::rind::plugin::commands as wit;
 use super::convert;
-use super::exports::ExportedFunctions;
-use super::instance::{BusyInstance, InstanceSlot};
+use super::exports::PluginExportedFunctions;
+use super::instance::{PluginInstanceInCall, ReusableInstanceSlot};
 use super::sanitize::CallSanitizer;
 use crate::json;
 use crate::point::caller::Caller;
-use crate::point::deadline::with_deadline;
+use crate::point::deadline::run_call_with_deadline;
 use crate::point::failure::Failure;
 use crate::secret::SecretScanner;
 use crate::tool::schema;
 
 /// Maximum number of commands per plugin.
-pub const MAX_COMMANDS: usize = 32;
+pub const MAX_COMMANDS_PER_PLUGIN: usize = 32;
 
 /// Maximum length of a command's name, in bytes.
-pub const MAX_NAME_BYTES: usize = 64;
+pub const MAX_COMMAND_NAME_BYTES: usize = 64;
 
 /// Maximum length of a command's description, in bytes.
-pub const MAX_DESCRIPTION_BYTES: usize = 200;
+pub const MAX_COMMAND_DESCRIPTION_BYTES: usize = 200;
 
 /// Maximum length in bytes of the text that a command shows the person.
-const MAX_TEXT_BYTES: usize = 64 << 10;
+const MAX_COMMAND_DISPLAY_TEXT_BYTES: usize = 64 << 10;
 
 /// Maximum length in bytes of a turn input that a command produces.
-const MAX_PROMPT_BYTES: usize = 1 << 20;
+const MAX_COMMAND_PROMPT_BYTES: usize = 1 << 20;
 
 /// A slash command.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub struct CommandSpec {
 
 /// Result of a command of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CommandReply {
+pub enum SlashCommandReply {
     /// Text to show to the person.
     Text(String),
     /// Input of a turn, which the host then runs.
@@ -61,17 +61,17 @@ pub enum CommandReply {
 }
 
 /// Command of a plugin in a session.
-pub struct PluginCommand {
+pub struct PluginSlashCommand {
     pub(super) plugin: String,
     pub(super) spec: CommandSpec,
-    pub(super) slot: Arc<InstanceSlot>,
+    pub(super) slot: Arc<ReusableInstanceSlot>,
     pub(super) deadline: Duration,
 }
 
-impl PluginCommand {
+impl PluginSlashCommand {
     /// Returns the name of the plugin.
     #[must_use]
-    pub fn plugin(&self) -> &str {
+    pub fn plugin_name(&self) -> &str {
         &self.plugin
     }
 
@@ -87,35 +87,35 @@ impl PluginCommand {
         &self,
         caller: &Caller,
         arguments: String,
-    ) -> Result<CommandReply, Failure> {
+    ) -> Result<SlashCommandReply, Failure> {
         let call = pin!(self.call_guest(caller, arguments));
-        with_deadline(self.deadline, Instant::now(), call).await
+        run_call_with_deadline(self.deadline, Instant::now(), call).await
     }
 
     async fn call_guest(
         &self,
         caller: &Caller,
         arguments: String,
-    ) -> Result<CommandReply, Failure> {
-        let find = |functions: &ExportedFunctions| Some(functions.commands.as_ref()?.run);
+    ) -> Result<SlashCommandReply, Failure> {
+        let find = |functions: &PluginExportedFunctions| Some(functions.commands.as_ref()?.run);
         let arguments = (self.spec.name.clone(), arguments);
         let called = self.slot.call_guest(caller, "commands", find, arguments);
         let (answer,) = called.await?;
-        let sanitizer = CallSanitizer::new(self.slot.shared_state(), caller, "command");
+        let sanitizer = CallSanitizer::new(self.slot.shared_plugin_state(), caller, "command");
         match answer {
-            Ok(wit::CommandOutcome::Text(text)) => Ok(CommandReply::Text(truncate_reply(
-                sanitizer.text("text", text),
-            ))),
-            Ok(wit::CommandOutcome::Prompt(text)) if text.len() > MAX_PROMPT_BYTES => {
+            Ok(wit::CommandOutcome::Text(text)) => Ok(SlashCommandReply::Text(
+                truncate_command_reply(sanitizer.text("text", text)),
+            )),
+            Ok(wit::CommandOutcome::Prompt(text)) if text.len() > MAX_COMMAND_PROMPT_BYTES => {
                 Err(Failure::Limit(format!(
-                    "the command returned a turn input of {} bytes, the maximum is {MAX_PROMPT_BYTES}",
+                    "the command returned a turn input of {} bytes, the maximum is {MAX_COMMAND_PROMPT_BYTES}",
                     text.len()
                 )))
             }
             Ok(wit::CommandOutcome::Prompt(text)) => {
-                Ok(CommandReply::Prompt(sanitizer.text("prompt", text)))
+                Ok(SlashCommandReply::Prompt(sanitizer.text("prompt", text)))
             }
-            Ok(wit::CommandOutcome::Nothing) => Ok(CommandReply::Nothing),
+            Ok(wit::CommandOutcome::Nothing) => Ok(SlashCommandReply::Nothing),
             Err(error) => Err(Failure::Error(convert::describe_guest_error(
                 error, sanitizer,
             ))),
@@ -123,26 +123,28 @@ impl PluginCommand {
     }
 }
 
-impl std::fmt::Debug for PluginCommand {
+impl std::fmt::Debug for PluginSlashCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PluginCommand")
+        f.debug_struct("PluginSlashCommand")
             .field("plugin", &self.plugin)
             .field("spec", &self.spec)
             .finish_non_exhaustive()
     }
 }
 
-fn truncate_reply(mut text: String) -> String {
-    if text.len() > MAX_TEXT_BYTES {
+fn truncate_command_reply(mut text: String) -> String {
+    if text.len() > MAX_COMMAND_DISPLAY_TEXT_BYTES {
         let n_bytes = text.len();
-        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+        text.truncate(text.floor_char_boundary(MAX_COMMAND_DISPLAY_TEXT_BYTES));
         text.push_str(&format!("\n[cut: the command answered {n_bytes} bytes]"));
     }
     text
 }
 
 /// Calls the plugin instance to list its commands, and checks each command.
-pub(super) async fn list_commands(mut busy: BusyInstance<'_>) -> Result<Vec<CommandSpec>, Error> {
+pub(super) async fn list_plugin_commands(
+    mut busy: PluginInstanceInCall<'_>,
+) -> Result<Vec<CommandSpec>, Error> {
     let instance = &mut busy.instance;
     let Some(commands) = instance.functions.commands.as_ref() else {
         return Ok(Vec::new());
@@ -156,7 +158,7 @@ pub(super) async fn list_commands(mut busy: BusyInstance<'_>) -> Result<Vec<Comm
     let mut specs: Vec<CommandSpec> = Vec::new();
     for command in listed {
         let spec = check_listed_command(&command, &specs).map_err(|why| Error::Command {
-            command: crate::text::clean_line(&command.name, MAX_NAME_BYTES),
+            command: crate::text::escape_and_truncate_line(&command.name, MAX_COMMAND_NAME_BYTES),
             why,
         })?;
         specs.push(spec);
@@ -173,31 +175,31 @@ fn check_listed_command(
         description,
         arguments,
     } = command;
-    if before.len() >= MAX_COMMANDS {
+    if before.len() >= MAX_COMMANDS_PER_PLUGIN {
         return Err(format!(
-            "a plugin may have at most {MAX_COMMANDS} commands, but this plugin lists more"
+            "a plugin may have at most {MAX_COMMANDS_PER_PLUGIN} commands, but this plugin lists more"
         ));
     }
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(fits) {
+    if name.is_empty() || name.len() > MAX_COMMAND_NAME_BYTES || !name.chars().all(fits) {
         return Err(format!(
-            "the name of a command is made of 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`"
+            "the name of a command is made of 1 to {MAX_COMMAND_NAME_BYTES} of a-z, 0-9 and `-`"
         ));
     }
     if before.iter().any(|other| other.name == *name) {
         return Err("it is listed twice".to_owned());
     }
     let is_line = !description.trim().is_empty() && !description.contains(char::is_control);
-    if !is_line || description.len() > MAX_DESCRIPTION_BYTES {
+    if !is_line || description.len() > MAX_COMMAND_DESCRIPTION_BYTES {
         return Err(format!(
-            "its description must be one line of at most {MAX_DESCRIPTION_BYTES} bytes"
+            "its description must be one line of at most {MAX_COMMAND_DESCRIPTION_BYTES} bytes"
         ));
     }
     for text in [Some(description), arguments.as_ref()]
         .into_iter()
         .flatten()
     {
-        if let Some(finding) = SecretScanner::shared().scan(text).first() {
+        if let Some(finding) = SecretScanner::shared().find_secrets(text).first() {
             return Err(format!(
                 "its description or schema contains what looks like a secret ({})",
                 finding.rule
@@ -210,12 +212,15 @@ fn check_listed_command(
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err("its schema must have `\"type\": \"object\"`".to_owned());
         }
-        schema::compile(&schema)?;
+        schema::compile_json_schema_check(&schema)?;
         Ok(schema)
     };
     Ok(CommandSpec {
         name: name.clone(),
-        description: crate::text::clean_line(description.trim(), MAX_DESCRIPTION_BYTES),
+        description: crate::text::escape_and_truncate_line(
+            description.trim(),
+            MAX_COMMAND_DESCRIPTION_BYTES,
+        ),
         arguments: arguments.as_ref().map(parse).transpose()?,
     })
 }
@@ -262,7 +267,7 @@ mod tests {
         let why =
             check_listed_command(&spec("a", "y", None), std::slice::from_ref(&one)).unwrap_err();
         assert!(why.contains("twice"), "{why}");
-        let many = vec![one; MAX_COMMANDS];
+        let many = vec![one; MAX_COMMANDS_PER_PLUGIN];
         let why = check_listed_command(&spec("b", "y", None), &many).unwrap_err();
         assert!(why.contains("at most 32 commands"), "{why}");
     }

@@ -17,16 +17,16 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::cache::ComponentBytes;
-use super::function_store::{FunctionStore, MIN_COMPONENT_BYTES};
-use super::precompiled::Precompiled;
+use super::function_store::{CompiledFunctionStore, MIN_COMPONENT_BYTES_FOR_STORING};
+use super::precompiled::PrecompiledComponents;
 use super::{Error, engine, foreign};
 use crate::tool::process::confine::{
-    ConfinementObstacle, confine_this_process, die_with_parent, limit_memory_and_cpu,
+    ConfinementFailureReason, confine_this_process, die_with_parent, limit_memory_and_cpu,
 };
-use crate::tool::process::{Finished, Process, ProcessEnding};
+use crate::tool::process::{FinishedProcess, ProcessEndReason, ProcessSpec};
 
 /// Hidden subcommand of the program that runs the compile helper.
-pub const COMPILE_COMMAND: &str = "__compile";
+pub const COMPILE_SUBCOMMAND_NAME: &str = "__compile";
 
 /// Deadline of one compilation. A Python component takes about 10 s on a busy machine.
 pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
@@ -36,22 +36,22 @@ pub const MAX_COMPILE_TIME: Duration = Duration::from_secs(120);
 pub const MAX_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
 
 /// Prefix of the names of compile directories inside the cache.
-pub(super) const FOLDER_PREFIX: &str = "compiling-";
+pub(super) const COMPILE_FOLDER_PREFIX: &str = "compiling-";
 
 /// Configuration of the compiler, with its limits. Without a helper program, a thread of this
 /// process compiles. At the time limit the thread continues but its result is ignored, and its
 /// memory is not limited.
 #[derive(Clone, Debug)]
 pub struct Compiler {
-    /// Program that supports [`COMPILE_COMMAND`], normally this executable. If `None`, a thread
-    /// compiles.
+    /// Program that supports [`COMPILE_SUBCOMMAND_NAME`], normally this executable. If `None`, a
+    /// thread compiles.
     pub helper: Option<PathBuf>,
     /// Deadline of compiling one component. Default: [`MAX_COMPILE_TIME`].
     pub time_limit: Duration,
     /// Maximum memory for compiling one component, in bytes. Default: [`MAX_COMPILE_MEMORY_BYTES`].
     pub memory_limit: u64,
     /// Native code embedded in the program, for components that need not be compiled.
-    pub precompiled: Precompiled,
+    pub precompiled: PrecompiledComponents,
     /// Whether to cache the native code of single functions of a large component: for plugin
     /// authors, who recompile the same interpreter after every edit. Needs `helper`. Default:
     /// false.
@@ -64,13 +64,13 @@ impl Default for Compiler {
             helper: None,
             time_limit: MAX_COMPILE_TIME,
             memory_limit: MAX_COMPILE_MEMORY_BYTES,
-            precompiled: Precompiled::default(),
+            precompiled: PrecompiledComponents::default(),
             keeps_functions: false,
         }
     }
 }
 
-pub(super) struct CompiledComponent {
+pub(super) struct ComponentCompileOutput {
     pub(super) code: Vec<u8>,
     /// Reason why the kernel did not confine the compile process; `None` if it did.
     pub(super) unconfined: Option<String>,
@@ -80,8 +80,8 @@ pub(super) struct CompiledComponent {
 
 impl Compiler {
     /// Whether the native code of this component's functions is cached function by function.
-    pub(super) fn caches_functions_of(&self, component: &ComponentBytes) -> bool {
-        let is_large = component.bytes.len() >= MIN_COMPONENT_BYTES;
+    pub(super) fn should_cache_compiled_functions(&self, component: &ComponentBytes) -> bool {
+        let is_large = component.bytes.len() >= MIN_COMPONENT_BYTES_FOR_STORING;
         self.keeps_functions && self.helper.is_some() && is_large
     }
 
@@ -94,13 +94,13 @@ impl Compiler {
         component: &ComponentBytes,
         folder: &Path,
         functions: Option<&[u8]>,
-    ) -> Result<CompiledComponent, Error> {
+    ) -> Result<ComponentCompileOutput, Error> {
         match &self.helper {
             Some(helper) => {
                 self.compile_in_child_process(helper, component, folder, functions)
                     .await
             }
-            None => Ok(CompiledComponent {
+            None => Ok(ComponentCompileOutput {
                 code: self.compile_on_thread(engine, component).await?,
                 unconfined: None,
                 functions: None,
@@ -114,48 +114,49 @@ impl Compiler {
         component: &ComponentBytes,
         folder: &Path,
         functions: Option<&[u8]>,
-    ) -> Result<CompiledComponent, Error> {
+    ) -> Result<ComponentCompileOutput, Error> {
         let private = tempfile::Builder::new()
-            .prefix(FOLDER_PREFIX)
+            .prefix(COMPILE_FOLDER_PREFIX)
             .tempdir_in(folder)
             .map_err(Error::io("make a folder in", folder))?;
         // Write the hashed bytes to a file instead of passing the component's path: the file at the
         // path may have changed since it was hashed.
-        let input = private.path().join(INPUT);
+        let input = private.path().join(COMPILE_INPUT_FILE_NAME);
         fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
-        let kept = private.path().join(FUNCTIONS);
+        let kept = private.path().join(CACHED_FUNCTIONS_FILE_NAME);
         // If the file with the cached functions cannot be written, the compiling process compiles
         // every function.
         let keeps = functions.is_some_and(|functions| fs::write(&kept, functions).is_ok());
         let args: Vec<OsString> = vec![
-            COMPILE_COMMAND.into(),
+            COMPILE_SUBCOMMAND_NAME.into(),
             self.memory_limit.to_string().into(),
             self.cpu_limit_seconds().to_string().into(),
             private.path().into(),
         ];
-        let finished = Process {
+        let finished = ProcessSpec {
             args,
             // Without this variable the allocator of this binary would commit a gigabyte that it
             // does not use, and the memory limit would count it.
             env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
             deadline: self.time_limit,
-            ..Process::bare(helper, private.path())
+            ..ProcessSpec::new_unconfined(helper, private.path())
         }
         .run(&CancellationToken::new())
         .await
         .map_err(|error| Error::Start {
             message: error.to_string(),
         })?;
-        if finished.ending == ProcessEnding::Exited(1)
-            && let Ok(message) = fs::read_to_string(private.path().join(FOREIGN))
+        if finished.ending == ProcessEndReason::Exited(1)
+            && let Ok(message) =
+                fs::read_to_string(private.path().join(FOREIGN_COMPONENT_ERROR_FILE_NAME))
         {
             return Err(component.foreign_component_error(message));
         }
         self.check_helper_exit(&finished, component)?;
-        let output = private.path().join(OUTPUT);
-        Ok(CompiledComponent {
+        let output = private.path().join(COMPILE_OUTPUT_FILE_NAME);
+        Ok(ComponentCompileOutput {
             code: fs::read(&output).map_err(Error::io("read", output))?,
-            unconfined: fs::read_to_string(private.path().join(UNCONFINED)).ok(),
+            unconfined: fs::read_to_string(private.path().join(UNCONFINED_REASON_FILE_NAME)).ok(),
             functions: keeps.then(|| fs::read(&kept).ok()).flatten(),
         })
     }
@@ -170,26 +171,26 @@ impl Compiler {
 
     fn check_helper_exit(
         &self,
-        finished: &Finished,
+        finished: &FinishedProcess,
         component: &ComponentBytes,
     ) -> Result<(), Error> {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ").to_owned();
         let message = match finished.ending {
-            ProcessEnding::Exited(0) => return Ok(()),
-            ProcessEnding::Deadline | ProcessEnding::Cancelled => {
+            ProcessEndReason::Exited(0) => return Ok(()),
+            ProcessEndReason::Deadline | ProcessEndReason::Cancelled => {
                 return Err(self.compile_timeout_error(component));
             }
-            ProcessEnding::Exited(1) => said,
-            _ if said.contains(OUT_OF_MEMORY) => format!(
+            ProcessEndReason::Exited(1) => said,
+            _ if said.contains(OUT_OF_MEMORY_ABORT_PREFIX) => format!(
                 "compiling it takes more than {} MiB of memory",
                 self.memory_limit >> 20
             ),
-            ProcessEnding::Exited(code) => {
+            ProcessEndReason::Exited(code) => {
                 format!("the compiler failed with exit code {code}: {said}")
             }
-            ProcessEnding::Exceeded(limit) => format!("the compiler was stopped: {limit}"),
-            ProcessEnding::Signaled(signal) => {
+            ProcessEndReason::Exceeded(limit) => format!("the compiler was stopped: {limit}"),
+            ProcessEndReason::Signaled(signal) => {
                 format!("the compiler was ended by signal {signal}: {said}")
             }
         };
@@ -240,23 +241,23 @@ impl Compiler {
 }
 
 /// Names of the files in the private directory.
-const INPUT: &str = "component.wasm";
-const OUTPUT: &str = "component.cwasm";
+const COMPILE_INPUT_FILE_NAME: &str = "component.wasm";
+const COMPILE_OUTPUT_FILE_NAME: &str = "component.cwasm";
 /// File with the cached functions of the last compilation, if functions are cached. The compiling
 /// process replaces the file.
-const FUNCTIONS: &str = "functions";
+const CACHED_FUNCTIONS_FILE_NAME: &str = "functions";
 /// Name of a file with an error message, which is written if the component needs a host other than
 /// Rind.
-const FOREIGN: &str = "foreign";
+const FOREIGN_COMPONENT_ERROR_FILE_NAME: &str = "foreign";
 /// File with the reason why the kernel does not confine the process, written only in that case.
-const UNCONFINED: &str = "unconfined";
+const UNCONFINED_REASON_FILE_NAME: &str = "unconfined";
 
 /// Prefix of Rust's abort message when memory is exhausted.
-const OUT_OF_MEMORY: &str = "memory allocation of";
+const OUT_OF_MEMORY_ABORT_PREFIX: &str = "memory allocation of";
 
-/// Runs the compile helper. `args` are the arguments after [`COMPILE_COMMAND`]: the memory limit in
-/// bytes, the CPU time limit in seconds, and the private directory. Must run in a separate process,
-/// because it limits and confines the whole process.
+/// Runs the compile helper. `args` are the arguments after [`COMPILE_SUBCOMMAND_NAME`]: the memory
+/// limit in bytes, the CPU time limit in seconds, and the private directory. Must run in a separate
+/// process, because it limits and confines the whole process.
 ///
 /// # Errors
 /// The reason why there is no native code, to print to standard error.
@@ -272,29 +273,32 @@ pub fn run_compile_helper(mut args: impl Iterator<Item = OsString>) -> Result<()
         Ok(()) => {}
         // If the kernel cannot confine a process, the compiler still runs: it is safe Rust code,
         // even on untrusted bytes. `rind doctor` reports that the compiler is not confined.
-        Err(ConfinementObstacle::Missing(why)) => {
-            fs::write(folder.join(UNCONFINED), why).map_err(|e| format!("cannot store it: {e}"))?;
+        Err(ConfinementFailureReason::Missing(why)) => {
+            fs::write(folder.join(UNCONFINED_REASON_FILE_NAME), why)
+                .map_err(|e| format!("cannot store it: {e}"))?;
         }
-        Err(ConfinementObstacle::Failed(why)) => {
+        Err(ConfinementFailureReason::Failed(why)) => {
             return Err(format!("cannot confine the compiler: {why}; try again"));
         }
     }
-    let bytes = fs::read(folder.join(INPUT)).map_err(|e| format!("cannot read it: {e}"))?;
-    let kept = folder.join(FUNCTIONS);
+    let bytes = fs::read(folder.join(COMPILE_INPUT_FILE_NAME))
+        .map_err(|e| format!("cannot read it: {e}"))?;
+    let kept = folder.join(CACHED_FUNCTIONS_FILE_NAME);
     let functions = fs::read(&kept)
         .ok()
-        .map(|bytes| Arc::new(FunctionStore::decode(&bytes)));
+        .map(|bytes| Arc::new(CompiledFunctionStore::decode(&bytes)));
     let engine = create_compile_engine(functions.clone())?;
     // Not `Component::new`: that would also map the code as executable.
     let code = engine.precompile_component(&bytes).map_err(|error| {
         if let Some(message) = foreign::describe_disabled_wasm_proposals(&bytes) {
             // If the file with this more precise message cannot be written, the engine's own
             // message is shown.
-            let _ = fs::write(folder.join(FOREIGN), message);
+            let _ = fs::write(folder.join(FOREIGN_COMPONENT_ERROR_FILE_NAME), message);
         }
         format!("{error:#}")
     })?;
-    fs::write(folder.join(OUTPUT), code).map_err(|e| format!("cannot store it: {e}"))?;
+    fs::write(folder.join(COMPILE_OUTPUT_FILE_NAME), code)
+        .map_err(|e| format!("cannot store it: {e}"))?;
     if let Some(functions) = functions {
         // If this file is missing or incomplete, the next compilation cannot reuse all functions
         // and takes longer.
@@ -304,8 +308,8 @@ pub fn run_compile_helper(mut args: impl Iterator<Item = OsString>) -> Result<()
 }
 
 /// Creates an engine that compiles components and never runs them.
-fn create_compile_engine(functions: Option<Arc<FunctionStore>>) -> Result<Engine, String> {
-    let mut config = engine::config();
+fn create_compile_engine(functions: Option<Arc<CompiledFunctionStore>>) -> Result<Engine, String> {
+    let mut config = engine::process_engine_config();
     if let Some(functions) = functions {
         let enabled = config.enable_incremental_compilation(functions);
         enabled.map_err(|e| format!("cannot use the store of compiled functions: {e:#}"))?;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::Error;
 use super::discover::FoundPlugin;
-use super::load::{LeftOutPlugin, LeftOutReason, LoadedPlugin, PluginSet};
+use super::load::{FoundPluginSet, LoadedPlugin, PluginSkipReason, SkippedPlugin};
 use crate::near::find_nearest_name;
 
 /// Sorts plugins so that each follows its dependencies, and removes plugins that have unmet
 /// dependencies or implement unknown points. Removing one plugin may leave another one without its
 /// dependency, so this repeats until nothing changes.
-pub(super) fn resolve_dependencies(set: &mut PluginSet) {
+pub(super) fn resolve_dependencies(set: &mut FoundPluginSet) {
     set.plugins
         .sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
     while let Some((at, error)) = find_unmet_dependency(&set.plugins) {
@@ -44,7 +44,7 @@ pub(super) fn resolve_dependencies(set: &mut PluginSet) {
     set.plugins = ordered;
 }
 
-fn exclude_plugin(set: &mut PluginSet, at: usize, error: Error) {
+fn exclude_plugin(set: &mut FoundPluginSet, at: usize, error: Error) {
     let plugin = set.plugins.remove(at);
     let found = FoundPlugin {
         trust: plugin.trust,
@@ -52,10 +52,10 @@ fn exclude_plugin(set: &mut PluginSet, at: usize, error: Error) {
     };
     let name = plugin.manifest.name.clone();
     let may_block = super::relied::has_blocking_hook(&plugin);
-    set.left_out.push(LeftOutPlugin::new(
+    set.left_out.push(SkippedPlugin::new(
         name,
         found,
-        LeftOutReason::Failed(error),
+        PluginSkipReason::Failed(error),
         may_block,
     ));
 }

@@ -11,15 +11,15 @@ use crate::grant::held::InMemoryFolder;
 
 /// Directory in which plugins are searched, or directory of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct PluginSearchPath {
     /// Trust in the plugins that are found at `path`.
     pub trust: Trust,
     /// Directory of plugins, or directory of a single plugin.
     pub path: PathBuf,
 }
 
-impl Source {
-    /// Creates a source of plugins. Plugins that are found in it get its trust.
+impl PluginSearchPath {
+    /// Creates a search path. Plugins that are found at it get its trust.
     pub fn new(trust: Trust, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { trust, path }
@@ -44,7 +44,10 @@ pub struct FoundPlugin {
 /// All code finds plugins through this function, so the operator is asked about exactly the plugins
 /// that are loaded.
 #[must_use]
-pub fn discover(sources: &[Source], held: Option<&InMemoryFolder>) -> Vec<FoundPlugin> {
+pub fn discover_plugins(
+    sources: &[PluginSearchPath],
+    held: Option<&InMemoryFolder>,
+) -> Vec<FoundPlugin> {
     let mut found = Vec::new();
     for source in sources {
         let folders = list_plugin_folders(source, held);
@@ -59,7 +62,7 @@ pub fn discover(sources: &[Source], held: Option<&InMemoryFolder>) -> Vec<FoundP
             folder,
         }));
     }
-    sort_by_precedence(&mut found, held);
+    sort_plugins_by_precedence(&mut found, held);
     found.dedup();
     found
 }
@@ -67,22 +70,22 @@ pub fn discover(sources: &[Source], held: Option<&InMemoryFolder>) -> Vec<FoundP
 /// Sorts plugins so that the first of several with the same name is the one to load: most trusted
 /// first, then plugins in memory, then by path. The core plugins are embedded in the program and
 /// read from memory, so no directory on disk can replace a core plugin by using its name.
-pub(super) fn sort_by_precedence(found: &mut [FoundPlugin], held: Option<&InMemoryFolder>) {
+pub(super) fn sort_plugins_by_precedence(found: &mut [FoundPlugin], held: Option<&InMemoryFolder>) {
     let is_on_disk = |folder: &Path| !held.is_some_and(|held| held.is_path_inside(folder));
     found
         .sort_by_cached_key(|found| (found.trust, is_on_disk(&found.folder), found.folder.clone()));
 }
 
-fn list_plugin_folders(source: &Source, held: Option<&InMemoryFolder>) -> Vec<PathBuf> {
+fn list_plugin_folders(source: &PluginSearchPath, held: Option<&InMemoryFolder>) -> Vec<PathBuf> {
     let has_manifest = |folder: &Path| files::is_regular_file(&folder.join(FILE_NAME), held);
     // Only a local source may have a manifest itself: in any other source, such a manifest would
     // hide all plugin directories next to it.
     if source.trust == Trust::Local && has_manifest(&source.path) {
         return vec![source.path.clone()];
     }
-    let mut folders = files::list_folders(&source.path, held);
+    let mut folders = files::list_subfolders(&source.path, held);
     // Keep a directory without a manifest that is clearly meant to be a plugin, so that the loader
     // reports it.
-    folders.retain(|folder| has_manifest(folder) || astray::looks_like_plugin(folder, held));
+    folders.retain(|folder| has_manifest(folder) || astray::is_likely_plugin_folder(folder, held));
     folders
 }

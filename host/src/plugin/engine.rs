@@ -5,17 +5,17 @@ use std::time::Duration;
 use wasmtime::{Config, Engine};
 
 use super::Error;
-use super::engine_config::{self, AddressSpace};
+use super::engine_config::{self, GuestMemoryReservation};
 
 /// Interval at which the engine's epoch advances. A guest that computes yields at this interval, so
 /// deadlines have this precision.
-pub const TICK: Duration = Duration::from_millis(10);
+pub const EPOCH_TICK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Returns the engine settings of this process and of the compile helpers that it starts.
-pub(super) fn config() -> Config {
+pub(super) fn process_engine_config() -> Config {
     engine_config::config(match is_address_space_limited() {
-        true => AddressSpace::Narrow,
-        false => AddressSpace::for_processor(cfg!(target_arch = "x86_64")),
+        true => GuestMemoryReservation::Narrow,
+        false => GuestMemoryReservation::for_processor(cfg!(target_arch = "x86_64")),
     })
 }
 
@@ -33,8 +33,8 @@ fn is_address_space_limited() -> bool {
 }
 
 /// Creates the engine and starts its epoch thread. One engine per process is enough.
-pub fn engine() -> Result<Engine, Error> {
-    let engine = Engine::new(&config()).map_err(|e| Error::Start {
+pub fn create_engine() -> Result<Engine, Error> {
+    let engine = Engine::new(&process_engine_config()).map_err(|e| Error::Start {
         message: format!("cannot create the WebAssembly engine: {e:#}"),
     })?;
     start_epoch_thread(&engine)?;
@@ -50,7 +50,7 @@ fn start_epoch_thread(engine: &Engine) -> Result<(), Error> {
         while let Some(engine) = engine.upgrade() {
             engine.increment_epoch();
             drop(engine);
-            std::thread::sleep(TICK);
+            std::thread::sleep(EPOCH_TICK_INTERVAL);
         }
     };
     std::thread::Builder::new()

@@ -171,7 +171,7 @@ pub enum Error {
         #[source]
         cause: Box<Self>,
         /// The refused plugin, as far as it was loaded.
-        plugin: Box<super::load::DecidedPlugin>,
+        plugin: Box<super::load::PluginWithPermissionDecision>,
     },
     /// A dependency is missing, too old, or part of a cycle.
     #[error("{message}")]

@@ -24,7 +24,7 @@ use super::host::HostState;
 
 /// Interfaces that are not points, each with its functions. A component that exports such an
 /// interface without all of its functions is refused at load.
-pub(super) const OTHERS: &[(&str, &[&str])] = &[
+pub(super) const NON_POINT_EXPORT_FUNCTIONS: &[(&str, &[&str])] = &[
     ("tools", &["list", "call"]),
     ("implement", &["run"]),
     ("loop", &["run"]),
@@ -50,29 +50,29 @@ pub(super) struct ComponentExports {
 }
 
 /// Function `run` of `implement`, which takes the point's name and the payload as JSON text.
-type Implement = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
+type RunPointImplementationFunction = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
 
 /// Function `run` of `loop`.
-type RunLoop = TypedFunc<(), (Result<LoopOutcome, Error>,)>;
+type RunLoopFunction = TypedFunc<(), (Result<LoopOutcome, Error>,)>;
 
 /// Function `run` of `agent-loop`.
-type RunAgentLoop = TypedFunc<(), (Result<(), Error>,)>;
+type RunAgentLoopFunction = TypedFunc<(), (Result<(), Error>,)>;
 
-pub(super) struct ExportedFunctions {
+pub(super) struct PluginExportedFunctions {
     hooks: Vec<Box<dyn Any + Send + Sync>>,
-    pub(super) tools: Option<ToolExports>,
-    pub(super) implement: Option<Implement>,
-    pub(super) run_loop: Option<RunLoop>,
-    pub(super) run_agent_loop: Option<RunAgentLoop>,
-    pub(super) commands: Option<CommandExports>,
+    pub(super) tools: Option<ToolExportFunctions>,
+    pub(super) implement: Option<RunPointImplementationFunction>,
+    pub(super) run_loop: Option<RunLoopFunction>,
+    pub(super) run_agent_loop: Option<RunAgentLoopFunction>,
+    pub(super) commands: Option<SlashCommandExportFunctions>,
 }
 
-pub(super) struct CommandExports {
+pub(super) struct SlashCommandExportFunctions {
     pub(super) list: TypedFunc<(), (Vec<CommandSpec>,)>,
     pub(super) run: TypedFunc<(String, String), (Result<CommandOutcome, Error>,)>,
 }
 
-pub(super) struct ToolExports {
+pub(super) struct ToolExportFunctions {
     pub(super) list: TypedFunc<(), (Vec<ToolSpec>,)>,
     pub(super) call: TypedFunc<(String, String), (Result<Answer, Error>,)>,
 }
@@ -83,7 +83,7 @@ impl ComponentExports {
     pub(super) fn find_exports(component: &Component, engine: &Engine) -> wasmtime::Result<Self> {
         let mut exports = Self::default();
         for (interface, item) in component.component_type().exports(engine) {
-            let Some((name, version)) = contract::split_interface(interface) else {
+            let Some((name, version)) = contract::split_interface_name(interface) else {
                 continue;
             };
             if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
@@ -105,7 +105,10 @@ impl ComponentExports {
                 exports.hooks.push(ExportedHook { point, binding });
                 continue;
             }
-            for (_, functions) in OTHERS.iter().filter(|(other, _)| *other == name) {
+            for (_, functions) in NON_POINT_EXPORT_FUNCTIONS
+                .iter()
+                .filter(|(other, _)| *other == name)
+            {
                 functions
                     .iter()
                     .try_for_each(|name| function(name).map(drop))?;
@@ -140,20 +143,20 @@ impl ComponentExports {
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
         instance: &Instance,
-    ) -> wasmtime::Result<ExportedFunctions> {
+    ) -> wasmtime::Result<PluginExportedFunctions> {
         let mut hooks = Vec::with_capacity(self.hooks.len());
         for hook in &self.hooks {
             hooks.push(hook.binding.load_hook_functions(pre, store, instance)?);
         }
         let tools = match &self.tools {
-            Some([list, call]) => Some(ToolExports {
+            Some([list, call]) => Some(ToolExportFunctions {
                 list: load_typed_function(store, instance, list)?,
                 call: load_typed_function(store, instance, call)?,
             }),
             None => None,
         };
         let commands = match &self.commands {
-            Some([list, run]) => Some(CommandExports {
+            Some([list, run]) => Some(SlashCommandExportFunctions {
                 list: load_typed_function(store, instance, list)?,
                 run: load_typed_function(store, instance, run)?,
             }),
@@ -165,7 +168,7 @@ impl ComponentExports {
         let run_loop = run_loop.map(|run| load_typed_function(store, instance, run));
         let run_agent_loop = self.run_agent_loop.as_ref();
         let run_agent_loop = run_agent_loop.map(|run| load_typed_function(store, instance, run));
-        Ok(ExportedFunctions {
+        Ok(PluginExportedFunctions {
             hooks,
             tools,
             commands,
@@ -176,10 +179,10 @@ impl ComponentExports {
     }
 }
 
-impl ExportedFunctions {
+impl PluginExportedFunctions {
     /// Returns the loaded functions of the hook at index `at` of [`ComponentExports::hooks`];
     /// `None` if their type is not `G`.
-    pub(super) fn hook_function<G: 'static>(&self, at: usize) -> Option<&G> {
+    pub(super) fn loaded_hook_functions<G: 'static>(&self, at: usize) -> Option<&G> {
         self.hooks.get(at)?.downcast_ref()
     }
 }

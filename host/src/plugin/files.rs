@@ -13,8 +13,8 @@ use crate::grant::held::InMemoryFolder;
 /// Whether there is a regular file at the path: in `held` if that folder contains the path,
 /// otherwise on disk.
 pub(super) fn is_regular_file(path: &Path, held: Option<&InMemoryFolder>) -> bool {
-    match covering_folder(path, held) {
-        Some(held) => held.file(path).is_some(),
+    match in_memory_folder_covering(path, held) {
+        Some(held) => held.file_content(path).is_some(),
         None => path.is_file(),
     }
 }
@@ -27,8 +27,8 @@ pub(super) fn read_plugin_file(
     held: Option<&InMemoryFolder>,
     limit: u64,
 ) -> io::Result<Vec<u8>> {
-    let file: Box<dyn Read> = match covering_folder(path, held) {
-        Some(held) => Box::new(held.file(path).ok_or(io::ErrorKind::NotFound)?),
+    let file: Box<dyn Read> = match in_memory_folder_covering(path, held) {
+        Some(held) => Box::new(held.file_content(path).ok_or(io::ErrorKind::NotFound)?),
         None => Box::new(std::fs::File::open(path)?),
     };
     let mut bytes = Vec::new();
@@ -36,9 +36,9 @@ pub(super) fn read_plugin_file(
     Ok(bytes)
 }
 
-pub(super) fn list_folders(path: &Path, held: Option<&InMemoryFolder>) -> Vec<PathBuf> {
-    match covering_folder(path, held) {
-        Some(held) => held.folders_in(path),
+pub(super) fn list_subfolders(path: &Path, held: Option<&InMemoryFolder>) -> Vec<PathBuf> {
+    match in_memory_folder_covering(path, held) {
+        Some(held) => held.subfolders_in(path),
         None => {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
             entries.map(|entry| entry.path()).collect()
@@ -48,9 +48,14 @@ pub(super) fn list_folders(path: &Path, held: Option<&InMemoryFolder>) -> Vec<Pa
 
 /// Returns the error for a directory that exists but cannot be read; `None` if the directory is
 /// readable or missing.
-pub(super) fn find_read_error(path: &Path, held: Option<&InMemoryFolder>) -> Option<io::Error> {
-    if let Some(held) = covering_folder(path, held) {
-        return held.file(path).map(|_| io::ErrorKind::NotADirectory.into());
+pub(super) fn find_folder_read_error(
+    path: &Path,
+    held: Option<&InMemoryFolder>,
+) -> Option<io::Error> {
+    if let Some(held) = in_memory_folder_covering(path, held) {
+        return held
+            .file_content(path)
+            .map(|_| io::ErrorKind::NotADirectory.into());
     }
     let error = std::fs::read_dir(path).err()?;
     // A symlink without a target counts as an existing directory that cannot be read.
@@ -61,7 +66,7 @@ pub(super) fn find_read_error(path: &Path, held: Option<&InMemoryFolder>) -> Opt
 /// Returns the sorted names of the symlinks directly in a directory whose targets are missing. A
 /// directory in memory has no symlinks.
 pub(super) fn list_dangling_symlinks(path: &Path, held: Option<&InMemoryFolder>) -> Vec<String> {
-    if covering_folder(path, held).is_some() {
+    if in_memory_folder_covering(path, held).is_some() {
         return Vec::new();
     }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -75,7 +80,7 @@ pub(super) fn list_dangling_symlinks(path: &Path, held: Option<&InMemoryFolder>)
 
 /// Returns the sorted names of the regular files directly in a directory.
 pub(super) fn list_regular_file_names(path: &Path, held: Option<&InMemoryFolder>) -> Vec<String> {
-    let mut names = match covering_folder(path, held) {
+    let mut names = match in_memory_folder_covering(path, held) {
         Some(held) => held.file_names_in(path),
         None => {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -89,7 +94,7 @@ pub(super) fn list_regular_file_names(path: &Path, held: Option<&InMemoryFolder>
     names
 }
 
-fn covering_folder<'a>(
+fn in_memory_folder_covering<'a>(
     path: &Path,
     held: Option<&'a InMemoryFolder>,
 ) -> Option<&'a InMemoryFolder> {

@@ -1,7 +1,8 @@
 //! Fixed clock and random numbers for guests in tests, so that a test case behaves the same in
 //! every run.
 //!
-//! The monotonic clock stays real, because guests use it to wait. Start from [`FixedClockAndSeed`].
+//! The monotonic clock stays real, because guests use it to wait. Start from
+//! [`FixedClockAndRandomSeed`].
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,30 +13,30 @@ use rand_core::TryRng;
 use wasmtime_wasi::{HostWallClock, WasiCtxBuilder};
 
 /// Default time of guests, in seconds since 1970: the beginning of 2026.
-const DEFAULT_SECONDS: u64 = 1_767_225_600;
+const DEFAULT_GUEST_UNIX_TIME_SECONDS: u64 = 1_767_225_600;
 
 /// Step of the generator `SplitMix64`, which turns any seed into well-mixed numbers.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+const SPLITMIX64_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Wall clock and random numbers that guests get. Each call in a session has its own sequence of
 /// random numbers, regardless of earlier calls to the same instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedClockAndSeed {
+pub struct FixedClockAndRandomSeed {
     /// Time since 1970 that every reading of the wall clock returns.
     now: Duration,
     seed: u64,
 }
 
-impl Default for FixedClockAndSeed {
+impl Default for FixedClockAndRandomSeed {
     fn default() -> Self {
         Self {
-            now: Duration::from_secs(DEFAULT_SECONDS),
+            now: Duration::from_secs(DEFAULT_GUEST_UNIX_TIME_SECONDS),
             seed: 0,
         }
     }
 }
 
-impl FixedClockAndSeed {
+impl FixedClockAndRandomSeed {
     /// Creates a clock that shows `clock`, an RFC 3339 time, and random numbers with this seed. A
     /// missing value is replaced by its default.
     ///
@@ -57,7 +58,11 @@ impl FixedClockAndSeed {
     }
 
     /// Installs the fixed clock and random numbers in the guest's WASI context.
-    pub(super) fn install_in_guest(self, wasi: &mut WasiCtxBuilder, numbers: &FixedRandomNumbers) {
+    pub(super) fn install_in_guest(
+        self,
+        wasi: &mut WasiCtxBuilder,
+        numbers: &SeededRandomGenerator,
+    ) {
         wasi.wall_clock(FixedClock(self.now))
             .secure_random(numbers.clone())
             .insecure_random(numbers.clone())
@@ -83,29 +88,33 @@ pub(super) struct PluginCallCount(AtomicU64);
 
 /// Random numbers of one instance: the generator `SplitMix64`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FixedRandomNumbers(Arc<AtomicU64>);
+pub(super) struct SeededRandomGenerator(Arc<AtomicU64>);
 
-impl FixedRandomNumbers {
+impl SeededRandomGenerator {
     /// Starts the sequence of random numbers of the next call.
-    pub(super) fn begin_call(&self, world: FixedClockAndSeed, calls: &PluginCallCount) {
+    pub(super) fn start_call_sequence(
+        &self,
+        world: FixedClockAndRandomSeed,
+        calls: &PluginCallCount,
+    ) {
         let number = calls.0.fetch_add(1, Ordering::Relaxed);
         self.0
             .store(mix_bits(world.seed ^ mix_bits(number)), Ordering::Relaxed);
     }
 
     fn next(&self) -> u64 {
-        mix_bits(self.0.fetch_add(STEP, Ordering::Relaxed))
+        mix_bits(self.0.fetch_add(SPLITMIX64_STEP, Ordering::Relaxed))
     }
 }
 
 fn mix_bits(number: u64) -> u64 {
-    let mixed = number.wrapping_add(STEP);
+    let mixed = number.wrapping_add(SPLITMIX64_STEP);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
 
-impl TryRng for FixedRandomNumbers {
+impl TryRng for SeededRandomGenerator {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
@@ -134,34 +143,35 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_call_depend_on_the_seed_and_its_number_alone() {
-        let numbers_of = |world: FixedClockAndSeed, n_before: usize, n_instances: usize| {
+        let numbers_of = |world: FixedClockAndRandomSeed, n_before: usize, n_instances: usize| {
             let calls = PluginCallCount::default();
-            let mut all: Vec<FixedRandomNumbers> = (0..n_instances)
-                .map(|_| FixedRandomNumbers::default())
+            let mut all: Vec<SeededRandomGenerator> = (0..n_instances)
+                .map(|_| SeededRandomGenerator::default())
                 .collect();
             let mut bytes = [0; 20];
             for n in 0..=n_before {
                 let instance = &mut all[n % n_instances];
-                instance.begin_call(world, &calls);
+                instance.start_call_sequence(world, &calls);
                 instance.try_fill_bytes(&mut bytes).unwrap();
             }
             bytes
         };
-        let world = FixedClockAndSeed::default();
+        let world = FixedClockAndRandomSeed::default();
         assert_eq!(numbers_of(world, 3, 1), numbers_of(world, 3, 4));
         assert_ne!(numbers_of(world, 3, 1), numbers_of(world, 2, 1));
-        let other = FixedClockAndSeed::with_clock_and_seed(None, Some(1)).unwrap();
+        let other = FixedClockAndRandomSeed::with_clock_and_seed(None, Some(1)).unwrap();
         assert_ne!(numbers_of(world, 0, 1), numbers_of(other, 0, 1));
     }
 
     #[test]
     fn a_clock_is_a_time_from_1970_on() {
-        let world = FixedClockAndSeed::with_clock_and_seed(Some("1970-01-01T00:01:00+00:00"), None)
-            .unwrap();
+        let world =
+            FixedClockAndRandomSeed::with_clock_and_seed(Some("1970-01-01T00:01:00+00:00"), None)
+                .unwrap();
         assert_eq!(FixedClock(world.now).now(), Duration::from_secs(60));
         for text in ["", "noon", "2026-01-01", "1969-12-31T23:59:59Z"] {
             assert!(
-                FixedClockAndSeed::with_clock_and_seed(Some(text), None).is_err(),
+                FixedClockAndRandomSeed::with_clock_and_seed(Some(text), None).is_err(),
                 "{text}"
             );
         }

@@ -12,16 +12,16 @@ use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures};
 use super::Error;
 
 /// Advice that ends each message of this module.
-pub(super) const REBUILD: &str = "build it for `wasm32-wasip2`, as `rind plugin build` does, or for WASI 0.2 in another language";
+pub(super) const REBUILD_FOR_WASI_ADVICE: &str = "build it for `wasm32-wasip2`, as `rind plugin build` does, or for WASI 0.2 in another language";
 
 /// Major and minor number of the WASI version that this host runs.
-const WASI: (u64, u64) = (0, 2);
+const SUPPORTED_WASI_VERSION: (u64, u64) = (0, 2);
 
 /// Names of the modules that a core module for WASI preview 1 imports.
-const PREVIEW_1: [&str; 2] = ["wasi_snapshot_preview1", "wasi_unstable"];
+const WASI_PREVIEW1_MODULE_NAMES: [&str; 2] = ["wasi_snapshot_preview1", "wasi_unstable"];
 
 /// WebAssembly proposals that the engine disables, with their names in messages.
-const PROPOSALS: &[(WasmFeatures, &str)] = &[
+const DISABLED_WASM_PROPOSALS: &[(WasmFeatures, &str)] = &[
     (
         WasmFeatures::CM_ASYNC
             .union(WasmFeatures::CM_ASYNC_STACKFUL)
@@ -90,14 +90,14 @@ pub fn describe_core_module(bytes: &[u8]) -> Option<String> {
             return None;
         };
         let mut imports = section.into_imports().flatten();
-        imports.find(|import| PREVIEW_1.contains(&import.module))
+        imports.find(|import| WASI_PREVIEW1_MODULE_NAMES.contains(&import.module))
     });
     let built_for = match imported.next() {
         Some(import) => format!(", built for WASI 0.1 (`{}`)", import.module),
         None => String::new(),
     };
     Some(format!(
-        "is a core module, not a component{built_for}; this host runs components: {REBUILD}"
+        "is a core module, not a component{built_for}; this host runs components: {REBUILD_FOR_WASI_ADVICE}"
     ))
 }
 
@@ -109,16 +109,21 @@ pub(super) fn unsupported_wasi_reason(interface: &str) -> Option<String> {
         return None;
     }
     let known = semver::Version::parse(version);
-    if known.is_ok_and(|known| (known.major, known.minor) == WASI && known.pre.is_empty()) {
+    if known.is_ok_and(|known| {
+        (known.major, known.minor) == SUPPORTED_WASI_VERSION && known.pre.is_empty()
+    }) {
         return None;
     }
-    let (major, minor) = WASI;
+    let (major, minor) = SUPPORTED_WASI_VERSION;
     let wasi = match version {
         "" => "WASI without a version".to_owned(),
-        version => format!("WASI {}", crate::text::clean_line(version, 40)),
+        version => format!(
+            "WASI {}",
+            crate::text::escape_and_truncate_line(version, 40)
+        ),
     };
     Some(format!(
-        "which belongs to {wasi}; this host runs WASI {major}.{minor}: {REBUILD}"
+        "which belongs to {wasi}; this host runs WASI {major}.{minor}: {REBUILD_FOR_WASI_ADVICE}"
     ))
 }
 
@@ -130,13 +135,13 @@ pub fn describe_disabled_wasm_proposals(bytes: &[u8]) -> Option<String> {
         let mut validator = Validator::new_with_features(features);
         validator.validate_all(bytes).is_ok()
     };
-    let switched_off = PROPOSALS
+    let switched_off = DISABLED_WASM_PROPOSALS
         .iter()
         .fold(WasmFeatures::empty(), |all, row| all.union(row.0));
     if is_valid(WasmFeatures::all().difference(switched_off)) || !is_valid(WasmFeatures::all()) {
         return None;
     }
-    let needed = PROPOSALS
+    let needed = DISABLED_WASM_PROPOSALS
         .iter()
         .filter(|(features, _)| !is_valid(WasmFeatures::all().difference(*features)));
     let needed: Vec<&str> = needed.map(|(_, words)| *words).collect();
@@ -144,7 +149,7 @@ pub fn describe_disabled_wasm_proposals(bytes: &[u8]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "was built for {}; this host has no support for this, because it runs components for WASI 0.2: {REBUILD}",
+        "was built for {}; this host has no support for this, because it runs components for WASI 0.2: {REBUILD_FOR_WASI_ADVICE}",
         needed.join(", ")
     ))
 }

@@ -18,21 +18,21 @@ use crate::lock::lock;
 
 /// Minimum size of a component whose functions are stored, in bytes. Smaller components compile in
 /// about a second.
-pub(super) const MIN_COMPONENT_BYTES: usize = 4 << 20;
+pub(super) const MIN_COMPONENT_BYTES_FOR_STORING: usize = 4 << 20;
 
 /// Maximum size of a store, in bytes. CPython takes 31 MB.
-pub(super) const MAX_STORE_BYTES: usize = 64 << 20;
+pub(super) const MAX_FUNCTION_STORE_BYTES: usize = 64 << 20;
 
-type Functions = HashMap<Vec<u8>, Vec<u8>>;
+type FunctionCodeByKey = HashMap<Vec<u8>, Vec<u8>>;
 
 /// Functions of an earlier compilation, and the functions that the current compilation used.
 #[derive(Debug, Default)]
-pub(super) struct FunctionStore {
-    earlier: Functions,
-    used: Mutex<Functions>,
+pub(super) struct CompiledFunctionStore {
+    earlier: FunctionCodeByKey,
+    used: Mutex<FunctionCodeByKey>,
 }
 
-impl FunctionStore {
+impl CompiledFunctionStore {
     /// Reads the output of [`encode`](Self::encode). If the bytes are truncated, returns the
     /// functions that are still complete.
     pub(super) fn decode(bytes: &[u8]) -> Self {
@@ -68,7 +68,7 @@ impl FunctionStore {
     }
 }
 
-impl CacheStore for FunctionStore {
+impl CacheStore for CompiledFunctionStore {
     fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
         let mut used = lock(&self.used);
         if let Some(code) = used.get(key) {
@@ -90,7 +90,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::plugin::engine::config;
+    use crate::plugin::engine::process_engine_config;
 
     /// A component with two functions, the first of which returns `number`.
     fn component(number: i32) -> Vec<u8> {
@@ -105,8 +105,8 @@ mod tests {
 
     /// Compiles with the store, and returns the code and what the store is afterwards.
     fn compile(component: &[u8], kept: &[u8]) -> (Vec<u8>, Vec<u8>, usize) {
-        let store = Arc::new(FunctionStore::decode(kept));
-        let mut config = config();
+        let store = Arc::new(CompiledFunctionStore::decode(kept));
+        let mut config = process_engine_config();
         config
             .enable_incremental_compilation(store.clone())
             .unwrap();
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn only_functions_that_changed_are_compiled_and_the_code_is_that_of_a_compiler_without_store() {
         let plain = |component: &[u8]| {
-            let engine = wasmtime::Engine::new(&config()).unwrap();
+            let engine = wasmtime::Engine::new(&process_engine_config()).unwrap();
             engine.precompile_component(component).unwrap()
         };
         let (first, second) = (component(1), component(70_000));
         let (code, kept, n_found) = compile(&first, b"");
         assert_eq!((code == plain(&first), n_found), (true, 0));
-        let n_all = FunctionStore::decode(&kept).earlier.len();
+        let n_all = CompiledFunctionStore::decode(&kept).earlier.len();
         // Some keys depend on the order in which threads compile: those functions are compiled anew.
         let is_most = |n: usize| n * 2 > n_all;
         let (code, again, n_found) = compile(&first, &kept);
@@ -143,13 +143,13 @@ mod tests {
     #[test]
     fn torn_bytes_give_the_functions_before_the_tear() {
         let (_, kept, _) = compile(&component(1), b"");
-        let n_all = FunctionStore::decode(&kept).earlier.len();
+        let n_all = CompiledFunctionStore::decode(&kept).earlier.len();
         for end in 0..kept.len() {
-            let store = FunctionStore::decode(&kept[..end]);
+            let store = CompiledFunctionStore::decode(&kept[..end]);
             assert!(store.earlier.len() < n_all, "{end}");
         }
         let mut long = kept;
         long.extend([255; 9]);
-        assert_eq!(FunctionStore::decode(&long).earlier.len(), n_all);
+        assert_eq!(CompiledFunctionStore::decode(&long).earlier.len(), n_all);
     }
 }

@@ -16,14 +16,14 @@ use wasmtime::component::{Instance, InstancePre};
 use super::bindings::rind::plugin::types as wt;
 use super::convert;
 use super::host::HostState;
-use super::instance::{self, InstanceSlot};
+use super::instance::{self, ReusableInstanceSlot};
 use super::load::LoadedPlugin;
 use super::sanitize::CallSanitizer;
 use crate::point::caller::Caller;
 use crate::point::catalog;
 use crate::point::failure::Failure;
 use crate::point::registry::{HookRegistry, HookSpec};
-use crate::point::{Hook, PluginPoint, Point, outcome as o, payload as p};
+use crate::point::{Hook, PluginDefinedPointMarker, Point, outcome as o, payload as p};
 
 /// Binding of a point to the types of one contract version. It is chosen once, when a component is
 /// loaded, so that calls run code that is monomorphized for these types.
@@ -42,7 +42,7 @@ pub(super) trait PointBinding: Send + Sync {
         &self,
         registry: &mut HookRegistry,
         spec: HookSpec,
-        slot: Arc<InstanceSlot>,
+        slot: Arc<ReusableInstanceSlot>,
         at: usize,
     );
 }
@@ -100,7 +100,7 @@ impl<P: VersionedPointTypes<V>, V: 'static> PointBinding for TypedPoint<P, V> {
         &self,
         registry: &mut HookRegistry,
         spec: HookSpec,
-        slot: Arc<InstanceSlot>,
+        slot: Arc<ReusableInstanceSlot>,
         at: usize,
     ) {
         let hook = WasmHook {
@@ -113,7 +113,7 @@ impl<P: VersionedPointTypes<V>, V: 'static> PointBinding for TypedPoint<P, V> {
 }
 
 struct WasmHook<P, V> {
-    slot: Arc<InstanceSlot>,
+    slot: Arc<ReusableInstanceSlot>,
     at: usize,
     _types: TypedPoint<P, V>,
 }
@@ -141,12 +141,13 @@ impl<P: VersionedPointTypes<V>, V: 'static> Hook<P> for WasmHook<P, V> {
             } = &mut *busy.instance;
             store.data_mut().call.caller.point = Some(Cow::Borrowed(P::NAME));
             let guest: &P::Guest = functions
-                .hook_function(self.at)
+                .loaded_hook_functions(self.at)
                 .ok_or_else(|| missing_interface_error(P::NAME))?;
             let result = P::run(guest, store, payload).await;
             let answer = busy.finish_guest_call(result)?;
-            let sanitizer = CallSanitizer::for_hook(self.slot.shared_state(), caller, P::NAME)
-                .with_payload_text(convert::main_payload_text(payload));
+            let sanitizer =
+                CallSanitizer::for_hook(self.slot.shared_plugin_state(), caller, P::NAME)
+                    .with_payload_text(convert::main_payload_text(payload));
             match answer {
                 Ok(answer) => Ok(P::convert_outcome(answer, sanitizer)),
                 Err(error) => Err(Failure::Error(convert::describe_guest_error(
@@ -168,7 +169,7 @@ mod current {
     use super::super::bindings::rind::plugin::outcomes::*;
     use super::super::bindings::rind::plugin::types::Error;
     use super::super::convert::{
-        PassPayload, PassUnconvertedPayload, PayloadArgument, SanitizeOutcome,
+        GuestCallPayloadArgument, PassPayload, PassUnconvertedPayloadToGuest, SanitizeOutcome,
     };
     use super::{
         CallSanitizer, CurrentVersion, HostState, PointBinding, TypedPoint, VersionedPointTypes,
@@ -218,10 +219,10 @@ mod current {
 pub(super) use current::find_current_binding;
 
 /// Binds every hook that the component exports.
-pub(super) fn bind_hooks(
+pub(super) fn bind_component_hooks(
     registry: &mut HookRegistry,
-    slot: &Arc<InstanceSlot>,
-    background: &Arc<InstanceSlot>,
+    slot: &Arc<ReusableInstanceSlot>,
+    background: &Arc<ReusableInstanceSlot>,
     plugin: &LoadedPlugin,
     spec: &dyn Fn(&catalog::PointRow) -> HookSpec,
 ) {
@@ -230,7 +231,7 @@ pub(super) fn bind_hooks(
         .into_iter()
         .flat_map(|template| &template.exports.hooks);
     for (at, hook) in hooks.enumerate() {
-        if let Some(row) = catalog::find_point(hook.point)
+        if let Some(row) = catalog::find_builtin_point(hook.point)
             && plugin.hook_settings(hook.point).enabled
         {
             let spec = spec(row);
@@ -242,17 +243,17 @@ pub(super) fn bind_hooks(
 
 /// Implementation, by one plugin, of a point that another plugin defines.
 pub(super) struct WasmPointImplementation {
-    pub(super) slot: Arc<InstanceSlot>,
+    pub(super) slot: Arc<ReusableInstanceSlot>,
     /// Name of the point, `owner.NAME`.
     pub(super) point: String,
 }
 
-impl Hook<PluginPoint> for WasmPointImplementation {
+impl Hook<PluginDefinedPointMarker> for WasmPointImplementation {
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
-        payload: &'a p::PluginPayload,
-    ) -> BoxFuture<'a, Result<o::PointOutcome, Failure>> {
+        payload: &'a p::PluginDefinedPointPayload,
+    ) -> BoxFuture<'a, Result<o::PluginDefinedPointOutcome, Failure>> {
         Box::pin(async move {
             let mut busy = self.slot.acquire_instance(caller).await?;
             let payload = payload.value.to_string();
@@ -266,7 +267,8 @@ impl Hook<PluginPoint> for WasmPointImplementation {
             let arguments = (self.point.clone(), payload);
             let result = run.call_async(&mut instance.store, arguments).await;
             let (answer,) = busy.finish_guest_call(result)?;
-            let sanitizer = CallSanitizer::for_hook(self.slot.shared_state(), caller, &self.point);
+            let sanitizer =
+                CallSanitizer::for_hook(self.slot.shared_plugin_state(), caller, &self.point);
             let answer = answer
                 .map_err(|error| Failure::Error(convert::describe_guest_error(error, sanitizer)))?;
             convert::sanitize_point_outcome(answer, sanitizer)

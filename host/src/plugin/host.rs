@@ -12,29 +12,30 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
-use super::access_log::{AccessLog, MAX_RECORDS};
+use super::access_log::{FailedFileAccessRecorder, MAX_FILE_ACCESS_RECORDS};
 use super::convert::PayloadBehindHandle;
-use super::fixed::{FixedClockAndSeed, FixedRandomNumbers, PluginCallCount};
+use super::fixed::{FixedClockAndRandomSeed, PluginCallCount, SeededRandomGenerator};
 use super::imports::GuestFileHandles;
 use super::imports::LoopRunState;
-use super::imports::MAX_LOG_LINES;
-use super::imports::StatusLine;
-use super::imports::WasiHttp;
+use super::imports::MAX_LOG_LINES_PER_SESSION;
+use super::imports::PluginStatusLine;
+use super::imports::WasiHttpContextAndHooks;
 use super::limits::{
-    InstanceLimiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES,
+    InstanceMemoryLimiter, MAX_KEPT_STDERR_BYTES, MAX_POINT_CALLS_PER_PLUGIN_CALL,
+    MAX_RANDOM_BYTES_PER_CALL, MAX_RESOURCE_TABLE_ENTRIES,
 };
-use super::meter::PluginMeter;
-use super::sanitize::{CallSanitizer, ReportedMaskings};
-use super::stderr::StderrTail;
-use super::store::PluginStore;
-use crate::egress::Egress;
+use super::meter::PluginResourceMeter;
+use super::sanitize::{CallSanitizer, ReportedSecretMaskings};
+use super::stderr::GuestStderrTail;
+use super::store::PluginKeyValueStore;
+use crate::egress::PluginSessionEgress;
 use crate::folder::GrantedFolders;
-use crate::grant::Granted;
+use crate::grant::GrantedCapabilities;
 use crate::lock::lock;
 use crate::message::Blob;
-use crate::point::agent_loop::TurnPrimitiveSender;
+use crate::point::agent_loop::TurnOperationRequestSender;
 use crate::point::caller::Caller;
-use crate::point::deadline::{HolderUserWaits, declare_instance_holder};
+use crate::point::deadline::{ResourceHolderUserWaitTime, register_call_as_instance_holder};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
@@ -45,16 +46,16 @@ pub(super) struct SharedPluginState {
     /// data directory, so that a plugin from another location cannot inherit the state of a plugin
     /// with the same name.
     pub(super) keeper: Arc<str>,
-    pub(super) granted: Arc<Granted>,
+    pub(super) granted: Arc<GrantedCapabilities>,
     /// The plugin's settings, as a JSON object.
     pub(super) config: Arc<Value>,
     /// The plugin's settings as JSON text, which guests may read at every call.
     pub(super) config_text: String,
     /// The plugin's key-value store, which persists across sessions.
-    pub(super) store: PluginStore,
+    pub(super) store: PluginKeyValueStore,
     pub(super) folders: Arc<GrantedFolders>,
     /// Network access for the plugin's requests, if granted.
-    pub(super) egress: Option<Arc<Egress>>,
+    pub(super) egress: Option<Arc<PluginSessionEgress>>,
     pub(super) handle: Arc<dyn AgentHandle>,
     /// Number of log lines that the plugin may still write in this session.
     pub(super) log_lines_left: AtomicU32,
@@ -63,13 +64,13 @@ pub(super) struct SharedPluginState {
     pub(super) file_records_left: AtomicU32,
     /// Whether the plugin is muted: its questions are not shown to the person.
     pub(super) is_muted: bool,
-    pub(super) status: Mutex<StatusLine>,
+    pub(super) status: Mutex<PluginStatusLine>,
     /// Maskings of secrets in the plugin's texts that were already reported. Contains no secret.
-    pub(super) reported: Mutex<ReportedMaskings>,
+    pub(super) reported: Mutex<ReportedSecretMaskings>,
     /// Meter of the plugin's memory and import calls; only in tests.
-    pub(super) meter: Option<Arc<PluginMeter>>,
+    pub(super) meter: Option<Arc<PluginResourceMeter>>,
     /// Clock and random numbers in tests, instead of the real ones.
-    pub(super) fixed: Option<FixedClockAndSeed>,
+    pub(super) fixed: Option<FixedClockAndRandomSeed>,
     pub(super) calls: PluginCallCount,
     /// Environment variables that the plugin's instances see.
     pub(super) environment: Arc<[(String, String)]>,
@@ -78,12 +79,13 @@ pub(super) struct SharedPluginState {
 impl SharedPluginState {
     /// Resets the per-session limits: log lines, status changes, requests, and records of file
     /// accesses and masked secrets.
-    pub(super) fn reset_limits(&self) {
-        self.log_lines_left.store(MAX_LOG_LINES, Ordering::Relaxed);
+    pub(super) fn reset_session_limits(&self) {
+        self.log_lines_left
+            .store(MAX_LOG_LINES_PER_SESSION, Ordering::Relaxed);
         self.file_records_left
-            .store(MAX_RECORDS + 1, Ordering::Relaxed);
+            .store(MAX_FILE_ACCESS_RECORDS + 1, Ordering::Relaxed);
         lock(&self.status).reset_change_count();
-        *lock(&self.reported) = ReportedMaskings::default();
+        *lock(&self.reported) = ReportedSecretMaskings::default();
         if let Some(egress) = &self.egress {
             egress.reset_request_budget();
         }
@@ -106,13 +108,13 @@ pub(super) struct CurrentCall {
     /// State of the loop's run, if this call is a run of the plugin's loop.
     pub(super) run: Option<Box<LoopRunState>>,
     /// Turn that the plugin's agent loop runs, if this call runs that loop.
-    pub(super) turn: Option<TurnPrimitiveSender>,
+    pub(super) turn: Option<TurnOperationRequestSender>,
 }
 
 impl CurrentCall {
     pub(super) fn begin_call(&mut self, caller: &Caller) {
-        self.caller.update(caller);
-        self.point_calls_left = MAX_POINT_CALLS;
+        self.caller.copy_changed_fields_from(caller);
+        self.point_calls_left = MAX_POINT_CALLS_PER_PLUGIN_CALL;
         self.run = None;
         self.turn = None;
     }
@@ -130,19 +132,19 @@ impl CurrentCall {
 /// Data of one wasmtime store.
 pub(super) struct HostState {
     wasi: WasiCtx,
-    wasi_http: WasiHttp,
+    wasi_http: WasiHttpContextAndHooks,
     table: ResourceTable,
-    pub(super) limiter: InstanceLimiter,
+    pub(super) limiter: InstanceMemoryLimiter,
     pub(super) backing: Arc<SharedPluginState>,
     /// Record of the time for which calls of this instance waited for the user. That time does not
     /// count towards the maximum wait of the calls that wait for the instance.
-    pauses: Option<Arc<HolderUserWaits>>,
+    pauses: Option<Arc<ResourceHolderUserWaitTime>>,
     pub(super) call: CurrentCall,
     /// Files that are open through the guest's handles.
     pub(super) handles: GuestFileHandles,
-    stderr: StderrTail,
+    stderr: GuestStderrTail,
     /// Random numbers that the instance gets in tests; unused otherwise.
-    numbers: FixedRandomNumbers,
+    numbers: SeededRandomGenerator,
 }
 
 impl HostState {
@@ -152,26 +154,26 @@ impl HostState {
     /// variables. The preopens are the granted directories.
     pub(super) fn new(
         backing: Arc<SharedPluginState>,
-        pauses: Option<Arc<HolderUserWaits>>,
+        pauses: Option<Arc<ResourceHolderUserWaitTime>>,
         memory_limit: u64,
     ) -> Self {
-        let stderr = StderrTail::new(STDERR_BYTES);
+        let stderr = GuestStderrTail::new(MAX_KEPT_STDERR_BYTES);
         let mut table = ResourceTable::new();
-        table.set_max_capacity(MAX_RESOURCES);
+        table.set_max_capacity(MAX_RESOURCE_TABLE_ENTRIES);
         let mut wasi = WasiCtxBuilder::new();
-        wasi.max_random_size(MAX_RANDOM_BYTES)
+        wasi.max_random_size(MAX_RANDOM_BYTES_PER_CALL)
             .stderr(stderr.clone())
             .envs(&backing.environment);
-        let numbers = FixedRandomNumbers::default();
+        let numbers = SeededRandomGenerator::default();
         if let Some(fixed) = backing.fixed {
             fixed.install_in_guest(&mut wasi, &numbers);
         }
         Self {
             wasi: wasi.build(),
             numbers,
-            wasi_http: WasiHttp::new(backing.egress.clone()),
+            wasi_http: WasiHttpContextAndHooks::new(backing.egress.clone()),
             table,
-            limiter: InstanceLimiter::new(memory_limit, backing.meter.clone()),
+            limiter: InstanceMemoryLimiter::new(memory_limit, backing.meter.clone()),
             backing,
             pauses,
             call: CurrentCall::default(),
@@ -185,7 +187,7 @@ impl HostState {
         self.clear_stderr();
         self.call.begin_call(caller);
         if let Some(fixed) = self.backing.fixed {
-            self.numbers.begin_call(fixed, &self.backing.calls);
+            self.numbers.start_call_sequence(fixed, &self.backing.calls);
         }
     }
 
@@ -194,17 +196,17 @@ impl HostState {
     /// waits, the time limit of calls that wait for the instance is paused too.
     pub(super) fn count_import(&mut self, import: &'static str) -> &mut Self {
         if let Some(pauses) = &self.pauses {
-            declare_instance_holder(pauses);
+            register_call_as_instance_holder(pauses);
         }
         if let Some(meter) = &self.backing.meter {
-            meter.count_call(import);
+            meter.count_import_call(import);
         }
         self
     }
 
     /// Returns the log of refused and failed accesses of the current call.
-    pub(super) fn access_log(&self) -> AccessLog {
-        AccessLog {
+    pub(super) fn access_log(&self) -> FailedFileAccessRecorder {
+        FailedFileAccessRecorder {
             backing: self.backing.clone(),
             origin: self.call.caller.origin(),
         }
@@ -215,7 +217,7 @@ impl HostState {
         if !self.stderr.has_output_since_clear() {
             return;
         }
-        let text = self.stderr();
+        let text = self.guest_stderr_as_line();
         if !text.is_empty() {
             let backing = &self.backing;
             let line = format!("stderr: {text}");
@@ -230,7 +232,7 @@ impl HostState {
 
     /// Returns the guest's standard error output as one line. Drops Rust's hint about
     /// `RUST_BACKTRACE`: a guest has no environment in which to set it.
-    pub(super) fn stderr(&self) -> String {
+    pub(super) fn guest_stderr_as_line(&self) -> String {
         let text = self.stderr.text();
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");
         let said: Vec<&str> = text.lines().filter(is_said).collect();
@@ -238,7 +240,7 @@ impl HostState {
         CallSanitizer::for_current_call(self, "panic").sanitize_line(
             "message",
             said.trim_end(),
-            STDERR_BYTES,
+            MAX_KEPT_STDERR_BYTES,
         )
     }
 }

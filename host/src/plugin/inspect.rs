@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::cache::ComponentBytes;
 use super::contract::stamp::{self, Stamp};
-use super::load::{CheckedPlugin, DecidedPlugin};
+use super::load::{PluginWithCheckedSettings, PluginWithPermissionDecision};
 use super::manifest::{FILE_NAME, HookOptions};
 use super::{authority, settings};
 use crate::config::PluginSettings;
@@ -222,8 +222,8 @@ pub struct Report {
 /// Builds the report on a plugin with the permissions that it has, or would have if the operator
 /// granted all pending permissions.
 #[must_use]
-pub fn inspect(plugin: &DecidedPlugin) -> Report {
-    let expected = plugin.decision.granted_or_pending();
+pub fn build_plugin_report(plugin: &PluginWithPermissionDecision) -> Report {
+    let expected = plugin.decision.granted_or_pending_capabilities();
     let spec_of = |row: &catalog::PointRow, options: &HookOptions, settings: &PluginSettings| {
         plugin.build_hook_spec((row.name, row.kind), options, settings, &expected)
     };
@@ -240,7 +240,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
         let spec = spec_of(row, &options, &plugin.settings);
         let is_async = spec.is_async;
         let enabled = plugin.hook_settings(row.name).enabled;
-        let holds_text = enabled && streaming::prevents_streaming(&spec, called.iter());
+        let holds_text = enabled && streaming::is_stream_preventing_hook(&spec, called.iter());
         let untouched = PluginSettings::default();
         let own = OverridableOptions::from(spec_of(row, &options, &untouched));
         let holds = OverridableOptions::from(spec);
@@ -252,16 +252,16 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
             on_failure: holds.on_failure,
             is_async,
             enabled,
-            empty_settings: plugin.empty_settings_of_hook(row.name),
-            only_tools: plugin.tools_of_hook(&options),
+            empty_settings: plugin.empty_settings_disabling_hook(row.name),
+            only_tools: plugin.hook_tool_filter(&options),
             only_final: options.only_final,
-            only_over: plugin.min_result_size(&options),
+            only_over: plugin.min_hook_result_bytes(&options),
             may: options.may,
             holds_text,
             of_plugin: Some(own).filter(|own| *own != holds),
         }
     });
-    let settings = settings::list_settings(&plugin.manifest, &plugin.config)
+    let settings = settings::list_effective_settings(&plugin.manifest, &plugin.config)
         .into_iter()
         .map(|(name, value, is_default)| SettingReport {
             name,
@@ -310,7 +310,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
         description: plugin.manifest.description.clone(),
         trust: plugin.request.trust,
         folder: plugin.folder.display().to_string(),
-        digest: plugin.request.content(),
+        digest: plugin.request.compute_content_digest(),
         stopped: None,
         side_effects: plugin.manifest.side_effects.clone(),
         grants: grants.collect(),
@@ -320,14 +320,14 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
         tools: tools.collect(),
         commands: commands.collect(),
         loop_deadline_ms: plugin.has_loop().then(|| {
-            let deadline = super::tools::call_deadline(&plugin.manifest);
+            let deadline = super::tools::tool_call_deadline(&plugin.manifest);
             u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)
         }),
         prompts: prompts.collect(),
         built_with: plugin.stamp.clone(),
         has_own_manifest: None,
         imports: imports.collect(),
-        is_called: plugin.is_called(),
+        is_called: plugin.is_component_called(),
         other_exports: others.map(str::to_owned).collect(),
         implements: plugin.manifest.implements.keys().cloned().collect(),
         points: points.collect(),
@@ -340,7 +340,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
 /// Whether the manifest inside a component equals `plugin.toml`; `None` if the component contains
 /// no manifest, or a file can no longer be read.
 #[must_use]
-pub fn has_own_manifest(plugin: &CheckedPlugin) -> Option<bool> {
+pub fn has_matching_embedded_manifest(plugin: &PluginWithCheckedSettings) -> Option<bool> {
     let path = plugin.manifest.component_path(&plugin.folder)?;
     let component = ComponentBytes::read_component(&path, None).ok()?;
     let carried = stamp::read_embedded_manifest(&component.bytes)?;

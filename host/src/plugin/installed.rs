@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Error;
-use super::discover::{FoundPlugin, Source};
+use super::discover::{FoundPlugin, PluginSearchPath};
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
 
@@ -45,7 +45,7 @@ impl InstalledPlugin {
 pub(super) fn replace_with_installed_plugins(
     found: &mut Vec<FoundPlugin>,
     installed: &[InstalledPlugin],
-    sources: &[Source],
+    sources: &[PluginSearchPath],
 ) {
     let is_searched = |folder: &Path| {
         let mut of_user = sources.iter().filter(|source| source.trust == Trust::User);

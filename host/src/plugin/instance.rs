@@ -15,23 +15,23 @@ use wasmtime::component::{
 use wasmtime::{Store, Trap};
 
 use super::convert;
-use super::exports::{ComponentExports, ExportedFunctions};
+use super::exports::{ComponentExports, PluginExportedFunctions};
 use super::host::{HostState, SharedPluginState};
-use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
+use super::limits::{MAX_GUEST_RESOURCE_HANDLES, MAX_HOST_CALL_DATA_BYTES};
 use super::sanitize::CallSanitizer;
 use super::stderr::find_panic_message;
 use crate::point::caller::Caller;
-use crate::point::deadline::{HolderUserWaits, wait_in_call_queue};
+use crate::point::deadline::{ResourceHolderUserWaitTime, wait_in_call_queue};
 use crate::point::failure::Failure;
 
 /// Maximum number of extra instances next to the warm one. Each may use as much memory as the
 /// manifest asks for. A few extra instances suffice, because calls between plugins nest only a few
 /// levels deep.
-const MAX_EXTRA: usize = 4;
+const MAX_EXTRA_INSTANCES: usize = 4;
 
 /// Template from which a plugin's instances are created. The component is compiled, linked and
 /// checked once per plugin.
-pub(super) struct InstanceTemplate {
+pub(super) struct PluginInstanceTemplate {
     pub(super) pre: InstancePre<HostState>,
     pub(super) exports: ComponentExports,
     pub(super) memory_limit: u64,
@@ -45,18 +45,18 @@ pub(super) struct InstanceTemplate {
 
 pub(super) struct PluginInstance {
     pub(super) store: Store<HostState>,
-    pub(super) functions: ExportedFunctions,
+    pub(super) functions: PluginExportedFunctions,
     /// Wasmtime instance. Exported functions that do not belong to the contract are looked up in it
     /// at each call.
     pub(super) whole: Instance,
 }
 
 /// Guard of the slot that holds the idle instance.
-type WarmSlotGuard<'a> = MutexGuard<'a, Option<Box<PluginInstance>>>;
+type IdleInstanceSlotGuard<'a> = MutexGuard<'a, Option<Box<PluginInstance>>>;
 
 /// Slot that holds the reusable instance of a plugin in a session.
-pub(super) struct InstanceSlot {
-    template: Arc<InstanceTemplate>,
+pub(super) struct ReusableInstanceSlot {
+    template: Arc<PluginInstanceTemplate>,
     backing: Arc<SharedPluginState>,
     /// Idle instance; `None` if it is not created yet or in a call. Boxed, because an instance has
     /// about a kilobyte and moves from the slot to the caller and back at every call.
@@ -67,23 +67,26 @@ pub(super) struct InstanceSlot {
     /// Permits for additional instances beside the warm one.
     extra: Semaphore,
     /// Time for which the call that uses the warm instance has waited for a person.
-    pauses: Arc<HolderUserWaits>,
+    pauses: Arc<ResourceHolderUserWaitTime>,
 }
 
-impl InstanceSlot {
-    pub(super) fn new(template: Arc<InstanceTemplate>, backing: Arc<SharedPluginState>) -> Self {
+impl ReusableInstanceSlot {
+    pub(super) fn new(
+        template: Arc<PluginInstanceTemplate>,
+        backing: Arc<SharedPluginState>,
+    ) -> Self {
         Self {
             template,
             backing,
             warm: Mutex::new(None),
             first: Semaphore::new(1),
-            extra: Semaphore::new(MAX_EXTRA),
+            extra: Semaphore::new(MAX_EXTRA_INSTANCES),
             pauses: Arc::default(),
         }
     }
 
     /// Returns the state that all instances of the plugin share.
-    pub(super) fn shared_state(&self) -> &SharedPluginState {
+    pub(super) fn shared_plugin_state(&self) -> &SharedPluginState {
         &self.backing
     }
 
@@ -99,7 +102,7 @@ impl InstanceSlot {
         &self,
         caller: &Caller,
         interface: &str,
-        find: impl FnOnce(&ExportedFunctions) -> Option<TypedFunc<P, R>>,
+        find: impl FnOnce(&PluginExportedFunctions) -> Option<TypedFunc<P, R>>,
         arguments: P,
     ) -> Result<R, Failure>
     where
@@ -119,7 +122,10 @@ impl InstanceSlot {
 
     /// Takes the warm instance if it exists and no other call uses or waits for it. This is the
     /// common case, and it never waits.
-    pub(super) fn try_acquire_warm_instance(&self, caller: &Caller) -> Option<BusyInstance<'_>> {
+    pub(super) fn try_acquire_warm_instance(
+        &self,
+        caller: &Caller,
+    ) -> Option<PluginInstanceInCall<'_>> {
         let mut place = self.try_lock_warm_instance()?;
         let instance = place.take()?;
         Some(self.begin_instance_call(caller, Some(place), instance, None))
@@ -131,7 +137,7 @@ impl InstanceSlot {
     pub(super) async fn acquire_instance(
         &self,
         caller: &Caller,
-    ) -> Result<BusyInstance<'_>, Failure> {
+    ) -> Result<PluginInstanceInCall<'_>, Failure> {
         // Box the rare path: its future is large, and would otherwise enlarge the future of every
         // call.
         let (mut place, extra) = match self.try_lock_warm_instance() {
@@ -152,7 +158,7 @@ impl InstanceSlot {
     }
 
     /// Locks the slot of the warm instance, unless a call uses the instance or waits for it.
-    fn try_lock_warm_instance(&self) -> Option<WarmSlotGuard<'_>> {
+    fn try_lock_warm_instance(&self) -> Option<IdleInstanceSlotGuard<'_>> {
         let is_awaited = self.first.available_permits() == 0;
         if is_awaited {
             return None;
@@ -163,12 +169,12 @@ impl InstanceSlot {
     fn begin_instance_call<'a>(
         &self,
         caller: &Caller,
-        place: Option<WarmSlotGuard<'a>>,
+        place: Option<IdleInstanceSlotGuard<'a>>,
         mut instance: Box<PluginInstance>,
         extra: Option<SemaphorePermit<'a>>,
-    ) -> BusyInstance<'a> {
+    ) -> PluginInstanceInCall<'a> {
         instance.store.data_mut().begin_call(caller);
-        BusyInstance {
+        PluginInstanceInCall {
             is_cold: self.template.is_cold,
             place,
             instance,
@@ -179,13 +185,16 @@ impl InstanceSlot {
     /// Waits for the warm instance, or takes a permit for an extra one. A call that another plugin
     /// caused must not wait: the other plugin is itself in a call, and two plugins that wait for
     /// each other would deadlock until the time limit for waiting. The call gets an extra instance
-    /// instead, which is discarded afterwards. If all [`MAX_EXTRA`] permits are taken, the call
-    /// waits like any other. A plugin that never waits for others cannot deadlock, so its calls run
-    /// one after the other and its reads and writes (a log, a sum) do not interleave.
+    /// instead, which is discarded afterwards. If all [`MAX_EXTRA_INSTANCES`] permits are taken,
+    /// the call waits like any other. A plugin that never waits for others cannot deadlock, so its
+    /// calls run one after the other and its reads and writes (a log, a sum) do not interleave.
     async fn wait_for_free_instance(
         &self,
         caller: &Caller,
-    ) -> (Option<WarmSlotGuard<'_>>, Option<SemaphorePermit<'_>>) {
+    ) -> (
+        Option<IdleInstanceSlotGuard<'_>>,
+        Option<SemaphorePermit<'_>>,
+    ) {
         let may_make = !caller.call_chain.is_empty() && self.template.waits_for_others;
         match may_make.then(|| self.extra.try_acquire()) {
             Some(Ok(extra)) => (None, Some(extra)),
@@ -198,13 +207,13 @@ impl InstanceSlot {
 
     /// Waits until the warm instance, which is reused for many calls, is free. Calls get it in the
     /// order of arrival.
-    async fn wait_for_warm_instance(&self) -> WarmSlotGuard<'_> {
+    async fn wait_for_warm_instance(&self) -> IdleInstanceSlotGuard<'_> {
         let _first = self.first.acquire().await;
         self.warm.lock().await
     }
 }
 
-impl InstanceTemplate {
+impl PluginInstanceTemplate {
     /// Creates an instance. Limits are set before the instantiation, which runs start functions of
     /// the component. `pauses` adds up the time for which the instance waits for a person while
     /// other calls may wait for the instance. It is `None` for an instance that serves only one
@@ -212,7 +221,7 @@ impl InstanceTemplate {
     async fn instantiate_guest(
         &self,
         backing: Arc<SharedPluginState>,
-        pauses: Option<Arc<HolderUserWaits>>,
+        pauses: Option<Arc<ResourceHolderUserWaitTime>>,
     ) -> Result<PluginInstance, Failure> {
         // Open the folders now: a standard library asks for its preopens during instantiation,
         // through an import that is not async.
@@ -227,8 +236,8 @@ impl InstanceTemplate {
         store.limiter(|state| &mut state.limiter);
         store.set_epoch_deadline(1);
         store.epoch_deadline_async_yield_and_update(1);
-        store.set_hostcall_fuel(HOSTCALL_BYTES);
-        store.set_max_component_handles(MAX_HANDLES);
+        store.set_hostcall_fuel(MAX_HOST_CALL_DATA_BYTES);
+        store.set_max_component_handles(MAX_GUEST_RESOURCE_HANDLES);
         let made = async {
             let instance = self.pre.instantiate_async(&mut store).await?;
             let functions = self
@@ -248,18 +257,18 @@ impl InstanceTemplate {
     }
 }
 
-/// Instance that is in a call. The instance is discarded unless [`BusyInstance::finish_guest_call`]
-/// ends the call.
-pub(super) struct BusyInstance<'a> {
+/// Instance that is in a call. The instance is discarded unless
+/// [`PluginInstanceInCall::finish_guest_call`] ends the call.
+pub(super) struct PluginInstanceInCall<'a> {
     /// Guard of the slot to which the instance returns after the call; `None` for an extra
     /// instance, which no slot keeps.
-    place: Option<WarmSlotGuard<'a>>,
+    place: Option<IdleInstanceSlotGuard<'a>>,
     pub(super) instance: Box<PluginInstance>,
     _extra: Option<SemaphorePermit<'a>>,
     is_cold: bool,
 }
 
-impl BusyInstance<'_> {
+impl PluginInstanceInCall<'_> {
     /// Ends the call: puts the instance back after an answer, and discards it otherwise. This
     /// function is kept small, so that the answer is not copied when it is returned through it.
     pub(super) fn finish_guest_call<T>(self, result: wasmtime::Result<T>) -> Result<T, Failure> {
@@ -288,7 +297,7 @@ fn convert_call_error(error: &wasmtime::Error, state: &HostState) -> Failure {
         return Failure::Limit(limit.clone());
     }
     let trapped = |what: String, may_be_panic: bool| {
-        let printed = state.stderr();
+        let printed = state.guest_stderr_as_line();
         Failure::Trap(
             match find_panic_message(&printed).filter(|_| may_be_panic) {
                 Some(panic) => panic,
@@ -309,7 +318,10 @@ fn convert_call_error(error: &wasmtime::Error, state: &HostState) -> Failure {
     // wasmtime has no error types for these two limits, so match its messages. Tests with hostile
     // guests ensure that the messages stay the same.
     if root.contains("fuel allocated for hostcalls") {
-        return Failure::Limit(format!("{} MiB of data in one call", HOSTCALL_BYTES >> 20));
+        return Failure::Limit(format!(
+            "{} MiB of data in one call",
+            MAX_HOST_CALL_DATA_BYTES >> 20
+        ));
     }
     let is_full = matches!(error.downcast_ref(), Some(ResourceTableError::Full));
     if is_full || root.contains("store handle limit exceeded") {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use wasmtime::ResourceLimiter;
 
-use super::meter::PluginMeter;
+use super::meter::PluginResourceMeter;
 
 /// Maximum linear memory of an instance in bytes, if the manifest sets no limit.
-pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
+pub(super) const DEFAULT_MAX_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Maximum memory that a manifest can request, in bytes. It is enough for a Python guest.
-pub const MAX_MEMORY_BYTES: u64 = 256 << 20;
+pub const MAX_REQUESTABLE_MEMORY_BYTES: u64 = 256 << 20;
 
 /// Maximum number of elements of all WebAssembly tables of an instance together. A Rust guest has a
 /// few hundred elements, CPython some ten thousand.
@@ -21,30 +21,30 @@ const MAX_TABLE_ELEMENTS: usize = 100_000;
 
 /// Maximum number of bytes that a guest can pass to the host in one call: enough for an answer of 8
 /// MiB with its surrounding structure, or a state value of 16 MiB.
-pub(super) const HOSTCALL_BYTES: usize = 32 << 20;
+pub(super) const MAX_HOST_CALL_DATA_BYTES: usize = 32 << 20;
 
 /// Maximum number of resource handles that a guest may hold.
-pub(super) const MAX_HANDLES: usize = 4096;
+pub(super) const MAX_GUEST_RESOURCE_HANDLES: usize = 4096;
 
 /// Maximum number of point calls during one call of a plugin. Each point call runs every
 /// implementer and writes trace records.
-pub(super) const MAX_POINT_CALLS: u32 = 256;
+pub(super) const MAX_POINT_CALLS_PER_PLUGIN_CALL: u32 = 256;
 
 /// Maximum number of entries in the host's resource table.
-pub(super) const MAX_RESOURCES: usize = 1024;
+pub(super) const MAX_RESOURCE_TABLE_ENTRIES: usize = 1024;
 
 /// Maximum number of random bytes per call of `wasi:random`.
-pub(super) const MAX_RANDOM_BYTES: u64 = 64 << 10;
+pub(super) const MAX_RANDOM_BYTES_PER_CALL: u64 = 64 << 10;
 
 /// Number of bytes of a guest's standard error that are stored, counted from its end. They contain
 /// the message of a panic.
-pub(super) const STDERR_BYTES: usize = 4096;
+pub(super) const MAX_KEPT_STDERR_BYTES: usize = 4096;
 
 /// Counts the memory and table elements of an instance, and refuses growth beyond the limits.
 /// wasmtime's `StoreLimits` limits each memory separately, which lets a component with many
 /// memories use many times the limit; this type limits the sum.
 #[derive(Debug)]
-pub(super) struct InstanceLimiter {
+pub(super) struct InstanceMemoryLimiter {
     memory_limit: usize,
     memory: usize,
     /// Size of the last growth of a memory in bytes; subtracted again if the operating system
@@ -53,11 +53,11 @@ pub(super) struct InstanceLimiter {
     table_elements: usize,
     /// Description of the first limit that the instance reached.
     pub(super) hit: Option<String>,
-    meter: Option<Arc<PluginMeter>>,
+    meter: Option<Arc<PluginResourceMeter>>,
 }
 
-impl InstanceLimiter {
-    pub(super) fn new(memory_limit: u64, meter: Option<Arc<PluginMeter>>) -> Self {
+impl InstanceMemoryLimiter {
+    pub(super) fn new(memory_limit: u64, meter: Option<Arc<PluginResourceMeter>>) -> Self {
         Self {
             memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX),
             memory: 0,
@@ -77,7 +77,7 @@ impl InstanceLimiter {
     }
 }
 
-impl ResourceLimiter for InstanceLimiter {
+impl ResourceLimiter for InstanceMemoryLimiter {
     fn memory_growing(
         &mut self,
         current: usize,

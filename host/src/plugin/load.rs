@@ -11,22 +11,22 @@ mod options;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use self::checked::CheckedPlugin;
-pub use self::decided::DecidedPlugin;
-pub use self::left_out::{LeftOutPlugin, LeftOutReason};
+pub use self::checked::PluginWithCheckedSettings;
+pub use self::decided::PluginWithPermissionDecision;
+pub use self::left_out::{PluginSkipReason, SkippedPlugin};
 pub use self::linked::LoadedPlugin;
-pub(in crate::plugin) use self::linked::{PluginLinkOutcome, PluginResources};
-pub use self::listed::ListedPlugin;
-pub(in crate::plugin) use self::listed::{CompiledComponent, ComponentFacts};
-pub use self::options::{CompileCallback, LoadOptions};
+pub(in crate::plugin) use self::linked::{PluginExternalResources, PluginLinkOutcome};
+pub use self::listed::PluginWithListedTools;
+pub(in crate::plugin) use self::listed::{ComponentStaticFacts, ComponentWithInstanceTemplate};
+pub use self::options::{BeforeCompileCallback, PluginLoadOptions};
 use super::cache::CompileCache;
-use super::component::ForeignComponent;
-use super::discover::{FoundPlugin, discover};
-use super::engine::engine;
+use super::component::ComponentWithoutOwnManifest;
+use super::discover::{FoundPlugin, discover_plugins};
+use super::engine::create_engine;
 use super::installed::{self, InstalledPlugin};
 use super::loader::{PluginLoadResult, PluginLoader};
 use super::manifest::Manifest;
-use super::relied::{self, MissingPlugin};
+use super::relied::{self, MissingReliedOnPlugin};
 use super::{Error, protected};
 use crate::config::PluginSettings;
 use crate::grant::Trust;
@@ -35,13 +35,13 @@ use crate::grant::policy::RequiredPlugin;
 
 /// All plugins that were found: those that run and those that do not.
 #[derive(Debug, Default)]
-pub struct PluginSet {
+pub struct FoundPluginSet {
     /// Plugins that run, sorted by name, but each plugin after its dependencies.
     pub plugins: Vec<Arc<LoadedPlugin>>,
     /// Plugins that do not run, with the reasons.
-    pub left_out: Vec<LeftOutPlugin>,
+    pub left_out: Vec<SkippedPlugin>,
     /// Plugins that the operator relies on and that were not found.
-    pub absent: Vec<MissingPlugin>,
+    pub absent: Vec<MissingReliedOnPlugin>,
     /// Permissions that the operator granted while plugins were loaded.
     pub given: Vec<GrantApproval>,
     /// Messages for the user, one line each, about misplaced files and about settings that have no
@@ -51,25 +51,25 @@ pub struct PluginSet {
     pub(super) required: Vec<RequiredPlugin>,
 }
 
-impl PluginSet {
+impl FoundPluginSet {
     /// Finds and loads plugins. An error concerns the host itself (no engine, no cache folder);
-    /// problems of single plugins are in [`PluginSet::left_out`].
-    pub async fn load(options: &LoadOptions) -> Result<Self, Error> {
+    /// problems of single plugins are in [`FoundPluginSet::left_out`].
+    pub async fn load(options: &PluginLoadOptions) -> Result<Self, Error> {
         let mut set = Self {
             required: options.grants.policy.required_plugins(),
             ..Self::default()
         };
         set.refused =
-            super::astray::find_misplaced_files(&options.sources, options.held.as_deref());
-        let mut found = discover(&options.sources, options.held.as_deref());
+            super::astray::describe_misplaced_files(&options.sources, options.held.as_deref());
+        let mut found = discover_plugins(&options.sources, options.held.as_deref());
         installed::replace_with_installed_plugins(&mut found, &options.installed, &options.sources);
         let notes = options.installed.iter().filter_map(|own| own.note.clone());
         set.refused.extend(notes);
         found.extend(options.chosen.iter().cloned());
-        super::discover::sort_by_precedence(&mut found, options.held.as_deref());
+        super::discover::sort_plugins_by_precedence(&mut found, options.held.as_deref());
         if !found.is_empty() || !options.components.is_empty() {
             let loader = PluginLoader {
-                engine: engine()?,
+                engine: create_engine()?,
                 cache: CompileCache::open_or_create_temporary_cache(
                     &options.cache,
                     &options.cache_key,
@@ -90,7 +90,10 @@ impl PluginSet {
             .map(|plugin| plugin.manifest.name.as_str());
         let left_out = set.left_out.iter().map(|left| left.name.as_str());
         let known: Vec<&str> = loaded.chain(left_out).collect();
-        let misspelt = options.grants.policy.misspelled_names(&known);
+        let misspelt = options
+            .grants
+            .policy
+            .misspelled_plugin_name_warnings(&known);
         set.refused.extend(misspelt);
         set.mark_relied_on_plugins(options);
         Ok(set)
@@ -99,12 +102,16 @@ impl PluginSet {
     /// Returns the folder of the plugin that already has this name; the more trusted plugin is
     /// loaded first. A plugin that failed or waits for permissions keeps its name: otherwise
     /// breaking a guard would let an untrusted plugin take the guard's name.
-    fn find_folder_of_name(&self, name: &str) -> Option<PathBuf> {
+    fn find_folder_of_plugin(&self, name: &str) -> Option<PathBuf> {
         let loaded = self.plugins.iter();
         let loaded = loaded.map(|plugin| (&plugin.manifest.name, &plugin.folder));
         let failed = self.left_out.iter();
-        let failed = failed
-            .filter(|left| matches!(left.why, LeftOutReason::Failed(_) | LeftOutReason::Held(_)));
+        let failed = failed.filter(|left| {
+            matches!(
+                left.why,
+                PluginSkipReason::Failed(_) | PluginSkipReason::Held(_)
+            )
+        });
         let mut all = loaded.chain(failed.map(|left| (&left.name, &left.found.folder)));
         all.find(|(own, _)| *own == name)
             .map(|(_, folder)| folder.clone())
@@ -125,45 +132,50 @@ impl PluginSet {
                 let name = name.to_string_lossy().into_owned();
                 // Only the administrator can disable a protected plugin, even if the plugin is
                 // broken.
-                let is_protected = protected::is_protected(&name) && found.trust == Trust::Managed;
-                let policy = protected::protected_policy(&name, &loader.options.grants.policy);
+                let is_protected =
+                    protected::is_protected_plugin(&name) && found.trust == Trust::Managed;
+                let policy =
+                    protected::effective_plugin_policy(&name, &loader.options.grants.policy);
                 let why = match (
                     policy.find_disabling_entry(&name),
-                    self.find_folder_of_name(&name),
+                    self.find_folder_of_plugin(&name),
                 ) {
-                    (Some(place), _) => LeftOutReason::Disallowed { place },
-                    (None, Some(by)) => LeftOutReason::Shadowed { by },
+                    (Some(place), _) => PluginSkipReason::Disallowed { place },
+                    (None, Some(by)) => PluginSkipReason::Shadowed { by },
                     (None, None) => (!is_protected)
                         .then(|| loader.options.find_disabling_reason(&name, found.trust))
                         .flatten()
-                        .unwrap_or(LeftOutReason::Failed(error)),
+                        .unwrap_or(PluginSkipReason::Failed(error)),
                 };
                 return self
                     .left_out
-                    .push(LeftOutPlugin::new(name, found, why, true));
+                    .push(SkippedPlugin::new(name, found, why, true));
             }
         };
         let name = manifest.name.clone();
         let mut settings = loader.options.plugin_settings_for(&name, found.trust);
-        let is_protected = protected::is_protected(&name);
+        let is_protected = protected::is_protected_plugin(&name);
         if is_protected && found.trust == Trust::Managed {
-            let refused =
-                protected::restrict_protected_settings(&manifest, &mut settings, loader.options);
+            let refused = protected::restrict_protected_plugin_settings(
+                &manifest,
+                &mut settings,
+                loader.options,
+            );
             self.refused.extend(refused);
         }
-        let policy = protected::protected_policy(&name, &loader.options.grants.policy);
+        let policy = protected::effective_plugin_policy(&name, &loader.options.grants.policy);
         let mut may_block = relied::may_block_on_failure(&manifest, &settings);
         let why = if is_protected && found.trust != Trust::Managed {
-            LeftOutReason::Failed(Error::Reserved {
+            PluginSkipReason::Failed(Error::Reserved {
                 plugin: name.clone(),
             })
-        } else if let Some(by) = self.find_folder_of_name(&name) {
-            LeftOutReason::Shadowed { by }
+        } else if let Some(by) = self.find_folder_of_plugin(&name) {
+            PluginSkipReason::Shadowed { by }
         } else if let Some(place) = policy.find_disabling_entry(&name) {
-            LeftOutReason::Disallowed { place }
+            PluginSkipReason::Disallowed { place }
         } else if !settings.enabled || (loader.options.without.contains(&name) && !is_protected) {
             let off = loader.options.find_disabling_reason(&name, found.trust);
-            off.unwrap_or(LeftOutReason::Without)
+            off.unwrap_or(PluginSkipReason::Without)
         } else {
             match loader
                 .load_plugin(manifest, settings, &found, None, &mut self.given)
@@ -171,24 +183,24 @@ impl PluginSet {
             {
                 Ok(PluginLoadResult::Waits(plugin)) => {
                     may_block = relied::has_blocking_hook(&plugin);
-                    LeftOutReason::Held(Box::new(plugin))
+                    PluginSkipReason::Held(Box::new(plugin))
                 }
                 Ok(PluginLoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
-                Err(error) => LeftOutReason::Failed(error),
+                Err(error) => PluginSkipReason::Failed(error),
             }
         };
         self.left_out
-            .push(LeftOutPlugin::new(name, found, why, may_block));
+            .push(SkippedPlugin::new(name, found, why, may_block));
     }
 }
 
-impl PluginSet {
+impl FoundPluginSet {
     /// Loads a third-party component that was not built for Rind's contract. The component has no
     /// settings, and must not have the name of a plugin.
     async fn load_foreign_component(
         &mut self,
         loader: &PluginLoader<'_>,
-        component: &ForeignComponent,
+        component: &ComponentWithoutOwnManifest,
     ) {
         let name = component.manifest.name.clone();
         let found = FoundPlugin {
@@ -196,21 +208,21 @@ impl PluginSet {
             folder: component.folder.clone(),
         };
         let policy = &loader.options.grants.policy;
-        let why = if let Some(by) = self.find_folder_of_name(&name) {
-            LeftOutReason::Shadowed { by }
+        let why = if let Some(by) = self.find_folder_of_plugin(&name) {
+            PluginSkipReason::Shadowed { by }
         } else if let Some(place) = policy.find_disabling_entry(&name) {
-            LeftOutReason::Disallowed { place }
+            PluginSkipReason::Disallowed { place }
         } else {
             let (manifest, settings) = (component.manifest.clone(), PluginSettings::default());
             let loaded =
                 loader.load_plugin(manifest, settings, &found, Some(component), &mut self.given);
             match loaded.await {
-                Ok(PluginLoadResult::Waits(plugin)) => LeftOutReason::Held(Box::new(plugin)),
+                Ok(PluginLoadResult::Waits(plugin)) => PluginSkipReason::Held(Box::new(plugin)),
                 Ok(PluginLoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
-                Err(error) => LeftOutReason::Failed(error),
+                Err(error) => PluginSkipReason::Failed(error),
             }
         };
         self.left_out
-            .push(LeftOutPlugin::new(name, found, why, false));
+            .push(SkippedPlugin::new(name, found, why, false));
     }
 }

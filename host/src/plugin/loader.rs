@@ -1,6 +1,6 @@
 //! Loads one plugin from its folder in four steps. Each step returns a separate type:
-//! `CheckedPlugin`, `ListedPlugin`, `DecidedPlugin` and `LoadedPlugin`. Only the last step creates
-//! the resources that the plugin may use.
+//! `PluginWithCheckedSettings`, `PluginWithListedTools`, `PluginWithPermissionDecision` and
+//! `LoadedPlugin`. Only the last step creates the resources that the plugin may use.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,44 +9,47 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-use super::authority::{self, Export};
+use super::authority::{self, ExportedInterfaceKind};
 use super::cache::{CompileCache, ComponentBytes};
 use super::commands::CommandSpec;
-use super::component::{ForeignComponent, check_component_import, list_functions};
+use super::component::{
+    ComponentWithoutOwnManifest, check_component_import, list_functions_as_tools,
+};
 use super::discover::FoundPlugin;
 use super::exports::ComponentExports;
-use super::instance::{InstanceSlot, InstanceTemplate};
+use super::instance::{PluginInstanceTemplate, ReusableInstanceSlot};
 use super::load::{
-    CheckedPlugin, CompileCallback, CompiledComponent, ComponentFacts, DecidedPlugin, ListedPlugin,
-    LoadOptions, LoadedPlugin, PluginLinkOutcome, PluginResources,
+    BeforeCompileCallback, ComponentStaticFacts, ComponentWithInstanceTemplate, LoadedPlugin,
+    PluginExternalResources, PluginLinkOutcome, PluginLoadOptions, PluginWithCheckedSettings,
+    PluginWithListedTools, PluginWithPermissionDecision,
 };
 use super::manifest::Manifest;
 use super::{Error, commands, contract, files, protected, relied, tools};
 use crate::config::PluginSettings;
-use crate::grant::Granted;
+use crate::grant::GrantedCapabilities;
 use crate::grant::ask::GrantApproval;
 use crate::grant::decide::GrantStatus;
 use crate::grant::policy::RequestingPlugin;
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
-use crate::point::handle::HandleWithoutSession;
+use crate::point::handle::SessionlessAgentHandle;
 
 /// Deadline for starting a component and listing its tools and commands while the plugin is loaded.
-const LIST_DEADLINE: Duration = Duration::from_secs(5);
+const TOOL_AND_COMMAND_LIST_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Loader of plugins, with the engine, the compile cache and the options that it needs.
 pub(super) struct PluginLoader<'a> {
     pub(super) engine: Engine,
     pub(super) cache: CompileCache,
-    pub(super) options: &'a LoadOptions,
+    pub(super) options: &'a PluginLoadOptions,
 }
 
 /// Outcome of loading: a plugin that can run, or a plugin about whose permissions the operator must
 /// be asked first.
 pub(super) enum PluginLoadResult {
     Runs(LoadedPlugin),
-    Waits(DecidedPlugin),
+    Waits(PluginWithPermissionDecision),
 }
 
 /// Tools and commands that a component lists.
@@ -58,11 +61,17 @@ impl PluginLoader<'_> {
         manifest: Manifest,
         settings: PluginSettings,
         found: &FoundPlugin,
-        foreign: Option<&ForeignComponent>,
+        foreign: Option<&ComponentWithoutOwnManifest>,
         given: &mut Vec<GrantApproval>,
     ) -> Result<PluginLoadResult, Error> {
         let started = Instant::now();
-        let checked = CheckedPlugin::check(manifest, settings, found, foreign, self.options)?;
+        let checked = PluginWithCheckedSettings::from_found_plugin(
+            manifest,
+            settings,
+            found,
+            foreign,
+            self.options,
+        )?;
         let listed = self
             .compile_and_list_plugin(checked, foreign.is_some(), started)
             .await?;
@@ -70,9 +79,10 @@ impl PluginLoader<'_> {
         let decided = self
             .decide_permissions(listed, relied::unverified_plugin_folder(found), given)
             .await?;
-        let template =
-            |plugin: &DecidedPlugin, granted: &Granted| self.link_with_grants(plugin, granted);
-        match LoadedPlugin::link(decided, self.options, template) {
+        let template = |plugin: &PluginWithPermissionDecision, granted: &GrantedCapabilities| {
+            self.link_with_granted_permissions(plugin, granted)
+        };
+        match LoadedPlugin::link_granted_imports(decided, self.options, template) {
             PluginLinkOutcome::Done(plugin) => Ok(PluginLoadResult::Runs(plugin)),
             PluginLinkOutcome::Waiting(plugin) => Ok(PluginLoadResult::Waits(plugin)),
             PluginLinkOutcome::Failed(plugin, error) => {
@@ -97,17 +107,17 @@ impl PluginLoader<'_> {
     /// In that run, the requested imports are linked but give access to no resource.
     async fn compile_and_list_plugin(
         &self,
-        plugin: CheckedPlugin,
+        plugin: PluginWithCheckedSettings,
         is_foreign: bool,
         started: Instant,
-    ) -> Result<ListedPlugin, Error> {
-        let mut facts = ComponentFacts {
+    ) -> Result<PluginWithListedTools, Error> {
+        let mut facts = ComponentStaticFacts {
             foreign: is_foreign.then(Default::default),
-            ..ComponentFacts::default()
+            ..ComponentStaticFacts::default()
         };
         let Some(path) = plugin.manifest.component_path(&plugin.folder) else {
             let listed = ListedToolsAndCommands::default();
-            return Ok(ListedPlugin::new(
+            return Ok(PluginWithListedTools::new(
                 plugin,
                 facts,
                 listed,
@@ -123,40 +133,45 @@ impl PluginLoader<'_> {
             });
         }
         let bytes = ComponentBytes::read_component(&path, held)?;
-        let requested = Granted::new(plugin.manifest.requested_permissions());
+        let requested = GrantedCapabilities::new(plugin.manifest.requested_permissions());
         let compiled = self.compile_plugin(&plugin, &bytes, &requested, &mut facts);
         let component = compiled.await?;
-        let linked =
-            self.build_template(&plugin, &component, &requested, &facts.imports, is_foreign);
+        let linked = self.build_instance_template(
+            &plugin,
+            &component,
+            &requested,
+            &facts.imports,
+            is_foreign,
+        );
         let template = match is_foreign {
             true => linked?,
-            false => linked.map_err(|error| explain_type_skew(&bytes.bytes, error))?,
+            false => linked.map_err(|error| explain_type_mismatch(&bytes.bytes, error))?,
         };
-        let nothing = PluginResources::without_permissions(
+        let nothing = PluginExternalResources::without_permissions(
             &plugin.own_folder,
             &plugin.manifest,
             self.options,
         );
-        let backing = plugin.create_shared_state(&nothing, false, Arc::new(HandleWithoutSession));
-        let slot = InstanceSlot::new(template.clone(), backing);
+        let backing = plugin.create_shared_state(&nothing, false, Arc::new(SessionlessAgentHandle));
+        let slot = ReusableInstanceSlot::new(template.clone(), backing);
         let listed = match &facts.foreign {
             Some(functions) => {
-                start_component_once(&slot).await?;
+                check_component_starts(&slot).await?;
                 let tools = functions.tools.iter().map(|(spec, _)| spec.clone());
                 (tools.collect(), Vec::new())
             }
             None => list_tools_and_commands(&plugin.manifest, &slot)
                 .await
-                .map_err(|error| explain_type_skew(&bytes.bytes, error))?,
+                .map_err(|error| explain_type_mismatch(&bytes.bytes, error))?,
         };
-        let compiled = CompiledComponent {
+        let compiled = ComponentWithInstanceTemplate {
             component,
             template,
             requested,
         };
         // Measure the time here: the time in which the operator answers does not count as loading.
         let load_time = started.elapsed();
-        Ok(ListedPlugin::new(
+        Ok(PluginWithListedTools::new(
             plugin,
             facts,
             listed,
@@ -168,17 +183,17 @@ impl PluginLoader<'_> {
     /// Compiles the component and checks its imports and exports.
     async fn compile_plugin(
         &self,
-        plugin: &CheckedPlugin,
+        plugin: &PluginWithCheckedSettings,
         bytes: &ComponentBytes,
-        requested: &Granted,
-        facts: &mut ComponentFacts,
+        requested: &GrantedCapabilities,
+        facts: &mut ComponentStaticFacts,
     ) -> Result<Component, Error> {
         facts.digest.clone_from(&bytes.digest);
         facts.stamp = contract::stamp::check_contract_stamps(&bytes.bytes)?;
         let (component, was_cached) = self
             .cache
             .load_component(&self.engine, bytes, &self.options.compiler, || {
-                if let Some(CompileCallback(tell)) = &self.options.on_compile {
+                if let Some(BeforeCompileCallback(tell)) = &self.options.on_compile {
                     tell(&plugin.manifest.name);
                 }
             })
@@ -189,31 +204,32 @@ impl PluginLoader<'_> {
             if facts.foreign.is_some() {
                 check_component_import(&plugin.manifest, import)?;
             } else {
-                authority::check_import(&plugin.manifest, import)?;
+                authority::check_import_declared(&plugin.manifest, import)?;
                 authority::check_import_granted(requested, import)?;
             }
             facts.imports.push(import.to_owned());
         }
         if facts.foreign.is_some() {
             let manifest = &plugin.manifest;
-            let functions = list_functions(manifest, &component, &self.engine, &bytes.bytes)?;
+            let functions =
+                list_functions_as_tools(manifest, &component, &self.engine, &bytes.bytes)?;
             facts.foreign = Some(functions);
             return Ok(component);
         }
         for (export, item) in ty.exports(&self.engine) {
             if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
-                authority::check_export_shape(export)?;
+                authority::check_export_is_interface(export)?;
                 continue;
             }
-            match authority::check_export(&plugin.manifest, export)? {
-                Export::Hook(row) => facts.exports.push(row.name.to_owned()),
-                Export::Other(name) => facts.exports.push(name.to_owned()),
-                Export::Foreign => {}
+            match authority::check_export_declared(&plugin.manifest, export)? {
+                ExportedInterfaceKind::Hook(row) => facts.exports.push(row.name.to_owned()),
+                ExportedInterfaceKind::Other(name) => facts.exports.push(name.to_owned()),
+                ExportedInterfaceKind::Foreign => {}
             }
         }
         // An interface that lacks a function or is exported twice is a fault of the component's
-        // world. The error is returned here, so that `explain_type_skew` does not replace it by one
-        // about types.
+        // world. The error is returned here, so that `explain_type_mismatch` does not replace it by
+        // one about types.
         ComponentExports::find_exports(&component, &self.engine).map_err(convert_start_error)?;
         Ok(component)
     }
@@ -221,19 +237,19 @@ impl PluginLoader<'_> {
     /// Decides which permissions the plugin gets. May ask the operator.
     async fn decide_permissions(
         &self,
-        listed: ListedPlugin,
+        listed: PluginWithListedTools,
         source: String,
         given: &mut Vec<GrantApproval>,
-    ) -> Result<DecidedPlugin, Error> {
+    ) -> Result<PluginWithPermissionDecision, Error> {
         let name = &listed.manifest.name;
         let request = listed.build_grant_request(source)?;
         let grants = &self.options.grants;
-        let policy = protected::protected_policy(name, &grants.policy);
+        let policy = protected::effective_plugin_policy(name, &grants.policy);
         let muted_by = policy.find_question_muting_entry(name, listed.trust);
         let (decision, yes) = grants.decide_or_ask_operator(&request, &policy).await;
         let is_guard = relied::has_blocking_hook(&listed);
         given.extend(yes.map(|yes| GrantApproval { is_guard, ..yes }));
-        let content = request.content();
+        let content = request.compute_content_digest();
         let asker = RequestingPlugin {
             plugin: name,
             trust: listed.trust,
@@ -243,7 +259,7 @@ impl PluginLoader<'_> {
         let is_required = required
             .iter()
             .any(|required| required.matches_plugin(asker));
-        Ok(DecidedPlugin::new(
+        Ok(PluginWithPermissionDecision::new(
             listed,
             request,
             decision,
@@ -254,26 +270,26 @@ impl PluginLoader<'_> {
 
     /// Checks that the granted permissions suffice for the component's imports and exports, then
     /// links the component with exactly these permissions.
-    fn link_with_grants(
+    fn link_with_granted_permissions(
         &self,
-        plugin: &DecidedPlugin,
-        granted: &Granted,
-    ) -> Result<Option<Arc<InstanceTemplate>>, Error> {
+        plugin: &PluginWithPermissionDecision,
+        granted: &GrantedCapabilities,
+    ) -> Result<Option<Arc<PluginInstanceTemplate>>, Error> {
         if let Some(compiled) = &plugin.compiled
-            && let Some(template) = compiled.template_for(granted)
+            && let Some(template) = compiled.instance_template_for(granted)
         {
             return Ok(Some(template));
         }
         for import in plugin.imports.iter().filter(|_| !plugin.is_foreign()) {
-            authority::check_import_decision(&plugin.decision, import)?;
+            authority::check_import_against_decision(&plugin.decision, import)?;
         }
         for export in &plugin.exports {
-            authority::check_export_decision(&plugin.decision, export)?;
+            authority::check_export_against_decision(&plugin.decision, export)?;
         }
         let Some(compiled) = &plugin.compiled else {
             return Ok(None);
         };
-        self.build_template(
+        self.build_instance_template(
             plugin,
             &compiled.component,
             granted,
@@ -285,23 +301,23 @@ impl PluginLoader<'_> {
 
     /// Links a component with the imports that the permissions `granted` allow, and returns the
     /// template of its instances.
-    fn build_template(
+    fn build_instance_template(
         &self,
-        plugin: &CheckedPlugin,
+        plugin: &PluginWithCheckedSettings,
         component: &Component,
-        granted: &Granted,
+        granted: &GrantedCapabilities,
         imports: &[String],
         is_foreign: bool,
-    ) -> Result<Arc<InstanceTemplate>, Error> {
+    ) -> Result<Arc<PluginInstanceTemplate>, Error> {
         let has_sockets = plugin.manifest.compat.sockets.is_some();
         let pre = super::imports::build_linker(&self.engine, granted, has_sockets, is_foreign)?
             .instantiate_pre(component)
             .map_err(convert_start_error)?;
         let waits =
-            |import: &String| authority::find_import_row(import).is_some_and(|row| row.waits);
+            |import: &String| authority::find_import_table_row(import).is_some_and(|row| row.waits);
         let exports =
             ComponentExports::find_exports(component, &self.engine).map_err(convert_start_error)?;
-        Ok(Arc::new(InstanceTemplate {
+        Ok(Arc::new(PluginInstanceTemplate {
             pre,
             exports,
             memory_limit: plugin.memory_limit,
@@ -311,10 +327,10 @@ impl PluginLoader<'_> {
     }
 }
 
-/// Lists the tools and commands of a plugin, within [`LIST_DEADLINE`].
+/// Lists the tools and commands of a plugin, within [`TOOL_AND_COMMAND_LIST_DEADLINE`].
 async fn list_tools_and_commands(
     manifest: &Manifest,
-    slot: &InstanceSlot,
+    slot: &ReusableInstanceSlot,
 ) -> Result<ListedToolsAndCommands, Error> {
     let caller = Caller::default();
     let list = async {
@@ -322,22 +338,27 @@ async fn list_tools_and_commands(
             .acquire_instance(&caller)
             .await
             .map_err(convert_start_failure)?;
-        let tools = tools::list_tools(manifest, busy).await?;
+        let tools = tools::list_plugin_tools(manifest, busy).await?;
         let busy = slot
             .acquire_instance(&caller)
             .await
             .map_err(convert_start_failure)?;
-        Ok((tools, commands::list_commands(busy).await?))
+        Ok((tools, commands::list_plugin_commands(busy).await?))
     };
-    let listed = tokio::time::timeout(LIST_DEADLINE, list).await;
+    let listed = tokio::time::timeout(TOOL_AND_COMMAND_LIST_DEADLINE, list).await;
     listed.map_err(|_| load_timeout_error("start and list its tools and commands"))?
 }
 
-/// Starts a component once, within [`LIST_DEADLINE`], to check that it can be started. The
-/// component exports no interface of Rind's plugin contract, so none of its functions is called.
-async fn start_component_once(slot: &InstanceSlot) -> Result<(), Error> {
+/// Starts a component once, within [`TOOL_AND_COMMAND_LIST_DEADLINE`], to check that it can be
+/// started. The component exports no interface of Rind's plugin contract, so none of its functions
+/// is called.
+async fn check_component_starts(slot: &ReusableInstanceSlot) -> Result<(), Error> {
     let caller = Caller::default();
-    let started = tokio::time::timeout(LIST_DEADLINE, slot.acquire_instance(&caller)).await;
+    let started = tokio::time::timeout(
+        TOOL_AND_COMMAND_LIST_DEADLINE,
+        slot.acquire_instance(&caller),
+    )
+    .await;
     let busy = started.map_err(|_| load_timeout_error("start"))?;
     let busy = busy.map_err(convert_start_failure)?;
     busy.finish_guest_call(Ok(()))
@@ -348,7 +369,7 @@ fn load_timeout_error(what: &str) -> Error {
     Error::Start {
         message: format!(
             "it took longer than {} s to {what}",
-            LIST_DEADLINE.as_secs()
+            TOOL_AND_COMMAND_LIST_DEADLINE.as_secs()
         ),
     }
 }
@@ -367,7 +388,7 @@ fn convert_start_error(error: wasmtime::Error) -> Error {
 
 /// Replaces a type error of the engine by one that names the interface and the type, if the
 /// component was built with another copy of the contract.
-fn explain_type_skew(component: &[u8], error: Error) -> Error {
+fn explain_type_mismatch(component: &[u8], error: Error) -> Error {
     match error {
         Error::Start { .. } => contract::skew::find_type_mismatch(component).unwrap_or(error),
         error => error,
@@ -376,7 +397,7 @@ fn explain_type_skew(component: &[u8], error: Error) -> Error {
 
 /// Checks that the component exports every hook that the manifest has options for, and `implement`
 /// if the manifest implements a point.
-fn check_declared_exports(plugin: &ListedPlugin) -> Result<(), Error> {
+fn check_declared_exports(plugin: &PluginWithListedTools) -> Result<(), Error> {
     let declared = plugin.manifest.hooks.keys().map(|point| {
         (
             format!("[hooks.{}]", point.get_ref()),

@@ -17,20 +17,20 @@ pub struct PluginResourceUse {
 
 /// Meter of one plugin, used only by tests and by the test cases of plugins.
 #[derive(Debug, Default)]
-pub struct PluginMeter(Mutex<PluginResourceUse>);
+pub struct PluginResourceMeter(Mutex<PluginResourceUse>);
 
-impl PluginMeter {
+impl PluginResourceMeter {
     /// Resets the call counts, but not the peak memory.
     pub fn reset_measurements(&self) {
         lock(&self.0).host_calls.clear();
     }
 
     /// Returns the calls since the last reset, and the peak memory so far.
-    pub fn read(&self) -> PluginResourceUse {
+    pub fn resource_use(&self) -> PluginResourceUse {
         lock(&self.0).clone()
     }
 
-    pub(super) fn count_call(&self, import: &'static str) {
+    pub(super) fn count_import_call(&self, import: &'static str) {
         *lock(&self.0).host_calls.entry(import).or_default() += 1;
     }
 

@@ -8,7 +8,7 @@
 //! `hooks` and `tools` adapt exports to ordinary hooks and tools, and all text of a guest passes
 //! through `sanitize`. The session is reachable only through [`crate::point::handle::AgentHandle`].
 //!
-//! Start from [`load::PluginSet::load`].
+//! Start from [`load::FoundPluginSet::load`].
 
 mod access_log;
 mod agent_loop;

@@ -8,14 +8,14 @@ use wasmparser::{Parser, Payload};
 
 /// Maximum nesting of components. Toolchains produce two levels; composed components have a few
 /// more levels.
-const MAX_DEPTH: usize = 32;
+const MAX_COMPONENT_NESTING_DEPTH: usize = 32;
 
 /// Maximum number of modules and components. A Python component with its native libraries has about
 /// fifty.
-const MAX_PARTS: usize = 1_000;
+const MAX_MODULES_AND_COMPONENTS: usize = 1_000;
 
 /// Checks the nesting of a component. The error describes the exceeded limit.
-pub(super) fn check_nesting(bytes: &[u8]) -> Result<(), String> {
+pub(super) fn check_component_nesting(bytes: &[u8]) -> Result<(), String> {
     let (mut depth, mut n_parts) = (0_usize, 0_usize);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(|e| e.to_string())? {
@@ -26,14 +26,14 @@ pub(super) fn check_nesting(bytes: &[u8]) -> Result<(), String> {
             Payload::End(_) => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > MAX_DEPTH {
+        if depth > MAX_COMPONENT_NESTING_DEPTH {
             return Err(format!(
-                "its components are nested more than {MAX_DEPTH} levels deep"
+                "its components are nested more than {MAX_COMPONENT_NESTING_DEPTH} levels deep"
             ));
         }
-        if n_parts > MAX_PARTS {
+        if n_parts > MAX_MODULES_AND_COMPONENTS {
             return Err(format!(
-                "the component contains more than {MAX_PARTS} modules and components"
+                "the component contains more than {MAX_MODULES_AND_COMPONENTS} modules and components"
             ));
         }
     }

@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use super::Error;
 use super::agent_loop::PluginAgentLoop;
-use super::commands::PluginCommand;
-use super::component::ComponentTool;
+use super::commands::PluginSlashCommand;
+use super::component::ComponentFunctionTool;
 use super::hooks::{self, WasmPointImplementation};
 use super::host::SharedPluginState;
-use super::instance::{InstanceSlot, InstanceTemplate};
-use super::load::{LoadedPlugin, PluginSet};
+use super::instance::{PluginInstanceTemplate, ReusableInstanceSlot};
+use super::load::{FoundPluginSet, LoadedPlugin};
 use super::loops::PluginLoop;
 use super::manifest::{HookOptions, Manifest, PointDeclaration};
-use super::startable::StartableSet;
-use super::store::PluginStore;
+use super::startable::StartablePluginSet;
+use super::store::PluginKeyValueStore;
 use super::tools::WasmTool;
 use crate::config::{HookSettings, PluginSettings};
 use crate::point::agent_loop::AgentLoop;
@@ -27,22 +27,22 @@ use crate::point::catalog::{self, PointRow};
 use crate::point::defined::{PluginDefinedPoint, PluginDefinedPoints};
 use crate::point::dispatch::PointKind;
 use crate::point::handle::AgentHandle;
-use crate::point::payload::CheckArguments;
-use crate::point::registry::{HOOK_DEADLINE, HookRegistry, HookSpec};
+use crate::point::payload::ToolArgumentsChecker;
+use crate::point::registry::{DEFAULT_HOOK_DEADLINE, HookRegistry, HookSpec};
 use crate::tool::{SharedTool, schema};
 
-/// Maximum deadline of a background hook. A manifest can lower this deadline and [`HOOK_DEADLINE`],
-/// but not raise either of them, unless the plugin was granted `model` or `agents`: then `[hooks.X]
-/// timeout` may be up to [`WAITING_DEADLINE`].
-const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
+/// Maximum deadline of a background hook. A manifest can lower this deadline and
+/// [`DEFAULT_HOOK_DEADLINE`], but not raise either of them, unless the plugin was granted `model`
+/// or `agents`: then `[hooks.X] timeout` may be up to [`MAX_MODEL_HOOK_DEADLINE`].
+const MAX_BACKGROUND_HOOK_DEADLINE: Duration = Duration::from_secs(15);
 
 /// Maximum deadline of a hook that may wait for a model. Most short answers take less time, and a
 /// turn without progress for longer looks hung.
-const WAITING_DEADLINE: Duration = Duration::from_secs(60);
+const MAX_MODEL_HOOK_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Plugins opened for one session.
 #[derive(Default)]
-pub struct OpenedPlugins {
+pub struct SessionPlugins {
     /// Hooks of the plugins.
     pub registry: HookRegistry,
     /// Tools of the plugins.
@@ -50,53 +50,53 @@ pub struct OpenedPlugins {
     /// Points that the plugins define.
     pub points: PluginDefinedPoints,
     /// Slash commands of the plugins.
-    pub commands: Vec<PluginCommand>,
+    pub commands: Vec<PluginSlashCommand>,
     /// Loops of the plugins, at most one per plugin.
     pub loops: Vec<PluginLoop>,
     /// Agent loops, which control the steps of the agent's turns, at most one per plugin. The
     /// settings select one agent loop.
     pub(crate) agent_loops: Vec<Arc<dyn AgentLoop>>,
     /// Usage limits of the plugins in the session.
-    pub(crate) limits: Vec<PluginUsageLimits>,
+    pub(crate) limits: Vec<PluginSessionUsageLimits>,
 }
 
 /// Usage limits of one plugin in a session, such as the number of HTTP requests.
-pub(crate) struct PluginUsageLimits {
+pub(crate) struct PluginSessionUsageLimits {
     plugin: String,
     backing: Arc<SharedPluginState>,
 }
 
-impl PluginUsageLimits {
+impl PluginSessionUsageLimits {
     /// Returns the name of the plugin.
-    pub(crate) fn plugin(&self) -> &str {
+    pub(crate) fn plugin_name(&self) -> &str {
         &self.plugin
     }
 
     /// Resets the usage to zero.
-    pub(crate) fn reset_limits(&self) {
-        self.backing.reset_limits();
+    pub(crate) fn reset_usage(&self) {
+        self.backing.reset_session_limits();
     }
 }
 
-impl<S: Deref<Target = PluginSet>> StartableSet<S> {
+impl<S: Deref<Target = FoundPluginSet>> StartablePluginSet<S> {
     /// Opens the plugins for a session, which the plugins access through `handle`. A plugin's
     /// instance is created only at the first call of the plugin.
     ///
     /// # Errors
     /// The schema of a point that a plugin defines is invalid.
-    pub fn open(&self, handle: &Arc<dyn AgentHandle>) -> Result<OpenedPlugins, Error> {
-        let mut open = OpenedPlugins::default();
+    pub fn open_plugins(&self, handle: &Arc<dyn AgentHandle>) -> Result<SessionPlugins, Error> {
+        let mut open = SessionPlugins::default();
         for plugin in &self.plugins {
             for (name, point) in &plugin.manifest.points {
                 open.points.add(
                     &plugin.manifest.name,
                     name,
-                    convert_defined_point(name, point)?,
+                    convert_plugin_defined_point(name, point)?,
                 );
             }
             if let Some(template) = plugin.instance_template() {
                 let backing = plugin.open_shared_state(handle.clone());
-                plugin.open_plugin(
+                plugin.open_for_session(
                     template,
                     backing,
                     &self.list_implemented_points(&plugin.manifest),
@@ -116,18 +116,18 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
     }
 }
 
-impl PluginSet {
+impl FoundPluginSet {
     /// Opens `plugin` for a session in which the plugins of this set run, so that it can replace
     /// the plugin of the same name.
     pub(crate) fn open_replacement_plugin(
         &self,
         plugin: &LoadedPlugin,
         handle: &Arc<dyn AgentHandle>,
-    ) -> OpenedPlugins {
-        let mut open = OpenedPlugins::default();
+    ) -> SessionPlugins {
+        let mut open = SessionPlugins::default();
         if let Some(template) = plugin.instance_template() {
             let backing = plugin.open_shared_state(handle.clone());
-            plugin.open_plugin(
+            plugin.open_for_session(
                 template,
                 backing,
                 &self.list_implemented_points(&plugin.manifest),
@@ -139,9 +139,13 @@ impl PluginSet {
 
     /// Returns the store of each plugin, keyed by plugin name.
     #[must_use]
-    pub fn stores(&self) -> BTreeMap<String, PluginStore> {
-        let store =
-            |plugin: &Arc<LoadedPlugin>| (plugin.manifest.name.clone(), plugin.store().clone());
+    pub fn plugin_key_value_stores(&self) -> BTreeMap<String, PluginKeyValueStore> {
+        let store = |plugin: &Arc<LoadedPlugin>| {
+            (
+                plugin.manifest.name.clone(),
+                plugin.key_value_store().clone(),
+            )
+        };
         self.plugins.iter().map(store).collect()
     }
 
@@ -162,24 +166,24 @@ impl PluginSet {
 }
 
 impl LoadedPlugin {
-    fn open_plugin(
+    fn open_for_session(
         &self,
-        template: &Arc<InstanceTemplate>,
+        template: &Arc<PluginInstanceTemplate>,
         backing: Arc<SharedPluginState>,
         implemented: &[(&str, PointKind)],
-        open: &mut OpenedPlugins,
+        open: &mut SessionPlugins,
     ) {
-        open.limits.push(PluginUsageLimits {
+        open.limits.push(PluginSessionUsageLimits {
             plugin: self.request.plugin.clone(),
             backing: backing.clone(),
         });
-        let slot = &Arc::new(InstanceSlot::new(template.clone(), backing));
+        let slot = &Arc::new(ReusableInstanceSlot::new(template.clone(), backing));
         // Hooks in the background have a separate instance: a slow background hook must not make a
         // guard of the same plugin miss its deadline.
         let background = Arc::new(slot.new_sibling_slot());
         let spec =
             |row: &PointRow| self.hook_spec(row.name, row.kind, &self.manifest.hook(row.name));
-        hooks::bind_hooks(&mut open.registry, slot, &background, self, &spec);
+        hooks::bind_component_hooks(&mut open.registry, slot, &background, self, &spec);
         for (point, kind) in implemented {
             let options = self
                 .manifest
@@ -195,18 +199,18 @@ impl LoadedPlugin {
             open.registry.add(spec, Arc::new(implement));
         }
         for spec in &self.commands {
-            open.commands.push(PluginCommand {
+            open.commands.push(PluginSlashCommand {
                 plugin: self.request.plugin.clone(),
                 spec: spec.clone(),
                 slot: slot.clone(),
-                deadline: super::tools::call_deadline(&self.manifest),
+                deadline: super::tools::tool_call_deadline(&self.manifest),
             });
         }
         if self.has_loop() {
             open.loops.push(PluginLoop {
                 plugin: self.request.plugin.clone(),
                 slot: slot.clone(),
-                deadline: super::tools::call_deadline(&self.manifest),
+                deadline: super::tools::tool_call_deadline(&self.manifest),
             });
         }
         if self.may_run_agent_loop() {
@@ -215,28 +219,29 @@ impl LoadedPlugin {
                 // The agent loop occupies its instance during the entire turn, so the plugin's
                 // hooks need another instance.
                 slot: Arc::new(slot.new_sibling_slot()),
-                deadline: super::tools::call_deadline(&self.manifest),
+                deadline: super::tools::tool_call_deadline(&self.manifest),
             }));
         }
-        let may = super::tools::describe_tool_rights(self.granted(), self.request.has_hooks);
+        let may =
+            super::tools::describe_tool_rights(self.granted_capabilities(), self.request.has_hooks);
         for (spec, function) in self.foreign.iter().flat_map(|own| &own.tools) {
-            open.tools.push(Arc::new(ComponentTool {
+            open.tools.push(Arc::new(ComponentFunctionTool {
                 spec: spec.clone(),
                 function: function.clone(),
                 slot: slot.clone(),
-                deadline: super::tools::call_deadline(&self.manifest),
+                deadline: super::tools::tool_call_deadline(&self.manifest),
                 may: may.clone(),
-                tracking: super::tools::tool_file_tracking(self.granted()),
+                tracking: super::tools::file_change_tracking_method(self.granted_capabilities()),
             }));
         }
         for spec in self.tools.iter().filter(|_| !self.is_foreign()) {
             open.tools.push(Arc::new(WasmTool {
                 spec: spec.clone(),
                 slot: slot.clone(),
-                deadline: super::tools::call_deadline(&self.manifest),
+                deadline: super::tools::tool_call_deadline(&self.manifest),
                 may: may.clone(),
-                tracking: super::tools::tool_file_tracking(self.granted()),
-                repetition: super::tools::call_repetition(&self.manifest, &spec.name),
+                tracking: super::tools::file_change_tracking_method(self.granted_capabilities()),
+                repetition: super::tools::tool_call_repetition_rule(&self.manifest, &spec.name),
             }));
         }
     }
@@ -248,7 +253,12 @@ impl LoadedPlugin {
         kind: PointKind,
         options: &HookOptions,
     ) -> HookSpec {
-        self.build_hook_spec((point, kind), options, &self.settings, self.granted())
+        self.build_hook_spec(
+            (point, kind),
+            options,
+            &self.settings,
+            self.granted_capabilities(),
+        )
     }
 }
 
@@ -257,15 +267,15 @@ impl LoadedPlugin {
 #[must_use]
 pub fn max_hook_deadline(options: &HookOptions, waits: bool) -> Duration {
     match options.is_async {
-        _ if waits && options.timeout.is_some() => WAITING_DEADLINE,
-        true => ASYNC_DEADLINE,
-        false => HOOK_DEADLINE,
+        _ if waits && options.timeout.is_some() => MAX_MODEL_HOOK_DEADLINE,
+        true => MAX_BACKGROUND_HOOK_DEADLINE,
+        false => DEFAULT_HOOK_DEADLINE,
     }
 }
 
 pub(super) fn hook_settings_for(plugin: &PluginSettings, point: &str) -> HookSettings {
     let is_it = |name: &String| {
-        name == point || catalog::find_point(name).is_some_and(|row| row.name == point)
+        name == point || catalog::find_builtin_point(name).is_some_and(|row| row.name == point)
     };
     let found = plugin.hooks.iter().find(|(name, _)| is_it(name));
     found
@@ -273,19 +283,20 @@ pub(super) fn hook_settings_for(plugin: &PluginSettings, point: &str) -> HookSet
         .unwrap_or_default()
 }
 
-fn convert_defined_point(
+fn convert_plugin_defined_point(
     name: &str,
     point: &PointDeclaration,
 ) -> Result<PluginDefinedPoint, Error> {
-    let compile = |which: &str, declared: &Option<Value>| -> Result<Arc<CheckArguments>, Error> {
-        let Some(declared) = declared else {
-            return Ok(Arc::new(|_: &Value| Ok(())));
+    let compile =
+        |which: &str, declared: &Option<Value>| -> Result<Arc<ToolArgumentsChecker>, Error> {
+            let Some(declared) = declared else {
+                return Ok(Arc::new(|_: &Value| Ok(())));
+            };
+            schema::compile_json_schema_check(declared).map_err(|e| Error::UnknownPoint {
+                point: name.to_owned(),
+                why: format!("its `{which}` cannot be used as a schema: {e}"),
+            })
         };
-        schema::compile(declared).map_err(|e| Error::UnknownPoint {
-            point: name.to_owned(),
-            why: format!("its `{which}` cannot be used as a schema: {e}"),
-        })
-    };
     Ok(PluginDefinedPoint {
         kind: point.kind,
         payload: compile("payload", &point.payload)?,

@@ -7,13 +7,13 @@
 use serde::Serialize;
 
 use super::contract;
-use super::inspect::{Report, inspect};
+use super::inspect::{Report, build_plugin_report};
 use super::load::LoadedPlugin;
 use crate::point::catalog::CATALOG;
 use crate::point::dispatch::PointKind;
 
 /// Interface through which a component calls points.
-const POINTS: &str = "points";
+const POINTS_INTERFACE_NAME: &str = "points";
 
 /// A point, and the plugins that have hooks at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,7 +52,7 @@ pub struct PluginHookEntry {
 pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) -> Vec<PointUse> {
     let loaded: Vec<(&LoadedPlugin, Report)> = plugins
         .into_iter()
-        .map(|plugin| (plugin, inspect(plugin)))
+        .map(|plugin| (plugin, build_plugin_report(plugin)))
         .collect();
     let mut uses: Vec<PointUse> = CATALOG
         .iter()
@@ -61,7 +61,7 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
             owner: None,
             kind: row.kind,
             description: String::new(),
-            actors: enabled_hooks_at(row.name, &loaded),
+            actors: enabled_hooks_at_point(row.name, &loaded),
             callers: Vec::new(),
         })
         .filter(|found| !found.actors.is_empty())
@@ -76,7 +76,7 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
                     && report
                         .imports
                         .iter()
-                        .any(|import| is_points_interface(&import.interface))
+                        .any(|import| is_point_call_interface(&import.interface))
             };
             let callers = loaded.iter().map(|(_, report)| report).filter(calls);
             uses.push(PointUse {
@@ -93,12 +93,12 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
 }
 
 /// Whether an import is the interface through which a component calls points.
-fn is_points_interface(import: &str) -> bool {
-    contract::split_interface(import).map_or(import, |(own, _)| own) == POINTS
+fn is_point_call_interface(import: &str) -> bool {
+    contract::split_interface_name(import).map_or(import, |(own, _)| own) == POINTS_INTERFACE_NAME
 }
 
 /// Returns the enabled hooks at a point of the host.
-fn enabled_hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PluginHookEntry> {
+fn enabled_hooks_at_point(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PluginHookEntry> {
     let hooks = loaded.iter().flat_map(|(_, report)| {
         let own = report.hooks.iter();
         own.filter(|hook| hook.point == point && hook.enabled)
@@ -107,7 +107,7 @@ fn enabled_hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<Plug
                 priority: hook.priority,
             })
     });
-    sort_hooking_plugins(hooks.collect())
+    sort_hooks_by_priority(hooks.collect())
 }
 
 /// Returns the implementers of a plugin-defined point.
@@ -123,10 +123,10 @@ fn list_plugins_implementing_point(
             priority: plugin.hook_spec(full_name, kind, options).priority,
         })
     });
-    sort_hooking_plugins(all.collect())
+    sort_hooks_by_priority(all.collect())
 }
 
-fn sort_hooking_plugins(mut actors: Vec<PluginHookEntry>) -> Vec<PluginHookEntry> {
+fn sort_hooks_by_priority(mut actors: Vec<PluginHookEntry>) -> Vec<PluginHookEntry> {
     actors.sort_by_cached_key(|actor| (actor.priority, actor.plugin.clone()));
     actors
 }

@@ -4,31 +4,31 @@
 //! processor of the platform. The code is compressed; it is unpacked once, when a component is
 //! first loaded, and then stored in the cache. A component without embedded code is compiled on the
 //! user's machine. If the user's processor is not supported, every component is compiled there.
-//! Start from [`Precompiled`].
+//! Start from [`PrecompiledComponents`].
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rind_embed::unpack_with_base;
+use rind_embed::decompress_with_base;
 
 /// Packed native code of one component: the digest of the component, as `sha256:` and 64 hex
 /// digits, and the code.
-pub type PackedCode = (&'static str, &'static [u8]);
+pub type PackedNativeCode = (&'static str, &'static [u8]);
 
-/// Native code of components, packed with `rind_embed::pack_with_base`: the first is complete, and
-/// each other is stored as a difference from the first. Empty by default.
+/// Native code of components, packed with `rind_embed::compress_with_base`: the first is complete,
+/// and each other is stored as a difference from the first. Empty by default.
 ///
 /// A non-empty set is `unsafe` to create, because the code is executed without a check.
 #[derive(Clone, Default)]
-pub struct Precompiled {
-    packed: &'static [PackedCode],
+pub struct PrecompiledComponents {
+    packed: &'static [PackedNativeCode],
     /// Unpacked code of the first component, which is needed to unpack the others. Kept in memory
     /// only while a caller uses it.
     first: Arc<Mutex<Weak<Vec<u8>>>>,
 }
 
-impl_partial_debug!(Precompiled, self, components = self.packed.len());
+impl_partial_debug!(PrecompiledComponents, self, components = self.packed.len());
 
-impl Precompiled {
+impl PrecompiledComponents {
     /// Creates a set of packed native code.
     ///
     /// # Safety
@@ -38,7 +38,7 @@ impl Precompiled {
         unsafe_code,
         reason = "only its maker knows where native code comes from"
     )]
-    pub unsafe fn new(packed: &'static [PackedCode]) -> Self {
+    pub unsafe fn new(packed: &'static [PackedNativeCode]) -> Self {
         Self {
             packed,
             first: Arc::default(),
@@ -47,14 +47,14 @@ impl Precompiled {
 
     /// Returns the native code of a component; `None` if the program contains no code for the
     /// component, or if unpacking fails because the program is corrupt.
-    pub(super) fn unpack_code(&self, digest: &str) -> Option<Arc<Vec<u8>>> {
+    pub(super) fn unpack_component_code(&self, digest: &str) -> Option<Arc<Vec<u8>>> {
         let at = self.packed.iter().position(|(of, _)| *of == digest)?;
         let first = self.unpack_first_component()?;
         if at == 0 {
             return Some(first);
         }
         let (_, packed) = self.packed.get(at)?;
-        unpack_with_base(&first, packed).ok().map(Arc::new)
+        decompress_with_base(&first, packed).ok().map(Arc::new)
     }
 
     fn unpack_first_component(&self) -> Option<Arc<Vec<u8>>> {
@@ -63,7 +63,7 @@ impl Precompiled {
             return Some(first);
         }
         let (_, packed) = self.packed.first()?;
-        let first = Arc::new(unpack_with_base(&[], packed).ok()?);
+        let first = Arc::new(decompress_with_base(&[], packed).ok()?);
         *held = Arc::downgrade(&first);
         Some(first)
     }

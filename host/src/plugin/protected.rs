@@ -5,41 +5,41 @@
 
 use std::borrow::Cow;
 
-use super::discover::{FoundPlugin, Source, discover};
-use super::load::LoadOptions;
+use super::discover::{FoundPlugin, PluginSearchPath, discover_plugins};
+use super::load::PluginLoadOptions;
 use super::manifest::Manifest;
 use crate::config::PluginSettings;
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
-use crate::grant::policy::Policy;
+use crate::grant::policy::CapabilityPolicy;
 use crate::paths::ADMIN_POLICY;
 
 /// Names of protected plugins.
-const NAMES: &[&str] = &[rind_audit::PLUGIN];
+const PROTECTED_PLUGIN_NAMES: &[&str] = &[rind_audit::PLUGIN];
 
 #[must_use]
-pub fn is_protected(name: &str) -> bool {
-    NAMES.contains(&name)
+pub fn is_protected_plugin(name: &str) -> bool {
+    PROTECTED_PLUGIN_NAMES.contains(&name)
 }
 
 /// Returns the protected plugins in `sources`. Plugins in a directory that `held` contains are read
 /// from this copy in memory, all others from disk.
 #[must_use]
 pub fn find_protected_plugins(
-    sources: &[Source],
+    sources: &[PluginSearchPath],
     held: Option<&InMemoryFolder>,
 ) -> Vec<FoundPlugin> {
-    let mut found = discover(sources, held);
+    let mut found = discover_plugins(sources, held);
     found.retain(|found| {
         // If the manifest cannot be read, compare the directory's name: the plugin is broken, and
         // must be reported as missing.
         match Manifest::read(&found.folder, held) {
-            Ok(manifest) => is_protected(&manifest.name),
+            Ok(manifest) => is_protected_plugin(&manifest.name),
             Err(_) => found
                 .folder
                 .file_name()
                 .and_then(|name| name.to_str())
-                .is_some_and(is_protected),
+                .is_some_and(is_protected_plugin),
         }
     });
     found
@@ -57,9 +57,12 @@ pub fn protected_refusal_message(what: &str, plugin: &str) -> String {
 
 /// Returns the policy that applies to a plugin: for a protected plugin, only the part set by the
 /// administrator.
-pub(super) fn protected_policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
-    if is_protected(plugin) {
-        Cow::Owned(policy.admin_policy())
+pub(super) fn effective_plugin_policy<'a>(
+    plugin: &str,
+    policy: &'a CapabilityPolicy,
+) -> Cow<'a, CapabilityPolicy> {
+    if is_protected_plugin(plugin) {
+        Cow::Owned(policy.restricted_to_admin_file())
     } else {
         Cow::Borrowed(policy)
     }
@@ -69,13 +72,13 @@ pub(super) fn protected_policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, 
 /// well if that does not fit the schema. Other settings could hide events from the plugin or slow
 /// it down until its hooks are disabled, and an invalid `config` would prevent it from loading.
 /// Returns messages for the operator.
-pub(super) fn restrict_protected_settings(
+pub(super) fn restrict_protected_plugin_settings(
     manifest: &Manifest,
     settings: &mut PluginSettings,
-    options: &LoadOptions,
+    options: &PluginLoadOptions,
 ) -> Vec<String> {
     let plugin = manifest.name.as_str();
-    let is_more = |settings: &PluginSettings| *settings != keep_only_config(settings);
+    let is_more = |settings: &PluginSettings| *settings != settings_with_config_only(settings);
     let mut refused = Vec::new();
     let of_project = options.project_settings.get(plugin);
     if is_more(settings) || of_project.is_some_and(is_more) {
@@ -85,11 +88,13 @@ pub(super) fn restrict_protected_settings(
     let policy = &options.grants.policy;
     if let (Some(place), None) = (
         policy.find_disabling_entry(plugin),
-        policy.admin_policy().find_disabling_entry(plugin),
+        policy
+            .restricted_to_admin_file()
+            .find_disabling_entry(plugin),
     ) {
         refused.push(protected_refusal_message(&place, plugin));
     }
-    *settings = keep_only_config(settings);
+    *settings = settings_with_config_only(settings);
     // For any other plugin, a `config` that does not fit the schema prevents loading.
     let place = options.setting_locator(plugin, Trust::Managed);
     let place = |keys: &[&str]| place(&[&["config"], keys].concat());
@@ -103,7 +108,7 @@ pub(super) fn restrict_protected_settings(
     refused
 }
 
-fn keep_only_config(settings: &PluginSettings) -> PluginSettings {
+fn settings_with_config_only(settings: &PluginSettings) -> PluginSettings {
     PluginSettings {
         config: settings.config.clone(),
         ..PluginSettings::default()

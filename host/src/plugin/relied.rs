@@ -2,7 +2,7 @@
 //! missing guard would look like a guard that allows everything.
 //!
 //! Decides which of the plugins that do not run the operator relies on, and why. Start from
-//! [`PluginReliance`].
+//! [`OperatorRelianceReason`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +10,9 @@ use std::path::Path;
 
 use super::Error;
 use super::discover::FoundPlugin;
-use super::load::{LeftOutPlugin, LeftOutReason, ListedPlugin, LoadOptions, PluginSet};
+use super::load::{
+    FoundPluginSet, PluginLoadOptions, PluginSkipReason, PluginWithListedTools, SkippedPlugin,
+};
 use super::manifest::{HookOptions, Manifest};
 use super::protected;
 use crate::config::PluginSettings;
@@ -23,7 +25,7 @@ use crate::point::failure::OnFailure;
 
 /// Reason why the operator relies on a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PluginReliance {
+pub enum OperatorRelianceReason {
     /// The operator's settings have a section for the plugin.
     Configured {
         /// Location of the section that names the plugin: `FILE:LINE`, or a flag.
@@ -47,7 +49,7 @@ pub enum PluginReliance {
     Protected,
 }
 
-impl fmt::Display for PluginReliance {
+impl fmt::Display for OperatorRelianceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configured { place } => write!(f, "{place} configures it"),
@@ -63,7 +65,7 @@ impl fmt::Display for PluginReliance {
     }
 }
 
-impl PluginReliance {
+impl OperatorRelianceReason {
     /// Returns advice on how to run without the plugin.
     #[must_use]
     pub fn describe_workaround(&self, plugin: &str) -> String {
@@ -87,41 +89,41 @@ impl PluginReliance {
 
 /// A plugin that the operator relies on and that was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingPlugin {
+pub struct MissingReliedOnPlugin {
     /// Name of the plugin.
     pub name: String,
     /// Reason why the operator relies on the plugin.
-    pub reliance: PluginReliance,
+    pub reliance: OperatorRelianceReason,
     /// Whether the operator excludes the plugin from this run with `--without`.
     pub is_without: bool,
 }
 
 /// Message about a plugin that the settings configure but that was not found.
-pub const ABSENT: &str = "there is no such plugin; see `rind plugin list`";
+pub const PLUGIN_NOT_FOUND_MESSAGE: &str = "there is no such plugin; see `rind plugin list`";
 
-impl MissingPlugin {
-    fn why(&self) -> String {
+impl MissingReliedOnPlugin {
+    fn missing_reason(&self) -> String {
         match &self.reliance {
-            PluginReliance::Remembered { source } if source.is_empty() => {
+            OperatorRelianceReason::Remembered { source } if source.is_empty() => {
                 "it is no longer installed".to_owned()
             }
-            PluginReliance::Remembered { source } => {
+            OperatorRelianceReason::Remembered { source } => {
                 format!(
                     "{source} no longer exists, or it belongs to a project that has changed and is not trusted"
                 )
             }
-            _ => ABSENT.to_owned(),
+            _ => PLUGIN_NOT_FOUND_MESSAGE.to_owned(),
         }
     }
 }
 
-impl PluginSet {
+impl FoundPluginSet {
     /// Checks that every plugin that the operator relies on runs.
     ///
     /// # Errors
     /// A plugin that the operator relies on does not run. The error lists each such plugin with the
     /// cause and how to continue without it.
-    pub(super) fn check_relied_on_plugins(&self) -> Result<(), Error> {
+    pub(super) fn check_relied_on_plugins_run(&self) -> Result<(), Error> {
         let left_out = self.left_out.iter().filter_map(|left| {
             let reliance = left.reliance.as_ref()?;
             Some((left.name.as_str(), left.why.to_string(), reliance))
@@ -130,7 +132,13 @@ impl PluginSet {
             .absent
             .iter()
             .filter(|absent| !absent.is_without)
-            .map(|absent| (absent.name.as_str(), absent.why(), &absent.reliance));
+            .map(|absent| {
+                (
+                    absent.name.as_str(),
+                    absent.missing_reason(),
+                    &absent.reliance,
+                )
+            });
         let missing: Vec<String> = left_out
             .chain(absent)
             .map(|(name, why, reliance)| {
@@ -150,7 +158,7 @@ impl PluginSet {
 
     /// Decides for each plugin that does not run whether the operator relies on it, and finds the
     /// plugins that are configured or granted but missing.
-    pub(super) fn mark_relied_on_plugins(&mut self, options: &LoadOptions) {
+    pub(super) fn mark_relied_on_plugins(&mut self, options: &PluginLoadOptions) {
         let running: BTreeSet<&str> = self
             .plugins
             .iter()
@@ -158,7 +166,7 @@ impl PluginSet {
             .collect();
         for left in &mut self.left_out {
             if !running.contains(left.name.as_str()) {
-                left.reliance = find_reliance(left, options);
+                left.reliance = find_reliance_reason(left, options);
             }
         }
         if !options.expects_installed {
@@ -167,27 +175,32 @@ impl PluginSet {
         let is_left_out = |name: &str| self.left_out.iter().any(|left| left.name == name);
         let absent = options.settings.keys().filter_map(|name| {
             let is_gone = !running.contains(name.as_str()) && !is_left_out(name);
-            let reliance = configured_reliance(name, options).filter(|_| is_gone)?;
+            let reliance = find_configured_reliance(name, options).filter(|_| is_gone)?;
             Some((name.clone(), reliance))
         });
         // If a missing plugin is both configured and granted, report the location in the settings,
         // because it is more specific.
-        let mut absent: BTreeMap<String, PluginReliance> = absent.collect();
-        for (name, reliance) in self.find_missing_guards(options) {
+        let mut absent: BTreeMap<String, OperatorRelianceReason> = absent.collect();
+        for (name, reliance) in self.find_missing_guard_plugins(options) {
             absent.entry(name).or_insert(reliance);
         }
-        let absent = absent.into_iter().map(|(name, reliance)| MissingPlugin {
-            is_without: options.without.contains(&name),
-            name,
-            reliance,
-        });
+        let absent = absent
+            .into_iter()
+            .map(|(name, reliance)| MissingReliedOnPlugin {
+                is_without: options.without.contains(&name),
+                name,
+                reliance,
+            });
         self.absent = absent.collect();
     }
 
     /// Finds guards that have a grant but are missing: their folder was removed, or their project
     /// changed and is no longer trusted. A plugin that was loaded with `--plugin` is never reported
     /// as missing, because only runs with that flag need it.
-    fn find_missing_guards(&self, options: &LoadOptions) -> Vec<(String, PluginReliance)> {
+    fn find_missing_guard_plugins(
+        &self,
+        options: &PluginLoadOptions,
+    ) -> Vec<(String, OperatorRelianceReason)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
         };
@@ -212,50 +225,62 @@ impl PluginSet {
             settings.is_some_and(|settings| !settings.enabled)
         };
         answers
-            .guard_answers(options.grants.session.as_deref())
+            .answers_for_blocking_hooks(options.grants.session.as_deref())
             .filter(|answer| is_here(answer) && !is_found(answer) && !is_off(answer))
             .map(|answer| {
                 let source = answer.source.clone();
-                (answer.plugin.clone(), PluginReliance::Remembered { source })
+                (
+                    answer.plugin.clone(),
+                    OperatorRelianceReason::Remembered { source },
+                )
             })
             .collect()
     }
 }
 
-fn find_reliance(left: &LeftOutPlugin, options: &LoadOptions) -> Option<PluginReliance> {
+fn find_reliance_reason(
+    left: &SkippedPlugin,
+    options: &PluginLoadOptions,
+) -> Option<OperatorRelianceReason> {
     let name = left.name.as_str();
     match &left.why {
         // The operator left the plugin out of this run with a flag.
-        LeftOutReason::Without => return None,
+        PluginSkipReason::Without => return None,
         // A project may switch off its own plugins, but not a plugin that the operator set up.
-        LeftOutReason::Disabled { .. } | LeftOutReason::Disallowed { .. } => {
-            let is_by_project = matches!(left.why, LeftOutReason::Disabled { .. });
-            return configured_reliance(name, options).filter(|_| is_by_project);
+        PluginSkipReason::Disabled { .. } | PluginSkipReason::Disallowed { .. } => {
+            let is_by_project = matches!(left.why, PluginSkipReason::Disabled { .. });
+            return find_configured_reliance(name, options).filter(|_| is_by_project);
         }
         // Another plugin is loaded under this name and is checked instead.
-        LeftOutReason::Shadowed { .. } => return None,
-        LeftOutReason::Failed(_) | LeftOutReason::Held(_) => {}
+        PluginSkipReason::Shadowed { .. } => return None,
+        PluginSkipReason::Failed(_) | PluginSkipReason::Held(_) => {}
     }
-    if protected::is_protected(name) && left.found.trust == Trust::Managed {
-        return Some(PluginReliance::Protected);
+    if protected::is_protected_plugin(name) && left.found.trust == Trust::Managed {
+        return Some(OperatorRelianceReason::Protected);
     }
-    let named = |flag| PluginReliance::Named { flag };
-    configured_reliance(name, options)
+    let named = |flag| OperatorRelianceReason::Named { flag };
+    find_configured_reliance(name, options)
         .or_else(|| (left.found.trust == Trust::Local).then(|| named("`--plugin`")))
         .or_else(|| {
             let flags = &options.grants.flags;
-            let is_named = flags.iter().any(|flag| flag.plugin() == name);
+            let is_named = flags.iter().any(|flag| flag.plugin_name() == name);
             is_named.then(|| named("`--grant`"))
         })
-        .or_else(|| is_relied_on_guard(left, &options.grants).then_some(PluginReliance::Guard))
+        .or_else(|| {
+            is_relied_on_guard_plugin(left, &options.grants)
+                .then_some(OperatorRelianceReason::Guard)
+        })
 }
 
 /// Returns the reliance on a plugin that the operator's own settings configure, with the location
 /// in the settings; `None` if they do not configure the plugin or switch it off.
-fn configured_reliance(name: &str, options: &LoadOptions) -> Option<PluginReliance> {
+fn find_configured_reliance(
+    name: &str,
+    options: &PluginLoadOptions,
+) -> Option<OperatorRelianceReason> {
     options.settings.get(name).filter(|own| own.enabled)?;
-    let place = options.written.places(&["plugins", name]).pop();
-    Some(PluginReliance::Configured {
+    let place = options.written.value_locations(&["plugins", name]).pop();
+    Some(OperatorRelianceReason::Configured {
         place: place.unwrap_or_else(|| format!("[plugins.{name}]")),
     })
 }
@@ -263,18 +288,22 @@ fn configured_reliance(name: &str, options: &LoadOptions) -> Option<PluginRelian
 /// Whether a plugin may block when it fails, and the operator installed it or granted it
 /// permissions before. A plugin of a project or of `--plugin` that waits for its first grant has
 /// never run, so it is no guard.
-fn is_relied_on_guard(left: &LeftOutPlugin, grants: &GrantOptions) -> bool {
+fn is_relied_on_guard_plugin(left: &SkippedPlugin, grants: &GrantOptions) -> bool {
     let was_answered = || {
         let answers = grants.answers.as_ref();
         answers.is_some_and(|answers| {
             let session = grants.session.as_deref();
-            answers.is_known(&left.name, &unverified_plugin_folder(&left.found), session)
+            answers.has_answered_about_plugin(
+                &left.name,
+                &unverified_plugin_folder(&left.found),
+                session,
+            )
         })
     };
     let is_installed = left.found.trust <= Trust::User;
     // A plugin whose name is reserved for another plugin has never run, so nobody can have relied
     // on it.
-    let is_impostor = matches!(left.why, LeftOutReason::Failed(Error::Reserved { .. }));
+    let is_impostor = matches!(left.why, PluginSkipReason::Failed(Error::Reserved { .. }));
     left.may_block && !is_impostor && (is_installed || was_answered())
 }
 
@@ -295,20 +324,27 @@ pub(super) fn may_block_on_failure(manifest: &Manifest, settings: &PluginSetting
     let declared = manifest.hooks.iter();
     let mut hooks = declared.map(|(point, options)| (point.get_ref().as_str(), options));
     let is_unknown = manifest.hooks.is_empty() && settings.on_failure != Some(OnFailure::Skip);
-    is_unknown || hooks.any(|(point, options)| blocks_on_failure(point, options, settings))
+    is_unknown
+        || hooks.any(|(point, options)| is_hook_blocking_on_failure(point, options, settings))
 }
 
 /// Whether a hook of the plugin blocks when it fails. Unlike in [`may_block_on_failure`], the
 /// exported hooks are known.
-pub(super) fn has_blocking_hook(plugin: &ListedPlugin) -> bool {
+pub(super) fn has_blocking_hook(plugin: &PluginWithListedTools) -> bool {
     let exports = plugin.exports.iter();
-    let mut points = exports.filter(|export| catalog::find_point(export).is_some());
-    points.any(|point| blocks_on_failure(point, &plugin.manifest.hook(point), &plugin.settings))
+    let mut points = exports.filter(|export| catalog::find_builtin_point(export).is_some());
+    points.any(|point| {
+        is_hook_blocking_on_failure(point, &plugin.manifest.hook(point), &plugin.settings)
+    })
 }
 
-fn blocks_on_failure(point: &str, options: &HookOptions, settings: &PluginSettings) -> bool {
+fn is_hook_blocking_on_failure(
+    point: &str,
+    options: &HookOptions,
+    settings: &PluginSettings,
+) -> bool {
     let own = super::open::hook_settings_for(settings, point);
-    let by_kind = catalog::find_point(point).map(catalog::PointRow::default_on_failure);
+    let by_kind = catalog::find_builtin_point(point).map(catalog::PointRow::default_failure_action);
     let on_failure = own.on_failure.or(settings.on_failure);
     own.enabled && on_failure.or(options.on_failure).or(by_kind) == Some(OnFailure::Block)
 }

@@ -4,10 +4,10 @@
 //! the policy prevents this.
 
 use super::Error;
-use super::load::{LoadedPlugin, PluginSet};
+use super::load::{FoundPluginSet, LoadedPlugin};
 use crate::grant::policy::{RequestingPlugin, RequiredPlugin};
 
-impl PluginSet {
+impl FoundPluginSet {
     /// Checks that every required plugin runs, and that none of its hooks is switched off.
     ///
     /// # Errors
@@ -18,7 +18,7 @@ impl PluginSet {
                 required.matches_plugin(RequestingPlugin {
                     plugin: &plugin.manifest.name,
                     trust: plugin.trust,
-                    content: &plugin.request.content(),
+                    content: &plugin.request.compute_content_digest(),
                 })
             });
             let name = &required.plugin;
@@ -28,7 +28,7 @@ impl PluginSet {
                     "its hook at {point} is switched off; take `enabled = false` out of [plugins.{name}.hooks.{point}] in your \
                      settings"
                 ),
-                None => self.missing_required_reason(required),
+                None => self.missing_required_plugin_reason(required),
             };
             return Err(Error::Required {
                 plugin: name.clone(),
@@ -40,7 +40,7 @@ impl PluginSet {
     }
 
     /// Returns the reason why a required plugin is not among the running plugins.
-    fn missing_required_reason(&self, required: &RequiredPlugin) -> String {
+    fn missing_required_plugin_reason(&self, required: &RequiredPlugin) -> String {
         let name = &required.plugin;
         let other = self.plugins.iter().find(|p| p.manifest.name == *name);
         if let Some(other) = other {
@@ -48,14 +48,14 @@ impl PluginSet {
                 Some(digest) => format!(
                     "the loaded one has digest {}, and {digest} is required; restore the required one, or change the digest \
                      there",
-                    other.request.content()
+                    other.request.compute_content_digest()
                 ),
                 None => format!(
                     "the one of its name that runs is a {} plugin, and anybody can name one of those; write `digest = {:?}` \
                      there \
                      if it is the one that is meant",
                     other.trust,
-                    other.request.content()
+                    other.request.compute_content_digest()
                 ),
             };
         }
@@ -73,6 +73,7 @@ impl PluginSet {
 fn find_disabled_hook(plugin: &LoadedPlugin) -> Option<&str> {
     let mut points = plugin.exports.iter().map(String::as_str);
     points.find(|point| {
-        !plugin.hook_settings(point).enabled && plugin.empty_settings_of_hook(point).is_empty()
+        !plugin.hook_settings(point).enabled
+            && plugin.empty_settings_disabling_hook(point).is_empty()
     })
 }

@@ -19,30 +19,30 @@ use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{MaskedText, SecretScanner, mask_secrets_in_json, run_blocking_scan};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Number of bytes of a text that are scanned to produce one short line. The scanned part is much
 /// longer than the line, so that a secret at the end of the line is recognized completely and no
 /// part of it remains.
-const MAX_LINE_SOURCE_BYTES: usize = 1 << 20;
+const MAX_SCANNED_BYTES_PER_LINE: usize = 1 << 20;
 
 /// Maximum number of recorded maskings per plugin and step. Further secrets are masked too, but not
 /// recorded.
-const MAX_REPORTS: usize = 32;
+const MAX_RECORDED_MASKINGS_PER_STEP: usize = 32;
 
 /// Maskings that were reported for a plugin in the current step, by target and rule. A guest that
 /// repeats the same text a thousand times leaves one record.
 #[derive(Debug, Default)]
-pub(super) struct ReportedMaskings {
+pub(super) struct ReportedSecretMaskings {
     turn: u32,
     step: u32,
     seen: BTreeSet<(String, Arc<str>)>,
 }
 
-impl ReportedMaskings {
+impl ReportedSecretMaskings {
     /// Records that `rules` found secrets in `target` during the turn and step `at`. Returns the
     /// rules for which this was not recorded before.
-    fn add_report(
+    fn record_new_rules(
         &mut self,
         at: (u32, u32),
         target: &str,
@@ -55,7 +55,7 @@ impl ReportedMaskings {
         let mut fresh = Vec::new();
         for rule in rules {
             let report = (target.to_owned(), rule.clone());
-            if self.seen.len() < MAX_REPORTS && self.seen.insert(report) {
+            if self.seen.len() < MAX_RECORDED_MASKINGS_PER_STEP && self.seen.insert(report) {
                 fresh.push(rule.clone());
             }
         }
@@ -112,9 +112,9 @@ impl<'a> CallSanitizer<'a> {
 
     /// Sanitizes a text of any length and any number of lines.
     pub(super) fn text(&self, what: &str, text: String) -> String {
-        match run_blocking_scan(text.len(), || SecretScanner::shared().mask(&text)) {
+        match run_blocking_scan(text.len(), || SecretScanner::shared().mask_secrets(&text)) {
             None => text,
-            Some(masked) => self.report_masking(what, masked),
+            Some(masked) => self.record_masking_and_return_text(what, masked),
         }
     }
 
@@ -128,53 +128,59 @@ impl<'a> CallSanitizer<'a> {
     pub(super) fn sanitize_line(&self, what: &str, text: &str, limit: usize) -> String {
         let text = text.trim_start();
         let text = truncate_line_before_scan(text);
-        match run_blocking_scan(text.len(), || SecretScanner::shared().mask(text)) {
-            None => clean_line(text, limit),
-            Some(masked) => clean_line(&self.report_masking(what, masked), limit),
+        match run_blocking_scan(text.len(), || SecretScanner::shared().mask_secrets(text)) {
+            None => escape_and_truncate_line(text, limit),
+            Some(masked) => {
+                escape_and_truncate_line(&self.record_masking_and_return_text(what, masked), limit)
+            }
         }
     }
 
     /// Sanitizes JSON text so that it stays valid JSON. Text that is not JSON is sanitized as plain
     /// text; the caller that parses it reports the error.
     pub(super) fn json(&self, what: &str, text: String) -> String {
-        run_blocking_scan(text.len(), || self.mask_json(what, text))
+        run_blocking_scan(text.len(), || self.mask_secrets_in_json_text(what, text))
     }
 
-    fn mask_json(&self, what: &str, text: String) -> String {
+    fn mask_secrets_in_json_text(&self, what: &str, text: String) -> String {
         let scanner = SecretScanner::shared();
         // Scan the raw text first, because the name of a key may show that its value is a secret.
-        let mut text = match scanner.mask(&text) {
+        let mut text = match scanner.mask_secrets(&text) {
             None => text,
             Some(masked) if is_valid_json(&masked.text) || !is_valid_json(&text) => {
-                self.report_masking(what, masked)
+                self.record_masking_and_return_text(what, masked)
             }
-            Some(_) => self.mask_json_strings(what, text),
+            Some(_) => self.mask_secrets_in_json_strings(what, text),
         };
         // Also scan the strings without escapes, because a secret with escaped characters appears
         // when the JSON is parsed.
         if text.contains("\\u") || text.contains("\\/") {
-            text = self.mask_json_strings(what, text);
+            text = self.mask_secrets_in_json_strings(what, text);
         }
         text
     }
 
     /// Checks a name under which a value is stored. A name that contains a secret is refused, not
     /// masked, because masking could make two names equal.
-    pub(super) fn name(&self, what: &str, name: &str) -> Result<(), HandleError> {
-        let found = run_blocking_scan(name.len(), || SecretScanner::shared().scan(name));
+    pub(super) fn check_name_without_secrets(
+        &self,
+        what: &str,
+        name: &str,
+    ) -> Result<(), HandleError> {
+        let found = run_blocking_scan(name.len(), || SecretScanner::shared().find_secrets(name));
         if found.is_empty() {
             return Ok(());
         }
         let rules: BTreeSet<_> = found.into_iter().map(|finding| finding.rule).collect();
         let listed = join_rule_names(&rules);
-        self.record_masking(what, &rules, AccessOutcome::Denied);
+        self.record_secret_masking(what, &rules, AccessOutcome::Denied);
         Err(HandleError::Denied(format!(
             "the {what} contains what looks like a secret ({listed}); remove it"
         )))
     }
 
     /// Masks each string in JSON text separately.
-    fn mask_json_strings(&self, what: &str, text: String) -> String {
+    fn mask_secrets_in_json_strings(&self, what: &str, text: String) -> String {
         let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
             return text;
         };
@@ -183,24 +189,29 @@ impl<'a> CallSanitizer<'a> {
         if rules.is_empty() {
             return text;
         }
-        self.record_masking(what, &rules, AccessOutcome::Masked);
+        self.record_secret_masking(what, &rules, AccessOutcome::Masked);
         value.to_string()
     }
 
-    fn report_masking(&self, what: &str, masked: MaskedText) -> String {
-        self.record_masking(what, &masked.rules, AccessOutcome::Masked);
+    fn record_masking_and_return_text(&self, what: &str, masked: MaskedText) -> String {
+        self.record_secret_masking(what, &masked.rules, AccessOutcome::Masked);
         masked.text
     }
 
     /// Records a masking. The record names the rules, never the matched text.
-    fn record_masking(&self, what: &str, rules: &BTreeSet<Arc<str>>, outcome: AccessOutcome) {
+    fn record_secret_masking(
+        &self,
+        what: &str,
+        rules: &BTreeSet<Arc<str>>,
+        outcome: AccessOutcome,
+    ) {
         let target = format!("{} {what}", self.place);
         let context = &self.caller.context;
         let at = (context.turn, context.step);
         let fresh = {
             let reported = self.backing.reported.lock();
             let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
-            reported.add_report(at, &target, rules)
+            reported.record_new_rules(at, &target, rules)
         };
         if fresh.is_empty() {
             return;
@@ -224,7 +235,7 @@ impl<'a> CallSanitizer<'a> {
 /// word: it may be part of a secret, and masking may shorten the text so much that the word would
 /// appear in the line.
 fn truncate_line_before_scan(text: &str) -> &str {
-    let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);
+    let end = text.floor_char_boundary(MAX_SCANNED_BYTES_PER_LINE);
     match text.split_at_checked(end) {
         Some((head, "")) => head,
         Some((head, _)) => {

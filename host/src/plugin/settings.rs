@@ -36,9 +36,9 @@ pub(super) fn effective_plugin_config(
             _ => Err(refuse(&[], "the plugin takes no settings".to_owned())),
         };
     };
-    let schema = add_schema_defaults(declared);
+    let schema = complete_config_schema(declared);
     let mut config = given;
-    fill_schema_defaults(&schema, &mut config);
+    fill_setting_defaults(&schema, &mut config);
     match schema::find_first_settings_fault(&schema, &config) {
         Ok(None) => Ok(config),
         Ok(Some(misfit)) => Err(refuse(&misfit.keys, misfit.message)),
@@ -51,7 +51,7 @@ pub(super) fn effective_plugin_config(
 
 /// Adds the parts that the schema in `[config]` may omit: `"type": "object"`, and that unknown keys
 /// are errors.
-fn add_schema_defaults(declared: &Value) -> Value {
+fn complete_config_schema(declared: &Value) -> Value {
     let mut schema = declared.clone();
     if let Value::Object(map) = &mut schema {
         map.entry("type").or_insert_with(|| Value::from("object"));
@@ -61,7 +61,7 @@ fn add_schema_defaults(declared: &Value) -> Value {
     schema
 }
 
-fn fill_schema_defaults(schema: &Value, value: &mut Value) {
+fn fill_setting_defaults(schema: &Value, value: &mut Value) {
     let (Some(properties), Value::Object(map)) =
         (schema.get("properties").and_then(Value::as_object), value)
     else {
@@ -72,14 +72,14 @@ fn fill_schema_defaults(schema: &Value, value: &mut Value) {
             map.entry(name.clone()).or_insert_with(|| default.clone());
         }
         if let Some(inner) = map.get_mut(name) {
-            fill_schema_defaults(property, inner);
+            fill_setting_defaults(property, inner);
         }
     }
 }
 
 /// Lists a plugin's settings in the order of its manifest: name, effective value, and whether the
 /// value is the default.
-pub(super) fn list_settings(
+pub(super) fn list_effective_settings(
     manifest: &Manifest,
     config: &Value,
 ) -> Vec<(String, Option<Value>, bool)> {
@@ -90,7 +90,7 @@ pub(super) fn list_settings(
     let row = |(name, property): (&String, &Value)| {
         let mut default = property.get("default").cloned();
         if let Some(default) = &mut default {
-            fill_schema_defaults(property, default);
+            fill_setting_defaults(property, default);
         }
         let value = config.get(name).cloned();
         let is_default = value == default;

@@ -16,12 +16,12 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 use crate::lock::lock;
 
 /// Number of bytes that a guest may write in one call of the stream's `write`.
-const PERMIT_BYTES: usize = 64 << 10;
+const MAX_STDERR_WRITE_BYTES: usize = 64 << 10;
 
 /// The last bytes that a guest wrote to standard error. The stream must never close when the buffer
 /// is full: that would make Rust's `eprintln!` panic and kill a plugin that only logs a lot.
 #[derive(Clone)]
-pub(super) struct StderrTail {
+pub(super) struct GuestStderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,
     /// Whether the buffer contains output. A separate flag, because every call checks it and most
     /// guests never write.
@@ -29,7 +29,7 @@ pub(super) struct StderrTail {
     capacity: usize,
 }
 
-impl StderrTail {
+impl GuestStderrTail {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             kept: Arc::default(),
@@ -73,13 +73,13 @@ impl StderrTail {
     }
 }
 
-impl IsTerminal for StderrTail {
+impl IsTerminal for GuestStderrTail {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for StderrTail {
+impl StdoutStream for GuestStderrTail {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(self.clone())
     }
@@ -89,7 +89,7 @@ impl StdoutStream for StderrTail {
     }
 }
 
-impl OutputStream for StderrTail {
+impl OutputStream for GuestStderrTail {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.push(&bytes);
         Ok(())
@@ -100,16 +100,16 @@ impl OutputStream for StderrTail {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(PERMIT_BYTES)
+        Ok(MAX_STDERR_WRITE_BYTES)
     }
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for StderrTail {
+impl Pollable for GuestStderrTail {
     async fn ready(&mut self) {}
 }
 
-impl AsyncWrite for StderrTail {
+impl AsyncWrite for GuestStderrTail {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn everything_is_taken_and_the_last_of_it_kept() {
-        let tail = StderrTail::new(8);
+        let tail = GuestStderrTail::new(8);
         tail.push(b"one ");
         tail.push(b"two three");
         assert_eq!(tail.text(), "three", "`wo` is half a word");

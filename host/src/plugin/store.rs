@@ -19,31 +19,31 @@ use crate::lock::lock;
 use crate::point::handle::HandleError;
 
 /// Maximum length of a key, in bytes.
-pub const MAX_KEY_BYTES: usize = 256;
+pub const MAX_STORE_KEY_BYTES: usize = 256;
 
 /// Maximum size of a value, in bytes.
-pub const MAX_VALUE_BYTES: usize = 16 << 20;
+pub const MAX_STORE_VALUE_BYTES: usize = 16 << 20;
 
 /// Maximum total size of the files in a plugin's store, in bytes.
-pub const MAX_TOTAL_BYTES: u64 = 64 << 20;
+pub const MAX_PLUGIN_STORE_BYTES: u64 = 64 << 20;
 
 /// Maximum number of keys in a plugin's store.
-const MAX_KEYS: usize = 10_000;
+const MAX_STORE_KEYS: usize = 10_000;
 
 /// Time for which a measurement of the used space stays valid while the store is more than half
 /// full. It must be repeated because other processes may write to the same store.
-const FULL_COUNT_HOLDS: Duration = Duration::from_secs(1);
+const NEARLY_FULL_STORE_USAGE_TTL: Duration = Duration::from_secs(1);
 
 /// Time for which a measurement of the used space stays valid while the store is at most half full.
 /// The time is long because a measurement reads the metadata of every file.
-const COUNT_HOLDS: Duration = Duration::from_secs(60);
+const STORE_USAGE_TTL: Duration = Duration::from_secs(60);
 
 /// Key-value store of one plugin.
 #[derive(Clone, Debug)]
-pub struct PluginStore {
+pub struct PluginKeyValueStore {
     folder: PathBuf,
     is_closed: bool,
-    taken: Arc<Mutex<Option<StoreSpaceInUse>>>,
+    taken: Arc<Mutex<Option<PluginStoreDiskUsage>>>,
     /// Keys that were already read from files, by file name. A cached key never becomes stale,
     /// because a file name is a hash of the key.
     known: Arc<Mutex<HashMap<OsString, String>>>,
@@ -52,14 +52,14 @@ pub struct PluginStore {
 /// Space that the plugin's store uses: the last measurement, and the changes of this process since
 /// then.
 #[derive(Debug)]
-struct StoreSpaceInUse {
+struct PluginStoreDiskUsage {
     counted: Instant,
     /// Size of each file, in bytes.
     sizes: HashMap<PathBuf, u64>,
     total: u64,
 }
 
-impl StoreSpaceInUse {
+impl PluginStoreDiskUsage {
     fn measure_folder(folder: &Path) -> io::Result<Self> {
         let mut sizes = HashMap::new();
         for entry in fs::read_dir(folder)? {
@@ -75,11 +75,12 @@ impl StoreSpaceInUse {
 
     /// Whether the measurement of the used space is too old to be used.
     fn is_measurement_outdated(&self) -> bool {
-        let is_half_full = self.total > MAX_TOTAL_BYTES / 2 || self.sizes.len() > MAX_KEYS / 2;
+        let is_half_full =
+            self.total > MAX_PLUGIN_STORE_BYTES / 2 || self.sizes.len() > MAX_STORE_KEYS / 2;
         let holds = if is_half_full {
-            FULL_COUNT_HOLDS
+            NEARLY_FULL_STORE_USAGE_TTL
         } else {
-            COUNT_HOLDS
+            STORE_USAGE_TTL
         };
         self.counted.elapsed() >= holds
     }
@@ -120,22 +121,22 @@ pub fn plugin_own_folder(data: &Path, plugin: &str, found: &FoundPlugin) -> Path
 /// Returns the directory that a plugin sees as `data`, inside its
 /// [own directory](plugin_own_folder).
 #[must_use]
-pub fn data_folder(own: &Path) -> PathBuf {
+pub fn plugin_data_folder(own: &Path) -> PathBuf {
     own.join("files")
 }
 
 /// Checks the length of a key of the interfaces `state` and `store`.
-pub fn check_key(key: &str) -> Result<(), HandleError> {
-    if key.is_empty() || key.len() > MAX_KEY_BYTES {
+pub fn check_key_length(key: &str) -> Result<(), HandleError> {
+    if key.is_empty() || key.len() > MAX_STORE_KEY_BYTES {
         return Err(HandleError::InvalidInput(format!(
-            "a key of the store must have 1 to {MAX_KEY_BYTES} bytes, but this one has {}",
+            "a key of the store must have 1 to {MAX_STORE_KEY_BYTES} bytes, but this one has {}",
             key.len()
         )));
     }
     Ok(())
 }
 
-impl PluginStore {
+impl PluginKeyValueStore {
     /// Creates a store in `folder`. The directory is created when the first value is set.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
@@ -164,13 +165,13 @@ impl PluginStore {
 
     /// Creates the store in the subdirectory `store` of a plugin's own directory.
     #[must_use]
-    pub fn of_plugin_folder(folder: &Path) -> Self {
+    pub fn in_plugin_folder(folder: &Path) -> Self {
         Self::new(folder.join("store"))
     }
 
     /// Returns the value of a key, if set.
     pub fn get(&self, key: &str) -> Result<Option<String>, HandleError> {
-        check_key(key)?;
+        check_key_length(key)?;
         match fs::read_to_string(self.value_file_path(key)) {
             Ok(text) => Ok(text.split_once('\n').map(|(_, value)| value.to_owned())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -180,11 +181,11 @@ impl PluginStore {
 
     /// Sets a key atomically.
     pub fn set(&self, key: &str, value: &str) -> Result<(), HandleError> {
-        check_key(key)?;
+        check_key_length(key)?;
         self.check_writable()?;
-        if value.len() > MAX_VALUE_BYTES {
+        if value.len() > MAX_STORE_VALUE_BYTES {
             return Err(HandleError::Limit(format!(
-                "the value has {} bytes, at most {MAX_VALUE_BYTES} are allowed",
+                "the value has {} bytes, at most {MAX_STORE_VALUE_BYTES} are allowed",
                 value.len()
             )));
         }
@@ -193,15 +194,15 @@ impl PluginStore {
         let mut taken = lock(&self.taken);
         let now = match taken.take() {
             Some(taken) if !taken.is_measurement_outdated() => taken,
-            _ => StoreSpaceInUse::measure_folder(&self.folder).map_err(|e| store_error(&e))?,
+            _ => PluginStoreDiskUsage::measure_folder(&self.folder).map_err(|e| store_error(&e))?,
         };
         let now = taken.insert(now);
         let old = now.sizes.get(&path).copied();
         let besides = now.total - old.unwrap_or(0);
         let n_besides = now.sizes.len() - usize::from(old.is_some());
-        if besides + value.len() as u64 > MAX_TOTAL_BYTES || n_besides >= MAX_KEYS {
+        if besides + value.len() as u64 > MAX_PLUGIN_STORE_BYTES || n_besides >= MAX_STORE_KEYS {
             return Err(HandleError::Limit(format!(
-                "the store is full: at most {MAX_TOTAL_BYTES} bytes in {MAX_KEYS} keys are kept"
+                "the store is full: at most {MAX_PLUGIN_STORE_BYTES} bytes in {MAX_STORE_KEYS} keys are kept"
             )));
         }
         let content = format!("{}\n{value}", serde_json::Value::from(key));
@@ -212,7 +213,7 @@ impl PluginStore {
 
     /// Removes a key; does nothing if the key is not set.
     pub fn remove(&self, key: &str) -> Result<(), HandleError> {
-        check_key(key)?;
+        check_key_length(key)?;
         self.check_writable()?;
         let path = self.value_file_path(key);
         match fs::remove_file(&path) {
@@ -283,11 +284,11 @@ mod tests {
     #[test]
     fn what_was_set_is_found_by_another_instance_of_the_store() {
         let folder = tempfile::tempdir().unwrap();
-        let store = PluginStore::new(folder.path().join("store"));
+        let store = PluginKeyValueStore::new(folder.path().join("store"));
         assert_eq!(store.keys("").unwrap(), Vec::<String>::new());
         store.set("a/../b", "one\ntwo").unwrap();
         store.set(&"k".repeat(256), "long").unwrap();
-        let again = PluginStore::new(folder.path().join("store"));
+        let again = PluginKeyValueStore::new(folder.path().join("store"));
         assert_eq!(again.get("a/../b").unwrap().as_deref(), Some("one\ntwo"));
         assert_eq!(again.keys("a").unwrap(), ["a/../b"]);
         again.remove("a/../b").unwrap();
@@ -297,11 +298,11 @@ mod tests {
     #[test]
     fn a_file_that_a_killed_process_left_is_no_second_key() {
         let folder = tempfile::tempdir().unwrap();
-        let store = PluginStore::new(folder.path().to_owned());
+        let store = PluginKeyValueStore::new(folder.path().to_owned());
         store.set("a", "1").unwrap();
         fs::write(folder.path().join(".a.tmp-1"), "\"a\"\n0").unwrap();
         assert_eq!(store.keys("").unwrap(), ["a"]);
-        let other = PluginStore::new(folder.path().to_owned());
+        let other = PluginKeyValueStore::new(folder.path().to_owned());
         other.set("b", "2").unwrap();
         assert_eq!(store.keys("").unwrap(), ["a", "b"]);
         other.remove("a").unwrap();
@@ -332,7 +333,7 @@ mod tests {
     #[test]
     fn one_that_is_closed_can_be_read_and_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
-        let store = PluginStore::new(folder.path().join("store"));
+        let store = PluginKeyValueStore::new(folder.path().join("store"));
         let closed = store.clone().into_read_only();
         assert!(matches!(closed.set("a", "1"), Err(HandleError::Denied(_))));
         assert!(!folder.path().join("store").exists());
@@ -344,7 +345,7 @@ mod tests {
     #[test]
     fn keys_and_values_over_the_limits_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let store = PluginStore::new(folder.path().to_owned());
+        let store = PluginKeyValueStore::new(folder.path().to_owned());
         assert!(matches!(
             store.set("", "x"),
             Err(HandleError::InvalidInput(_))
@@ -353,7 +354,7 @@ mod tests {
             store.get(&"k".repeat(257)),
             Err(HandleError::InvalidInput(_))
         ));
-        let large = "x".repeat(MAX_VALUE_BYTES);
+        let large = "x".repeat(MAX_STORE_VALUE_BYTES);
         assert!(matches!(
             store.set("a", &(large.clone() + "x")),
             Err(HandleError::Limit(_))

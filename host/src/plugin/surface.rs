@@ -12,7 +12,7 @@ use super::{Error, foreign};
 /// Imports and exports of a component, without those of nested components, and other facts from its
 /// sections.
 #[derive(Clone, Debug, Default)]
-pub struct ComponentSurface {
+pub struct ComponentImportsAndExports {
     /// Imported interfaces, as the component spells them.
     pub imports: Vec<String>,
     /// Exported interfaces, as the component spells them.
@@ -25,13 +25,13 @@ pub struct ComponentSurface {
     pub stamp: Option<Stamp>,
 }
 
-impl ComponentSurface {
+impl ComponentImportsAndExports {
     /// Reads a component. `path` is only used in messages.
     ///
     /// # Errors
     /// The bytes are not a component, or the component needs a version of the contract that this
     /// host does not support.
-    pub fn read(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
+    pub fn read_component_surface(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
         foreign::check_component_header(path, bytes)?;
         let mut surface = Self {
             bytes: bytes.len() as u64,
@@ -70,7 +70,7 @@ impl ComponentSurface {
     /// (`files`), or any interface of another package (`wasi:http`).
     #[must_use]
     pub fn has_import(&self, name: &str) -> bool {
-        let is_it = |import: &String| match contract::split_interface(import) {
+        let is_it = |import: &String| match contract::split_interface_name(import) {
             Some((own, _)) => own == name,
             None => name.contains(':') && import.starts_with(name),
         };
@@ -81,6 +81,6 @@ impl ComponentSurface {
     /// and version.
     pub fn contract_exports(&self) -> impl Iterator<Item = &str> {
         let exports = self.exports.iter();
-        exports.filter_map(|export| Some(contract::split_interface(export)?.0))
+        exports.filter_map(|export| Some(contract::split_interface_name(export)?.0))
     }
 }

@@ -13,22 +13,24 @@ use serde_json::Value;
 
 use super::Error;
 use super::convert;
-use super::exports::ExportedFunctions;
-use super::instance::{BusyInstance, InstanceSlot};
-use super::load::{LoadedPlugin, PluginSet};
+use super::exports::PluginExportedFunctions;
+use super::instance::{PluginInstanceInCall, ReusableInstanceSlot};
+use super::load::{FoundPluginSet, LoadedPlugin};
 use super::manifest::Manifest;
 use super::sanitize::CallSanitizer;
-use crate::grant::{self, Access, Granted, Root, SideEffect};
+use crate::grant::{self, FolderAccess, FolderRoot, GrantedCapabilities, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
-use crate::point::deadline::with_deadline;
+use crate::point::deadline::run_call_with_deadline;
 use crate::point::failure::Failure;
 use crate::secret::SecretScanner;
-use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool_name};
-use crate::tool::{CallRepetitionRule, FileTrackingMethod, Tool, ToolCtx, ToolOutput, schema};
+use crate::tool::registry::{MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_valid_tool_name};
+use crate::tool::{
+    FileChangeTrackingMethod, InterruptedCallRepetitionRule, Tool, ToolCtx, ToolOutput, schema,
+};
 
 /// Names of the built-in tools; a plugin's tool with such a name is not offered.
-pub const BUILT_IN_TOOLS: [&str; 8] = [
+pub const BUILT_IN_TOOL_NAMES: [&str; 8] = [
     "background",
     "bash",
     "edit_file",
@@ -41,7 +43,7 @@ pub const BUILT_IN_TOOLS: [&str; 8] = [
 
 /// Two tools with the same name, of which a session offers only one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolCollision {
+pub struct ToolNameCollision {
     /// Name of the tool.
     pub tool: String,
     /// Plugin whose tool is not offered.
@@ -50,7 +52,7 @@ pub struct ToolCollision {
     pub taken_by: Option<String>,
 }
 
-impl ToolCollision {
+impl ToolNameCollision {
     /// Whether the plugin provides one of the two tools with the same name.
     #[must_use]
     pub fn involves_plugin(&self, plugin: &str) -> bool {
@@ -58,7 +60,7 @@ impl ToolCollision {
     }
 }
 
-impl std::fmt::Display for ToolCollision {
+impl std::fmt::Display for ToolNameCollision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { tool, plugin, .. } = self;
         match &self.taken_by {
@@ -75,21 +77,21 @@ impl std::fmt::Display for ToolCollision {
     }
 }
 
-impl PluginSet {
+impl FoundPluginSet {
     /// Lists the tools that a session does not offer because another tool has the same name. The
     /// tool of the first plugin is offered; plugins are ordered by trust, then by name.
     #[must_use]
-    pub fn find_tool_collisions(&self) -> Vec<ToolCollision> {
+    pub fn find_tool_collisions(&self) -> Vec<ToolNameCollision> {
         let mut plugins: Vec<&LoadedPlugin> = self.plugins.iter().map(|plugin| &**plugin).collect();
         plugins.sort_by_key(|plugin| plugin.trust);
-        let built_in = BUILT_IN_TOOLS.iter().map(|name| (*name, None));
+        let built_in = BUILT_IN_TOOL_NAMES.iter().map(|name| (*name, None));
         let mut taken: BTreeMap<&str, Option<&str>> = built_in.collect();
         let mut found = Vec::new();
         for plugin in plugins {
             let own = plugin.manifest.name.as_str();
             for tool in &plugin.tools {
                 match taken.get(tool.name.as_str()) {
-                    Some(by) => found.push(ToolCollision {
+                    Some(by) => found.push(ToolNameCollision {
                         tool: tool.name.clone(),
                         plugin: own.to_owned(),
                         taken_by: by.map(str::to_owned),
@@ -105,26 +107,26 @@ impl PluginSet {
 /// Tool of a plugin in a session.
 pub(super) struct WasmTool {
     pub(super) spec: ToolSpec,
-    pub(super) slot: Arc<InstanceSlot>,
+    pub(super) slot: Arc<ReusableInstanceSlot>,
     pub(super) deadline: Duration,
     /// Permissions of the plugin, described for approval questions.
     pub(super) may: Arc<[String]>,
     /// Method by which the host detects which files the plugin changes.
-    pub(super) tracking: FileTrackingMethod,
+    pub(super) tracking: FileChangeTrackingMethod,
     /// Whether an interrupted call may run again, according to the manifest.
-    pub(super) repetition: CallRepetitionRule,
+    pub(super) repetition: InterruptedCallRepetitionRule,
 }
 
 /// Deadline of a plugin's tool if the manifest sets none. Guests only compute and need no longer
 /// deadline, unlike a shell command that waits for a build.
-const TOOL_DEADLINE: Duration = Duration::from_secs(60);
+const DEFAULT_TOOL_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Maximum deadline that a manifest may set for its tools.
 pub const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
 
 /// Returns the deadline of a plugin's tools.
-pub(super) fn call_deadline(manifest: &Manifest) -> Duration {
-    let wanted = manifest.limits.timeout.unwrap_or(TOOL_DEADLINE);
+pub(super) fn tool_call_deadline(manifest: &Manifest) -> Duration {
+    let wanted = manifest.limits.timeout.unwrap_or(DEFAULT_TOOL_DEADLINE);
     wanted.min(MAX_TOOL_DEADLINE)
 }
 
@@ -138,7 +140,7 @@ pub(super) async fn run_guest_tool(
 ) -> ToolOutput {
     let call = pin!(call);
     let answer = tokio::select! {
-        answer = with_deadline(deadline, Instant::now(), call) => answer,
+        answer = run_call_with_deadline(deadline, Instant::now(), call) => answer,
         () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
     };
     answer.unwrap_or_else(|failure| ToolOutput::fault(format!("the tool {name} failed: {failure}")))
@@ -153,11 +155,11 @@ impl Tool for WasmTool {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileTrackingMethod {
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
         self.tracking
     }
 
-    fn repetition(&self) -> CallRepetitionRule {
+    fn repetition(&self) -> InterruptedCallRepetitionRule {
         self.repetition.clone()
     }
 
@@ -172,13 +174,13 @@ impl Tool for WasmTool {
 
 impl WasmTool {
     async fn call_guest(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
-        let find = |functions: &ExportedFunctions| Some(functions.tools.as_ref()?.call);
+        let find = |functions: &PluginExportedFunctions| Some(functions.tools.as_ref()?.call);
         let arguments = (self.spec.name.clone(), arguments.to_string());
         let called = self.slot.call_guest(&ctx.caller, "tools", find, arguments);
         let (answer,) = called.await?;
-        let sanitizer = CallSanitizer::new(self.slot.shared_state(), &ctx.caller, "tool");
+        let sanitizer = CallSanitizer::new(self.slot.shared_plugin_state(), &ctx.caller, "tool");
         Ok(match answer {
-            Ok(answer) => convert::convert_answer(answer, sanitizer),
+            Ok(answer) => convert::convert_tool_answer(answer, sanitizer),
             Err(error) => ToolOutput::error(convert::describe_guest_error(error, sanitizer)),
         })
     }
@@ -187,9 +189,9 @@ impl WasmTool {
 /// Calls the plugin instance to list its tools. Raises each tool's effect class to the minimum that
 /// the manifest's side effects imply: a tool of a plugin that may write files is not read-only,
 /// even if the plugin declares it so.
-pub(super) async fn list_tools(
+pub(super) async fn list_plugin_tools(
     manifest: &Manifest,
-    mut busy: BusyInstance<'_>,
+    mut busy: PluginInstanceInCall<'_>,
 ) -> Result<Vec<ToolSpec>, Error> {
     let start = |failure: Failure| Error::Start {
         message: format!("when the host asked for its tools, {failure}"),
@@ -204,7 +206,7 @@ pub(super) async fn list_tools(
     let (listed,) = busy.finish_guest_call(result).map_err(start)?;
     for tool in listed {
         let refuse = |why: String| Error::Tool {
-            tool: crate::text::clean_line(&tool.name, 64),
+            tool: crate::text::escape_and_truncate_line(&tool.name, 64),
             why,
         };
         if specs.len() >= MAX_TOOLS_PER_PLUGIN {
@@ -212,13 +214,13 @@ pub(super) async fn list_tools(
                 "a plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools, but this plugin lists more"
             )));
         }
-        if tool.description.len() > MAX_DESCRIPTION_BYTES {
+        if tool.description.len() > MAX_TOOL_DESCRIPTION_BYTES {
             return Err(refuse(format!(
-                "its description has {} bytes, more than {MAX_DESCRIPTION_BYTES}",
+                "its description has {} bytes, more than {MAX_TOOL_DESCRIPTION_BYTES}",
                 tool.description.len()
             )));
         }
-        if !is_tool_name(&tool.name) {
+        if !is_valid_tool_name(&tool.name) {
             return Err(refuse(
                 "a name is made of 1 to 64 of a-z, A-Z, 0-9, `_` and `-`".to_owned(),
             ));
@@ -226,7 +228,7 @@ pub(super) async fn list_tools(
         // Refuse a secret in a tool description instead of masking it: the description comes from
         // the author, who must remove the secret.
         for text in [&tool.description, &tool.parameters] {
-            if let Some(finding) = SecretScanner::shared().scan(text).first() {
+            if let Some(finding) = SecretScanner::shared().find_secrets(text).first() {
                 return Err(refuse(format!(
                     "its description or schema contains what looks like a secret ({})",
                     finding.rule
@@ -235,12 +237,12 @@ pub(super) async fn list_tools(
         }
         let parameters = json::parse_json(&tool.parameters, schema::MAX_SCHEMA_BYTES)
             .map_err(|e| refuse(format!("its schema {e}")))?;
-        schema::compile(&parameters).map_err(refuse)?;
+        schema::compile_json_schema_check(&parameters).map_err(refuse)?;
         specs.push(ToolSpec {
             name: tool.name,
             description: tool.description,
             parameters,
-            effect_class: convert::convert_effect_class(tool.effect_class).max(floor),
+            effect_class: convert::effect_class_from_wit(tool.effect_class).max(floor),
             plugin: Some(manifest.name.clone()),
         });
     }
@@ -266,19 +268,25 @@ fn check_declared_tools(manifest: &Manifest, specs: &[ToolSpec]) -> Result<(), E
 }
 
 /// Returns whether the host may run a tool call again if it was interrupted.
-pub(super) fn call_repetition(manifest: &Manifest, tool: &str) -> CallRepetitionRule {
+pub(super) fn tool_call_repetition_rule(
+    manifest: &Manifest,
+    tool: &str,
+) -> InterruptedCallRepetitionRule {
     match manifest.tools.get(tool) {
-        Some(options) if options.idempotent => CallRepetitionRule::Idempotent,
-        Some(options) => options
-            .check
-            .clone()
-            .map_or(CallRepetitionRule::Never, CallRepetitionRule::Checked),
-        None => CallRepetitionRule::Never,
+        Some(options) if options.idempotent => InterruptedCallRepetitionRule::Idempotent,
+        Some(options) => options.check.clone().map_or(
+            InterruptedCallRepetitionRule::Never,
+            InterruptedCallRepetitionRule::Checked,
+        ),
+        None => InterruptedCallRepetitionRule::Never,
     }
 }
 
 /// Describes the permissions of a plugin, for approval questions about its tools.
-pub(super) fn describe_tool_rights(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
+pub(super) fn describe_tool_rights(
+    granted: &GrantedCapabilities,
+    has_hooks: bool,
+) -> Arc<[String]> {
     let each = granted
         .capabilities()
         .iter()
@@ -289,12 +297,16 @@ pub(super) fn describe_tool_rights(granted: &Granted, has_hooks: bool) -> Arc<[S
 
 /// Returns the method by which the host detects which files a plugin changes. A snapshot of the
 /// workspace is needed only if the plugin may write there.
-pub(super) fn tool_file_tracking(granted: &Granted) -> FileTrackingMethod {
+pub(super) fn file_change_tracking_method(
+    granted: &GrantedCapabilities,
+) -> FileChangeTrackingMethod {
     let folders = granted.folders();
     let mut folders = folders.iter();
-    match folders.any(|(access, folder)| *access != Access::Read && folder.root != Root::Data) {
-        true => FileTrackingMethod::Snapshot,
-        false => FileTrackingMethod::Unneeded,
+    match folders
+        .any(|(access, folder)| *access != FolderAccess::Read && folder.root != FolderRoot::Data)
+    {
+        true => FileChangeTrackingMethod::Snapshot,
+        false => FileChangeTrackingMethod::Unneeded,
     }
 }
 
@@ -304,7 +316,7 @@ pub(super) fn min_effect_class(manifest: &Manifest) -> EffectClass {
         filesystem
             .write
             .iter()
-            .any(|folder| folder.root != Root::Data)
+            .any(|folder| folder.root != FolderRoot::Data)
     });
     if manifest.has_side_effect(SideEffect::Network)
         || manifest.has_side_effect(SideEffect::External)

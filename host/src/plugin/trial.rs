@@ -9,23 +9,24 @@ use wasmtime::{Instance, Module, Store, Trap};
 use super::Error;
 use super::cache::{CompileCache, ComponentBytes};
 use super::compile::Compiler;
-use super::engine::engine;
+use super::engine::create_engine;
 
 /// Module whose start function is `loop { }`.
-const ENDLESS: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x01\0\x0a\x09\x01\x07\0\x03\x40\x0c\0\x0b\x0b";
+const ENDLESS_LOOP_MODULE: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x01\0\x0a\x09\x01\x07\0\x03\x40\x0c\0\x0b\x0b";
 
 /// Smallest valid component.
-const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// Time after which the trial fails because the engine did not stop the endless loop: a hundred
 /// ticks of the epoch.
-const PATIENCE: Duration = Duration::from_secs(1);
+const ENDLESS_LOOP_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Starts the engine, runs an endless loop, and returns the time until the engine stopped the loop.
-pub fn measure_loop_stop_time() -> Result<Duration, Error> {
+pub fn measure_endless_loop_stop_time() -> Result<Duration, Error> {
     let failed = |message: String| Error::Start { message };
-    let engine = engine()?;
-    let module = Module::from_binary(&engine, ENDLESS).map_err(|e| failed(format!("{e:#}")))?;
+    let engine = create_engine()?;
+    let module =
+        Module::from_binary(&engine, ENDLESS_LOOP_MODULE).map_err(|e| failed(format!("{e:#}")))?;
     let (done, outcome) = mpsc::channel();
     let started = Instant::now();
     // Run the loop on a separate thread, which can be left behind if the engine does not stop the
@@ -42,38 +43,38 @@ pub fn measure_loop_stop_time() -> Result<Duration, Error> {
             let _ = done.send(trap);
         })
         .map_err(|e| failed(e.to_string()))?;
-    match outcome.recv_timeout(PATIENCE) {
+    match outcome.recv_timeout(ENDLESS_LOOP_STOP_TIMEOUT) {
         Ok(Some(Trap::Interrupt)) => Ok(started.elapsed()),
         Ok(other) => Err(failed(format!(
             "an endless loop ended with {other:?} instead of being interrupted"
         ))),
         Err(_) => Err(failed(format!(
             "an endless loop was not stopped within {} s",
-            PATIENCE.as_secs()
+            ENDLESS_LOOP_STOP_TIMEOUT.as_secs()
         ))),
     }
 }
 
 /// Compiles the smallest valid component in the same way as a plugin. Returns the duration, and the
 /// reason why the compile process was not sandboxed, if it was not.
-pub async fn try_compile_component(
+pub async fn measure_trial_compilation(
     compiler: &Compiler,
     cache: &Path,
 ) -> Result<(Duration, Option<String>), Error> {
     let component = ComponentBytes {
         path: "the smallest component".into(),
-        bytes: EMPTY.to_vec(),
+        bytes: EMPTY_COMPONENT.to_vec(),
         digest: String::new(),
     };
     let started = Instant::now();
     let compiled = compiler
-        .compile_component(&engine()?, &component, cache, None)
+        .compile_component(&create_engine()?, &component, cache, None)
         .await?;
     Ok((started.elapsed(), compiled.unconfined))
 }
 
 /// Opens the cache of native code, which creates its private directory and its key.
-pub fn check_cache_folder(folder: &Path, key: &Path) -> Result<(), Error> {
+pub fn check_compile_cache_folder(folder: &Path, key: &Path) -> Result<(), Error> {
     CompileCache::open_cache(folder, key)?;
     // Create and remove a file: otherwise a read-only cache would be noticed only when it is
     // needed.

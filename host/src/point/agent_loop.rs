@@ -1,6 +1,6 @@
 //! Agent loops of plugins, which control the steps of a turn (`wit/agent-loop.wit`,
-//! `wit/agent-turn.wit`): [`AgentLoop`] is the interface for the agent, and [`TurnPrimitiveSender`]
-//! is the interface for the loop.
+//! `wit/agent-turn.wit`): [`AgentLoop`] is the interface for the agent, and
+//! [`TurnOperationRequestSender`] is the interface for the loop.
 //!
 //! The loop sends each primitive to the turn, which executes it in its own task and sends the
 //! answer back. So the loop needs no access to the turn itself. The module must not depend on the
@@ -18,24 +18,24 @@ use crate::message::{ToolCall, Usage};
 /// Maximum number of operations (primitives) that a loop may request between two requests to the
 /// model. The step limit bounds the number of requests; without this constant, a loop could run
 /// forever between two requests.
-pub const MAX_PRIMITIVES: u32 = 64;
+pub const MAX_OPERATIONS_BETWEEN_REQUESTS: u32 = 64;
 
 /// Maximum number of model answers that a turn stores outside the conversation.
-pub const MAX_CANDIDATES: usize = 16;
+pub const MAX_CANDIDATE_ANSWERS: usize = 16;
 
 /// Maximum size in bytes of a text that an agent loop adds to the conversation.
-pub const MAX_ADDED_BYTES: usize = 256 << 10;
+pub const MAX_ADDED_TEXT_BYTES: usize = 256 << 10;
 
 /// Checks the size of a text that an agent loop adds to the conversation.
 ///
 /// # Errors
-/// The text is longer than [`MAX_ADDED_BYTES`].
-pub fn check_added_size(what: &str, n_bytes: usize) -> Result<(), HandleError> {
-    if n_bytes <= MAX_ADDED_BYTES {
+/// The text is longer than [`MAX_ADDED_TEXT_BYTES`].
+pub fn check_added_text_size(what: &str, n_bytes: usize) -> Result<(), HandleError> {
+    if n_bytes <= MAX_ADDED_TEXT_BYTES {
         return Ok(());
     }
     Err(HandleError::Limit(format!(
-        "the {what} has {n_bytes} bytes, at most {MAX_ADDED_BYTES} are accepted"
+        "the {what} has {n_bytes} bytes, at most {MAX_ADDED_TEXT_BYTES} are accepted"
     )))
 }
 
@@ -52,38 +52,41 @@ pub trait AgentLoop: Send + Sync {
     fn run_turn(
         &self,
         caller: Caller,
-        turn: TurnPrimitiveSender,
+        turn: TurnOperationRequestSender,
     ) -> BoxFuture<'static, Result<(), Failure>>;
 }
 
 /// Channel for the answer of a primitive.
-pub type PrimitiveReply<T> = oneshot::Sender<Result<T, HandleError>>;
+pub type TurnOperationReplySender<T> = oneshot::Sender<Result<T, HandleError>>;
 
 /// Operation of a turn that a loop requests, with the channel for the answer.
 #[derive(Debug)]
-pub enum TurnPrimitive {
+pub enum TurnOperationRequest {
     /// Query whether the turn continues an interrupted turn.
-    IsResumed(PrimitiveReply<bool>),
+    IsResumed(TurnOperationReplySender<bool>),
     /// Takes the input of the turn. Later calls take the messages that the user sent since the last
     /// call.
-    TakeInput(PrimitiveReply<Option<TakenInput>>),
+    TakeInput(TurnOperationReplySender<Option<TakenInput>>),
     /// Builds the system prompt.
-    BuildPrompt(PrimitiveReply<()>),
+    BuildPrompt(TurnOperationReplySender<()>),
     /// Sends a request to the model.
-    Request(LoopModelRequest, PrimitiveReply<TurnAnswer>),
+    Request(
+        AgentLoopModelRequest,
+        TurnOperationReplySender<AgentLoopModelAnswer>,
+    ),
     /// Adds to the conversation an answer of the model that the turn had kept outside of it.
-    Accept(u32, PrimitiveReply<()>),
+    Accept(u32, TurnOperationReplySender<()>),
     /// Runs the tool calls of the last answer.
-    RunCalls(PrimitiveReply<Vec<CallReport>>),
+    RunCalls(TurnOperationReplySender<Vec<CallReport>>),
     /// Adds a message of the plugin to the conversation.
-    Inject(String, PrimitiveReply<()>),
+    Inject(String, TurnOperationReplySender<()>),
     /// Checks the last answer, and returns the reason for another step if one is needed.
-    Reflect(PrimitiveReply<Option<String>>),
+    Reflect(TurnOperationReplySender<Option<String>>),
     /// Outputs the last answer and ends the turn, unless another step is needed.
-    Finish(PrimitiveReply<TurnFinish>),
+    Finish(TurnOperationReplySender<TurnFinish>),
 }
 
-impl TurnPrimitive {
+impl TurnOperationRequest {
     /// Returns the name of the contract's function that requests this operation.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -112,7 +115,7 @@ pub struct TakenInput {
 
 /// Request to the model that an agent loop asks the turn to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoopModelRequest {
+pub struct AgentLoopModelRequest {
     /// Model that gets the request; `None` selects the model of the turn.
     pub model: Option<String>,
     /// Name of the preset that selects the tools; `None` keeps all tools of the turn.
@@ -125,7 +128,7 @@ pub struct LoopModelRequest {
 
 /// Answer of the model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TurnAnswer {
+pub struct AgentLoopModelAnswer {
     /// Number of the answer, unique within the turn.
     pub id: u32,
     /// Model that gave the answer.
@@ -162,11 +165,11 @@ pub enum TurnFinish {
 
 /// Sender with which a loop requests the primitives of its turn. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct TurnPrimitiveSender(mpsc::Sender<TurnPrimitive>);
+pub struct TurnOperationRequestSender(mpsc::Sender<TurnOperationRequest>);
 
-impl TurnPrimitiveSender {
+impl TurnOperationRequestSender {
     /// Creates the channel: the sender for the loop and the receiver for the turn.
-    pub(crate) fn channel() -> (Self, mpsc::Receiver<TurnPrimitive>) {
+    pub(crate) fn channel() -> (Self, mpsc::Receiver<TurnOperationRequest>) {
         let (sender, receiver) = mpsc::channel(1);
         (Self(sender), receiver)
     }
@@ -176,9 +179,9 @@ impl TurnPrimitiveSender {
     ///
     /// # Errors
     /// The turn refused the primitive, or is over.
-    pub async fn request_primitive<T>(
+    pub async fn request_turn_operation<T>(
         &self,
-        primitive: impl FnOnce(PrimitiveReply<T>) -> TurnPrimitive,
+        primitive: impl FnOnce(TurnOperationReplySender<T>) -> TurnOperationRequest,
     ) -> Result<T, HandleError> {
         let over = || HandleError::Failed("the turn is over".to_owned());
         let (reply, answer) = oneshot::channel();

@@ -1,9 +1,9 @@
 //! Caller of a hook or a tool: the context that guests can query, and the chain of plugins that
 //! caused the call.
 //!
-//! Guests see only [`CallContext`]. The call chain is not passed to guests; the dispatcher uses it
-//! so that a plugin's hooks are not called for calls that the plugin itself causes. Start from
-//! [`Caller`].
+//! Guests see only [`PluginCallContext`]. The call chain is not passed to guests; the dispatcher
+//! uses it so that a plugin's hooks are not called for calls that the plugin itself causes. Start
+//! from [`Caller`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::message::Usage;
 
 /// Context of a call of a plugin, which the called plugin can query (`wit/caller.wit`).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CallContext {
+pub struct PluginCallContext {
     /// Session id.
     pub session: Arc<str>,
     /// Number of the turn within the session, from 1; 0 outside a turn.
@@ -41,7 +41,7 @@ pub struct CallContext {
 }
 
 /// Maximum length of a chain of plugins that call each other.
-pub const MAX_NESTING: usize = 4;
+pub const MAX_PLUGIN_CALL_DEPTH: usize = 4;
 
 /// Context of a call, and the plugins whose code caused it.
 ///
@@ -50,9 +50,9 @@ pub const MAX_NESTING: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// Context of the call, which guests may query.
-    pub context: CallContext,
+    pub context: PluginCallContext,
     /// Names of the plugins whose code led to this call, outermost first. Their hooks are not
-    /// called, except as described in [`Caller::skips_hooks_of`].
+    /// called, except as described in [`Caller::should_skip_hooks_of`].
     pub call_chain: Vec<Arc<str>>,
     /// Point of the running hook; `None` if a tool runs or nothing of a plugin runs. The host sets
     /// it before each call of a hook or tool.
@@ -65,7 +65,7 @@ pub struct Caller {
 impl Caller {
     /// Creates a caller with an empty call chain.
     #[must_use]
-    pub fn new(context: CallContext) -> Self {
+    pub fn new(context: PluginCallContext) -> Self {
         Self {
             context,
             ..Self::default()
@@ -104,12 +104,12 @@ impl Caller {
 
     /// Copies `now` into `self`, but not the strings that both already share. The function runs at
     /// every call, and two successive calls of a session usually differ in a few numbers only.
-    pub fn update(&mut self, now: &Self) {
+    pub fn copy_changed_fields_from(&mut self, now: &Self) {
         let (kept, context) = (&mut self.context, &now.context);
-        replace_shared_text(&mut kept.session, &context.session);
-        replace_shared_text(&mut kept.agent, &context.agent);
-        replace_shared_text(&mut kept.workspace, &context.workspace);
-        replace_shared_text(&mut kept.model, &context.model);
+        replace_arc_str_if_different(&mut kept.session, &context.session);
+        replace_arc_str_if_different(&mut kept.agent, &context.agent);
+        replace_arc_str_if_different(&mut kept.workspace, &context.workspace);
+        replace_arc_str_if_different(&mut kept.model, &context.model);
         kept.turn = context.turn;
         kept.step = context.step;
         kept.depth = context.depth;
@@ -129,7 +129,7 @@ impl Caller {
     /// if a guard asks the model, a hook of another plugin may act during that request, and the
     /// guard must still judge that action.
     #[must_use]
-    pub fn skips_hooks_of(&self, plugin: &str, is_gate: bool) -> bool {
+    pub fn should_skip_hooks_of(&self, plugin: &str, is_gate: bool) -> bool {
         let is_it = |cause: &Arc<str>| &**cause == plugin;
         if is_gate {
             self.call_chain.last().is_some_and(is_it)
@@ -140,7 +140,7 @@ impl Caller {
 }
 
 /// Replaces `kept` with `now` unless both point to the same string.
-fn replace_shared_text(kept: &mut Arc<str>, now: &Arc<str>) {
+fn replace_arc_str_if_different(kept: &mut Arc<str>, now: &Arc<str>) {
     if !Arc::ptr_eq(kept, now) {
         *kept = now.clone();
     }

@@ -2,7 +2,7 @@
 //!
 //! All code that enumerates the points is generated from that table with `for_each_point!`: the
 //! marker types below, the host's component bindings, `rind plugin inspect`, and the docs. Tests
-//! compare the table with the interfaces in `wit/`. Start from [`find_point`].
+//! compare the table with the interfaces in `wit/`. Start from [`find_builtin_point`].
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl PointRow {
     /// by default: displayed text cannot be withdrawn, so text must not be displayed if the hook
     /// fails.
     #[must_use]
-    pub fn default_on_failure(&self) -> OnFailure {
+    pub fn default_failure_action(&self) -> OnFailure {
         if self.name == OutputDelta::NAME {
             OnFailure::Block
         } else {
@@ -98,7 +98,7 @@ for_each_point!(table);
 
 /// Finds a built-in point by its name or one of its aliases.
 #[must_use]
-pub fn find_point(name: &str) -> Option<&'static PointRow> {
+pub fn find_builtin_point(name: &str) -> Option<&'static PointRow> {
     CATALOG
         .iter()
         .find(|row| row.name == name || row.aliases.contains(&name))

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::PluginPoint;
+use super::PluginDefinedPointMarker;
 use super::caller::Caller;
-use super::dispatch::{Dispatcher, PointKind};
-use super::handle::{HandleError, PointAnswer};
-use super::payload::{CheckArguments, PluginPayload};
+use super::dispatch::{HookDispatcher, PointKind};
+use super::handle::{HandleError, PluginDefinedPointAnswer};
+use super::payload::{PluginDefinedPointPayload, ToolArgumentsChecker};
 
 /// Point as its owner declared it.
 #[derive(Clone)]
@@ -22,9 +22,9 @@ pub struct PluginDefinedPoint {
     /// Kind of the point.
     pub kind: PointKind,
     /// Function that checks the payload which a caller passes.
-    pub payload: Arc<CheckArguments>,
+    pub payload: Arc<ToolArgumentsChecker>,
     /// Function that checks the answer of an implementer.
-    pub result: Arc<CheckArguments>,
+    pub result: Arc<ToolArgumentsChecker>,
     /// Names of the plugins that may call the point, in addition to the plugin that defines it.
     pub callers: Vec<String>,
 }
@@ -58,12 +58,12 @@ impl PluginDefinedPoints {
     /// `caller` already contains the plugin, so the plugin's own implementation is skipped.
     pub async fn call_point(
         &self,
-        dispatcher: &Dispatcher,
+        dispatcher: &HookDispatcher,
         plugin: &str,
         name: &str,
         value: Value,
         caller: &Caller,
-    ) -> Result<PointAnswer, HandleError> {
+    ) -> Result<PluginDefinedPointAnswer, HandleError> {
         let (owner, name) = name.split_once('.').unwrap_or((plugin, name));
         let full_name = format!("{owner}.{name}");
         let point = self.points.get(&full_name).ok_or_else(|| {
@@ -87,18 +87,18 @@ impl PluginDefinedPoints {
         // so it must fit the schemas of both result and payload.
         let (payload, result) = (point.payload.clone(), point.result.clone());
         let is_chain = point.kind.runs_hooks_in_order();
-        let check: Arc<CheckArguments> = Arc::new(move |answer| {
+        let check: Arc<ToolArgumentsChecker> = Arc::new(move |answer| {
             result(answer)?;
             if is_chain { payload(answer) } else { Ok(()) }
         });
-        let payload = PluginPayload {
+        let payload = PluginDefinedPointPayload {
             value,
             collected: Vec::new(),
             kind: point.kind,
             check,
         };
         let done = dispatcher
-            .dispatch_point_by_name::<PluginPoint>(
+            .dispatch_point_by_name::<PluginDefinedPointMarker>(
                 Cow::Owned(full_name),
                 point.kind,
                 caller,
@@ -110,7 +110,7 @@ impl PluginDefinedPoints {
             PointKind::Collect => Value::Array(done.value.collected),
             PointKind::Observe => Value::Null,
         };
-        Ok(PointAnswer {
+        Ok(PluginDefinedPointAnswer {
             value,
             verdict: done.verdict,
         })

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::caller::Caller;
-use super::dispatch::HookVerdict;
+use super::dispatch::CombinedHookVerdict;
 use super::outcome::{Effect, Level};
 use super::trace::AccessRecord;
 use crate::message::{Message, Parts, Usage};
@@ -21,17 +21,17 @@ use crate::message::{Message, Parts, Usage};
 /// Maximum number of questions that one plugin may ask a model in one turn. The limits per turn
 /// stop a faulty plugin before it costs more than a long turn; a plugin that needs more should have
 /// a loop.
-pub const MAX_QUESTIONS: u32 = 20;
+pub const MAX_MODEL_QUESTIONS_PER_TURN: u32 = 20;
 
 /// Maximum number of tool calls that one plugin may make in one turn.
-pub const MAX_TOOL_CALLS: u32 = 100;
+pub const MAX_PLUGIN_TOOL_CALLS_PER_TURN: u32 = 100;
 
 /// Maximum number of subagents that one plugin may run in one turn.
-pub const MAX_SUBAGENTS: u32 = 4;
+pub const MAX_PLUGIN_SUBAGENTS_PER_TURN: u32 = 4;
 
 /// Maximum number of questions that one plugin may ask the user in one turn. More questions would
 /// annoy the user.
-pub const MAX_PERSON_QUESTIONS: u32 = 5;
+pub const MAX_USER_QUESTIONS_PER_TURN: u32 = 5;
 
 /// Error of a host function (`wit/types.wit`, `error`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,17 +55,17 @@ pub enum HandleError {
 
 /// Result of calling a plugin-defined point.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PointAnswer {
+pub struct PluginDefinedPointAnswer {
     /// Value after all implementers were called: the final value (gate, mutate), the array of
     /// contributions (collect), or null (observe).
     pub value: Value,
     /// Combined verdict of the plugins that implement the point.
-    pub verdict: HookVerdict,
+    pub verdict: CombinedHookVerdict,
 }
 
 /// A question to a model (`wit/model.wit`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelQuestion {
+pub struct PluginModelQuestion {
     /// System prompt; may be empty.
     pub system: String,
     /// User message that is sent to the model.
@@ -78,7 +78,7 @@ pub struct ModelQuestion {
 
 /// Reply of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelReply {
+pub struct PluginModelReply {
     /// Text of the reply.
     pub text: String,
     /// Tokens used.
@@ -87,7 +87,7 @@ pub struct ModelReply {
 
 /// A task for a subagent (`wit/agents.wit`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentTask {
+pub struct SubagentTask {
     /// Prompt of the subagent.
     pub prompt: String,
     /// Names of the tools that the subagent may use.
@@ -98,7 +98,7 @@ pub struct AgentTask {
 
 /// Task for a subagent that runs in the background while the plugin continues (`wit/agents.wit`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConcurrentAgentTask {
+pub struct BackgroundSubagentTask {
     /// Prompt of the subagent.
     pub prompt: String,
     /// Name of the preset of the subagent.
@@ -111,7 +111,7 @@ pub struct ConcurrentAgentTask {
 
 /// State of a subagent and its answer (`wit/agents.wit`).
 #[derive(Clone, Debug, PartialEq)]
-pub struct AgentReport {
+pub struct SubagentReport {
     /// Id of the subagent.
     pub id: String,
     /// State of the subagent, named as in events.
@@ -126,7 +126,7 @@ pub struct AgentReport {
 
 /// Name and purpose of a preset of subagents (`wit/agents.wit`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentPreset {
+pub struct SubagentPresetSummary {
     /// Name of the preset.
     pub name: String,
     /// Purpose, in one line.
@@ -135,13 +135,13 @@ pub struct AgentPreset {
 
 /// A question from a plugin to the user (`wit/ask.wit`). Each text in it is one printable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PersonQuestion {
+pub struct PluginUserQuestion {
     /// Name of the plugin that asks.
     pub plugin: String,
     /// Question in one line.
     pub text: String,
     /// Possible answers.
-    pub kind: QuestionKind,
+    pub kind: PluginUserQuestionKind,
     /// Whether the policy mutes the plugin, so that the user is not asked and the default answer is
     /// returned.
     pub is_muted: bool,
@@ -150,7 +150,7 @@ pub struct PersonQuestion {
 /// Kind of a plugin's question: its possible answers, and the default answer for runs without a
 /// user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum QuestionKind {
+pub enum PluginUserQuestionKind {
     /// Yes or no.
     Confirm {
         /// Default answer.
@@ -170,36 +170,36 @@ pub enum QuestionKind {
     },
 }
 
-impl QuestionKind {
+impl PluginUserQuestionKind {
     /// Returns the answer that the plugin gave as the default, for runs in which there is no user
     /// to ask.
     #[must_use]
-    pub fn default_answer(&self) -> PersonAnswer {
+    pub fn default_answer(&self) -> PluginUserAnswer {
         match self {
-            Self::Confirm { default } => PersonAnswer::Yes(*default),
-            Self::Choose { default, .. } => PersonAnswer::Choice(*default),
-            Self::Text { default } => PersonAnswer::Text(default.clone()),
+            Self::Confirm { default } => PluginUserAnswer::Yes(*default),
+            Self::Choose { default, .. } => PluginUserAnswer::Choice(*default),
+            Self::Text { default } => PluginUserAnswer::Text(default.clone()),
         }
     }
 
     /// Formats an answer to a question of this kind for display.
     #[must_use]
-    pub fn format_answer(&self, answer: &PersonAnswer) -> String {
+    pub fn format_answer(&self, answer: &PluginUserAnswer) -> String {
         match (self, answer) {
-            (_, PersonAnswer::Yes(true)) => "yes".to_owned(),
-            (_, PersonAnswer::Yes(false)) => "no".to_owned(),
-            (Self::Choose { options, .. }, PersonAnswer::Choice(at)) => {
+            (_, PluginUserAnswer::Yes(true)) => "yes".to_owned(),
+            (_, PluginUserAnswer::Yes(false)) => "no".to_owned(),
+            (Self::Choose { options, .. }, PluginUserAnswer::Choice(at)) => {
                 options.get(*at as usize).cloned().unwrap_or_default()
             }
-            (_, PersonAnswer::Choice(at)) => at.to_string(),
-            (_, PersonAnswer::Text(text)) => text.clone(),
+            (_, PluginUserAnswer::Choice(at)) => at.to_string(),
+            (_, PluginUserAnswer::Text(text)) => text.clone(),
         }
     }
 }
 
 /// Answer of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PersonAnswer {
+pub enum PluginUserAnswer {
     /// Answer to a yes-or-no question; `true` is yes.
     Yes(bool),
     /// Index of the chosen option, from 0.
@@ -255,11 +255,11 @@ pub trait AgentHandle: Send + Sync {
     fn ask_person<'a>(
         &'a self,
         plugin: &'a Arc<str>,
-        question: PersonQuestion,
+        question: PluginUserQuestion,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PersonAnswer, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginUserAnswer, HandleError>> {
         _ = (plugin, question, caller);
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 
     /// Returns a value of the plugin's session state.
@@ -276,14 +276,14 @@ pub trait AgentHandle: Send + Sync {
         plugin: &str,
         key: &str,
         value: Option<&str>,
-        when: StateWrite,
+        when: PluginStateWriteTime,
     ) -> Result<(), HandleError> {
         _ = (plugin, key, value, when);
-        fail_without_session()
+        no_session_error()
     }
 
-    /// Writes the state changes that were deferred with [`StateWrite::WithNextEntry`] to the
-    /// session file.
+    /// Writes the state changes that were deferred with [`PluginStateWriteTime::WithNextEntry`] to
+    /// the session file.
     fn write_waiting(&self) -> Result<(), HandleError> {
         Ok(())
     }
@@ -305,13 +305,13 @@ pub trait AgentHandle: Send + Sync {
     /// missing or corrupt.
     fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
         _ = id;
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 
     /// Appends a custom entry of the plugin to the session file.
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
         _ = (plugin, name, value);
-        fail_without_session()
+        no_session_error()
     }
 
     /// Calls every implementer of a plugin-defined point. `name` is either `owner.NAME`, or `NAME`
@@ -322,48 +322,48 @@ pub trait AgentHandle: Send + Sync {
         name: &'a str,
         payload: Value,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginDefinedPointAnswer, HandleError>> {
         _ = (plugin, name, payload, caller);
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 
     /// Sends one request without tools to a model.
     fn ask_model<'a>(
         &'a self,
         plugin: &'a Arc<str>,
-        question: ModelQuestion,
+        question: PluginModelQuestion,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
+    ) -> BoxFuture<'a, Result<PluginModelReply, HandleError>> {
         _ = (plugin, question, caller);
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 
     /// Runs a subagent to completion and returns its answer.
     fn run_agent<'a>(
         &'a self,
         plugin: &'a Arc<str>,
-        task: AgentTask,
+        task: SubagentTask,
         caller: Caller,
     ) -> BoxFuture<'a, Result<String, HandleError>> {
         _ = (plugin, task, caller);
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 
     /// Returns the presets of subagents.
-    fn agent_presets(&self, caller: &Caller) -> Result<Vec<AgentPreset>, HandleError> {
+    fn agent_presets(&self, caller: &Caller) -> Result<Vec<SubagentPresetSummary>, HandleError> {
         _ = caller;
-        fail_without_session()
+        no_session_error()
     }
 
     /// Starts a subagent and returns its id.
     fn start_agent<'a>(
         &'a self,
         plugin: &'a Arc<str>,
-        order: ConcurrentAgentTask,
+        order: BackgroundSubagentTask,
         caller: Caller,
     ) -> BoxFuture<'a, Result<String, HandleError>> {
         _ = (plugin, order, caller);
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 
     /// Continues a subagent that the plugin started and that has ended.
@@ -375,7 +375,7 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<(), HandleError>> {
         _ = (plugin, id, message, caller);
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 
     /// Waits for subagents of the plugin, at most for `limit`, and returns their states.
@@ -385,9 +385,9 @@ pub trait AgentHandle: Send + Sync {
         ids: Vec<String>,
         limit: Duration,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<Vec<AgentReport>, HandleError>> {
+    ) -> BoxFuture<'a, Result<Vec<SubagentReport>, HandleError>> {
         _ = (plugin, ids, limit, caller);
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 
     /// Stops a subagent of the plugin.
@@ -396,9 +396,9 @@ pub trait AgentHandle: Send + Sync {
         plugin: &'a Arc<str>,
         id: String,
         caller: Caller,
-    ) -> BoxFuture<'a, Result<AgentReport, HandleError>> {
+    ) -> BoxFuture<'a, Result<SubagentReport, HandleError>> {
         _ = (plugin, id, caller);
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 
     /// Resets the limits per turn for the running call: a run of a loop counts as one turn, but may
@@ -417,13 +417,13 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<Parts, HandleError>> {
         _ = (plugin, name, arguments, caller);
-        Box::pin(async { fail_without_session() })
+        Box::pin(async { no_session_error() })
     }
 }
 
 /// Time at which a change of a plugin's session state is written to the session file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StateWrite {
+pub enum PluginStateWriteTime {
     /// Before the plugin continues.
     AtOnce,
     /// Together with the entry that the session writes next.
@@ -433,13 +433,13 @@ pub enum StateWrite {
 /// Handle of a plugin that is only inspected, without a session. Log lines, effects and access
 /// records are dropped.
 #[derive(Debug)]
-pub struct HandleWithoutSession;
+pub struct SessionlessAgentHandle;
 
-fn fail_without_session<T>() -> Result<T, HandleError> {
+fn no_session_error<T>() -> Result<T, HandleError> {
     Err(HandleError::Failed("there is no session here".to_owned()))
 }
 
-impl AgentHandle for HandleWithoutSession {
+impl AgentHandle for SessionlessAgentHandle {
     fn log(&self, _plugin: &str, _level: Level, _text: &str) {}
 
     fn effect(&self, _plugin: &str, _effect: Effect) {}

@@ -4,7 +4,7 @@
 //! Each run of a loop gets a handle; hooks, tools and commands do not get one. An implementation
 //! decides which sessions a loop may use and how many turns it may run. Whether the plugin may run
 //! turns at all is decided when it is linked: without the grant, the import is missing. Start from
-//! [`LoopHandle`].
+//! [`LoopHostFunctions`].
 
 use std::time::Duration;
 
@@ -20,17 +20,17 @@ pub const MAX_TURNS_PER_MINUTE: u32 = 20;
 pub const MAX_RUNNING_TURNS: u32 = 4;
 
 /// Maximum size of a message to a loop, in bytes.
-pub const MAX_MESSAGE_BYTES: usize = 64 << 10;
+pub const MAX_LOOP_MESSAGE_BYTES: usize = 64 << 10;
 
 /// Maximum number of messages that are queued for a loop.
-pub const MAX_MESSAGES: usize = 64;
+pub const MAX_QUEUED_LOOP_MESSAGES: usize = 64;
 
 /// A message to a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopMessage {
     /// Sender, such as `http`.
     pub sender: String,
-    /// Text of the message, at most [`MAX_MESSAGE_BYTES`].
+    /// Text of the message, at most [`MAX_LOOP_MESSAGE_BYTES`].
     pub text: String,
 }
 
@@ -85,7 +85,7 @@ pub struct LoopTurnReport {
 
 /// Functions of the host that a run of a plugin's loop may call, in addition to those for its
 /// session.
-pub trait LoopHandle: Send + Sync {
+pub trait LoopHostFunctions: Send + Sync {
     /// Returns the token that is cancelled when the host shuts down. After the cancellation, a run
     /// that has called this method gets time to return.
     fn shutdown(&self) -> CancellationToken;

@@ -2,11 +2,11 @@
 //! the dispatcher.
 //!
 //! A point is a named place in a turn where plugins act. [`catalog`] lists the built-in points;
-//! plugins define more ([`PluginPoint`]). [`registry`] stores which hooks are bound to which point,
-//! [`dispatch`] calls them, and [`merge`] applies their outcomes. This module knows nothing of
-//! WebAssembly: a hook is any implementation of [`Hook`].
+//! plugins define more ([`PluginDefinedPointMarker`]). [`registry`] stores which hooks are bound to
+//! which point, [`dispatch`] calls them, and [`merge`] applies their outcomes. This module knows
+//! nothing of WebAssembly: a hook is any implementation of [`Hook`].
 //!
-//! Start from [`dispatch::Dispatcher::dispatch`].
+//! Start from [`dispatch::HookDispatcher::dispatch`].
 
 #[doc(hidden)]
 pub mod agent_loop;
@@ -42,8 +42,8 @@ use merge::{MergeEnv, MergeIntoPayload, MergedOutcome};
 /// An extension point, with the types of its payload and its outcome.
 ///
 /// The built-in points are marker types, generated from `wit/points.in`; all plugin-defined points
-/// share [`PluginPoint`]. An implementation must have no side effects: [`Point::merge`] only
-/// decides how an outcome changes the payload.
+/// share [`PluginDefinedPointMarker`]. An implementation must have no side effects:
+/// [`Point::merge`] only decides how an outcome changes the payload.
 pub trait Point: Send + Sync + 'static {
     /// Name of the point.
     const NAME: &'static str;
@@ -85,13 +85,13 @@ pub trait Hook<P: Point>: Send + Sync {
 /// A point that a plugin defines. The owner chooses its name, kind and schemas; its values are
 /// JSON.
 #[derive(Debug)]
-pub struct PluginPoint;
+pub struct PluginDefinedPointMarker;
 
-impl Point for PluginPoint {
+impl Point for PluginDefinedPointMarker {
     const NAME: &'static str = "plugin-defined";
     const KIND: PointKind = PointKind::Mutate;
-    type Payload = payload::PluginPayload;
-    type Outcome = outcome::PointOutcome;
+    type Payload = payload::PluginDefinedPointPayload;
+    type Outcome = outcome::PluginDefinedPointOutcome;
 
     fn merge(
         payload: &mut Self::Payload,

@@ -72,7 +72,7 @@ impl From<String> for Part {
 
 /// Verdict of an implementer on the payload of a plugin-defined point.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum PointVerdict {
+pub enum PluginDefinedPointVerdict {
     /// The implementer neither objects nor changes the value.
     #[default]
     Pass,
@@ -86,9 +86,9 @@ pub enum PointVerdict {
 
 /// Outcome of an implementer of a plugin-defined point.
 #[derive(Clone, Debug, Default)]
-pub struct PointOutcome {
+pub struct PluginDefinedPointOutcome {
     /// Verdict on the value, or a new value.
-    pub verdict: PointVerdict,
+    pub verdict: PluginDefinedPointVerdict,
     /// Requests to the host that do not concern the value, such as log lines and notices.
     pub effects: Vec<Effect>,
 }

@@ -79,7 +79,7 @@ pub struct WireResponse {
 }
 
 /// Checks arguments against a tool's JSON Schema. The error is a sentence for users and models.
-pub type CheckArguments = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
+pub type ToolArgumentsChecker = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
 /// A tool call about to be made.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ pub struct ProposedCall {
     /// Name of the plugin that provides the tool; `None` for a built-in tool.
     pub plugin: Option<String>,
     /// Check of arguments that a hook has changed. Guests do not see it.
-    pub check: Arc<CheckArguments>,
+    pub check: Arc<ToolArgumentsChecker>,
 }
 
 impl_partial_debug!(
@@ -169,7 +169,7 @@ pub struct Slice {
 
 /// Payload that the implementers of a plugin-defined point receive.
 #[derive(Clone)]
-pub struct PluginPayload {
+pub struct PluginDefinedPointPayload {
     /// Value that the implementers judge. At gate and mutate points each implementer may change it;
     /// at collect points it is an array of contributions.
     pub value: Value,
@@ -179,5 +179,5 @@ pub struct PluginPayload {
     /// point.
     pub kind: PointKind,
     /// Check of an implementer's answer against the owner's schema. Guests do not see it.
-    pub check: Arc<CheckArguments>,
+    pub check: Arc<ToolArgumentsChecker>,
 }

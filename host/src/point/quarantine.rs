@@ -10,13 +10,13 @@ use crate::lock::lock;
 /// again. The list is needed because a quarantined hook that blocks on failure still refuses
 /// values, under its name.
 #[derive(Debug, Default)]
-pub(crate) struct HookQuarantine {
+pub(crate) struct QuarantinedHooks {
     dropped: Mutex<HashMap<(Arc<str>, String), String>>,
     /// Whether `dropped` is empty; written only while `dropped` is locked.
     is_empty: AtomicBool,
 }
 
-impl HookQuarantine {
+impl QuarantinedHooks {
     /// Enables all disabled hooks again, at the start of a turn.
     pub(crate) fn clear_quarantine(&self) {
         let mut dropped = lock(&self.dropped);
@@ -34,7 +34,7 @@ impl HookQuarantine {
     }
 
     /// Removes every hook of a plugin from the quarantine.
-    pub(crate) fn forget_plugin(&self, plugin: &str) {
+    pub(crate) fn release_plugin_hooks(&self, plugin: &str) {
         let mut dropped = lock(&self.dropped);
         dropped.retain(|(dropped, _), _| &**dropped != plugin);
         self.is_empty.store(dropped.is_empty(), Ordering::Release);

@@ -15,15 +15,15 @@ use rustc_hash::FxBuildHasher;
 use super::caller::Caller;
 use super::failure::OnFailure;
 use super::payload::{FinishedCall, ProposedCall};
-use super::streaming::StreamDelivery;
-use super::{Hook, PluginPoint, Point, catalog};
+use super::streaming::StreamedTextDisplayTime;
+use super::{Hook, PluginDefinedPointMarker, Point, catalog};
 use crate::message::Message;
 
 /// Default priority. Lower runs first.
-pub const DEFAULT_PRIORITY: u16 = 100;
+pub const DEFAULT_HOOK_PRIORITY: u16 = 100;
 
 /// Default deadline of one call of a hook.
-pub const HOOK_DEADLINE: Duration = Duration::from_secs(5);
+pub const DEFAULT_HOOK_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Description of a hook, without its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,14 +59,14 @@ impl HookSpec {
     /// Describes a native hook at a built-in point, with the defaults of the point and all of its
     /// rights.
     #[must_use]
-    pub fn of<P: Point>(name: &str) -> Self {
-        let row = catalog::find_point(P::NAME);
+    pub fn for_native_hook<P: Point>(name: &str) -> Self {
+        let row = catalog::find_builtin_point(P::NAME);
         Self {
             plugin: name.into(),
             point: P::NAME.to_owned(),
-            priority: DEFAULT_PRIORITY,
-            deadline: HOOK_DEADLINE,
-            on_failure: row.map_or(OnFailure::Block, catalog::PointRow::default_on_failure),
+            priority: DEFAULT_HOOK_PRIORITY,
+            deadline: DEFAULT_HOOK_DEADLINE,
+            on_failure: row.map_or(OnFailure::Block, catalog::PointRow::default_failure_action),
             is_async: false,
             may_change: true,
             may: None,
@@ -107,7 +107,7 @@ impl HookSpec {
     /// manifest does not exclude it.
     #[must_use]
     pub fn has_right(&self, right: &str) -> bool {
-        catalog::find_point(&self.point).is_some_and(|row| row.rights.contains(&right))
+        catalog::find_builtin_point(&self.point).is_some_and(|row| row.rights.contains(&right))
             && self
                 .may
                 .as_ref()
@@ -116,14 +116,14 @@ impl HookSpec {
 }
 
 /// A hook with its description.
-pub struct BoundHook<P: Point> {
+pub struct HookWithSpec<P: Point> {
     /// Description of the hook.
     pub spec: Arc<HookSpec>,
     /// Code of the hook.
     pub hook: Arc<dyn Hook<P>>,
 }
 
-impl<P: Point> Clone for BoundHook<P> {
+impl<P: Point> Clone for HookWithSpec<P> {
     fn clone(&self) -> Self {
         Self {
             spec: self.spec.clone(),
@@ -134,29 +134,31 @@ impl<P: Point> Clone for BoundHook<P> {
 
 /// Hooks of one point in order. The point's type is erased, so that one map can store the hooks of
 /// all points.
-trait PointHooks: Any + Send + Sync {
+trait ErasedPointHooks: Any + Send + Sync {
     /// Returns a copy without the hooks of this plugin.
-    fn without_plugin(&self, plugin: &str) -> Box<dyn PointHooks>;
+    fn without_plugin(&self, plugin: &str) -> Box<dyn ErasedPointHooks>;
 
     /// Adds the hooks that another registry has at the same point.
     fn append_hooks(&mut self, other: Box<dyn Any>);
 }
 
-impl<P: Point> PointHooks for Vec<BoundHook<P>> {
-    fn without_plugin(&self, plugin: &str) -> Box<dyn PointHooks> {
+impl<P: Point> ErasedPointHooks for Vec<HookWithSpec<P>> {
+    fn without_plugin(&self, plugin: &str) -> Box<dyn ErasedPointHooks> {
         let others = self.iter().filter(|bound| &*bound.spec.plugin != plugin);
         Box::new(others.cloned().collect::<Self>())
     }
 
     fn append_hooks(&mut self, other: Box<dyn Any>) {
         if let Ok(other) = other.downcast::<Self>() {
-            other.into_iter().for_each(|bound| insert_hook(self, bound));
+            other
+                .into_iter()
+                .for_each(|bound| insert_hook_in_order(self, bound));
         }
     }
 }
 
 /// Inserts a hook at its position in the order of execution.
-fn insert_hook<P: Point>(hooks: &mut Vec<BoundHook<P>>, new: BoundHook<P>) {
+fn insert_hook_in_order<P: Point>(hooks: &mut Vec<HookWithSpec<P>>, new: HookWithSpec<P>) {
     let place = |spec: &HookSpec| (spec.priority, spec.plugin.clone());
     let at = hooks.partition_point(|bound| place(&bound.spec) <= place(&new.spec));
     hooks.insert(at, new);
@@ -165,32 +167,32 @@ fn insert_hook<P: Point>(hooks: &mut Vec<BoundHook<P>>, new: BoundHook<P>) {
 /// All hooks of all points, in their order.
 ///
 /// Built once from the loaded plugins, scripts and native hooks, then only read. To reload a
-/// plugin, [`HookRegistry::with_replaced_hooks`] creates a changed copy, so that a dispatch in
+/// plugin, [`HookRegistry::with_replaced_plugin_hooks`] creates a changed copy, so that a dispatch in
 /// progress is not affected.
 #[derive(Default)]
 pub struct HookRegistry {
     /// Hooks of built-in points, keyed by the type of the point, which avoids hashing names at
     /// every dispatch.
-    built_in: HashMap<TypeId, Box<dyn PointHooks>, FxBuildHasher>,
+    built_in: HashMap<TypeId, Box<dyn ErasedPointHooks>, FxBuildHasher>,
     /// Hooks of plugin-defined points, keyed by name.
-    defined: HashMap<String, Box<dyn PointHooks>, FxBuildHasher>,
+    defined: HashMap<String, Box<dyn ErasedPointHooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
-    /// Cached [`StreamDelivery`] for calls that skip no hook, because it is needed several times
-    /// per step.
-    streaming: OnceLock<StreamDelivery>,
+    /// Cached [`StreamedTextDisplayTime`] for calls that skip no hook, because it is needed several
+    /// times per step.
+    streaming: OnceLock<StreamedTextDisplayTime>,
 }
 
 /// Whether points of this type are defined by plugins.
-fn is_plugin_defined<P: Point>() -> bool {
-    TypeId::of::<P>() == TypeId::of::<PluginPoint>()
+fn is_plugin_defined_point<P: Point>() -> bool {
+    TypeId::of::<P>() == TypeId::of::<PluginDefinedPointMarker>()
 }
 
 /// Returns a copy of `hooks` in which those of `plugin` are replaced by `with`.
 fn replace_plugin_hooks<K: Clone + Eq + Hash>(
-    hooks: &HashMap<K, Box<dyn PointHooks>, FxBuildHasher>,
+    hooks: &HashMap<K, Box<dyn ErasedPointHooks>, FxBuildHasher>,
     plugin: &str,
-    with: HashMap<K, Box<dyn PointHooks>, FxBuildHasher>,
-) -> HashMap<K, Box<dyn PointHooks>, FxBuildHasher> {
+    with: HashMap<K, Box<dyn ErasedPointHooks>, FxBuildHasher>,
+) -> HashMap<K, Box<dyn ErasedPointHooks>, FxBuildHasher> {
     let kept = hooks.iter();
     let kept = kept.map(|(point, hooks)| (point.clone(), hooks.without_plugin(plugin)));
     let mut all: HashMap<_, _, FxBuildHasher> = kept.collect();
@@ -212,22 +214,22 @@ impl HookRegistry {
         let spec = Arc::new(spec);
         self.specs.push(spec.clone());
         self.streaming.take();
-        let new = || -> Box<dyn PointHooks> { Box::new(Vec::<BoundHook<P>>::new()) };
-        let slot = if is_plugin_defined::<P>() {
+        let new = || -> Box<dyn ErasedPointHooks> { Box::new(Vec::<HookWithSpec<P>>::new()) };
+        let slot = if is_plugin_defined_point::<P>() {
             let name = spec.point.clone();
             self.defined.entry(name).or_insert_with(new)
         } else {
             self.built_in.entry(TypeId::of::<P>()).or_insert_with(new)
         };
         let slot: &mut dyn Any = &mut **slot;
-        if let Some(bound) = slot.downcast_mut::<Vec<BoundHook<P>>>() {
-            insert_hook(bound, BoundHook { spec, hook });
+        if let Some(bound) = slot.downcast_mut::<Vec<HookWithSpec<P>>>() {
+            insert_hook_in_order(bound, HookWithSpec { spec, hook });
         }
     }
 
     /// Returns a copy in which the hooks of `plugin` are replaced by those of `with`.
     #[must_use]
-    pub fn with_replaced_hooks(&self, plugin: &str, with: Self) -> Self {
+    pub fn with_replaced_plugin_hooks(&self, plugin: &str, with: Self) -> Self {
         let others = self.specs.iter().filter(|spec| &*spec.plugin != plugin);
         let specs = others.cloned().chain(with.specs).collect();
         Self {
@@ -241,34 +243,34 @@ impl HookRegistry {
     /// Returns the hooks of a point in the order in which they run. For plugin-defined points
     /// `point` selects the point; for built-in points it is ignored.
     #[must_use]
-    pub fn hooks<P: Point>(&self, point: &str) -> &[BoundHook<P>] {
-        let found = if is_plugin_defined::<P>() {
+    pub fn hooks<P: Point>(&self, point: &str) -> &[HookWithSpec<P>] {
+        let found = if is_plugin_defined_point::<P>() {
             self.defined.get(point)
         } else {
             self.built_in.get(&TypeId::of::<P>())
         };
         found
-            .and_then(|slot| (&**slot as &dyn Any).downcast_ref::<Vec<BoundHook<P>>>())
+            .and_then(|slot| (&**slot as &dyn Any).downcast_ref::<Vec<HookWithSpec<P>>>())
             .map_or(&[], Vec::as_slice)
     }
 
     /// Decides how the model's text reaches the user, from the hooks that are called for `caller`.
-    pub(crate) fn stream_delivery(&self, caller: &Caller) -> StreamDelivery {
+    pub(crate) fn streamed_text_display_time(&self, caller: &Caller) -> StreamedTextDisplayTime {
         let specs = self.specs.iter().map(AsRef::as_ref);
         if caller.call_chain.is_empty() {
             let path = self
                 .streaming
-                .get_or_init(|| StreamDelivery::decide_stream_delivery(specs));
+                .get_or_init(|| StreamedTextDisplayTime::decide_display_time(specs));
             return path.clone();
         }
-        StreamDelivery::decide_stream_delivery(
-            specs.filter(|spec| !caller.skips_hooks_of(&spec.plugin, false)),
+        StreamedTextDisplayTime::decide_display_time(
+            specs.filter(|spec| !caller.should_skip_hooks_of(&spec.plugin, false)),
         )
     }
 
     /// Returns every bound hook, in the order of registration.
     #[must_use]
-    pub fn specs(&self) -> &[Arc<HookSpec>] {
+    pub fn hook_specs(&self) -> &[Arc<HookSpec>] {
         &self.specs
     }
 }

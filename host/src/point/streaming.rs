@@ -2,7 +2,7 @@
 //!
 //! Displayed text cannot be withdrawn. So the text streams only if no hook has the right to change
 //! or refuse it later, except hooks of plugins that also have a hook at `output-delta`. Start from
-//! [`StreamDelivery::decide_stream_delivery`].
+//! [`StreamedTextDisplayTime::decide_display_time`].
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::failure::OnFailure;
 use super::registry::HookSpec;
 
 /// Names of the points whose hooks judge a complete answer.
-const JUDGING: [&str; 4] = [
+const ANSWER_JUDGING_POINT_NAMES: [&str; 4] = [
     PostReason::NAME,
     PreReflect::NAME,
     PostReflect::NAME,
@@ -20,7 +20,7 @@ const JUDGING: [&str; 4] = [
 ];
 
 /// Rights with which a hook can change or refuse a text.
-const CHANGING: [&str; 3] = ["text", "draft", "block"];
+const TEXT_CHANGING_RIGHTS: [&str; 3] = ["text", "draft", "block"];
 
 /// A hook that prevents streaming.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) struct StreamBlockingHook {
 
 /// Time at which the model's text is shown to the user: at once, or after hooks have checked it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StreamDelivery {
+pub(crate) enum StreamedTextDisplayTime {
     /// Text is displayed as soon as it arrives, because no hook may change or refuse it.
     Free,
     /// Text is displayed up to the position that the `output-delta` hooks have released.
@@ -42,14 +42,14 @@ pub(crate) enum StreamDelivery {
     Held(Vec<StreamBlockingHook>),
 }
 
-impl StreamDelivery {
+impl StreamedTextDisplayTime {
     /// Decides from the hooks that will be called how the text reaches the user.
-    pub(crate) fn decide_stream_delivery<'a>(
+    pub(crate) fn decide_display_time<'a>(
         specs: impl Iterator<Item = &'a HookSpec> + Clone,
     ) -> Self {
         let holders: Vec<StreamBlockingHook> = specs
             .clone()
-            .filter(|spec| prevents_streaming(spec, specs.clone()))
+            .filter(|spec| is_stream_preventing_hook(spec, specs.clone()))
             .map(|spec| StreamBlockingHook {
                 plugin: spec.plugin.clone(),
                 point: spec.point.clone(),
@@ -57,7 +57,7 @@ impl StreamDelivery {
             .collect();
         if !holders.is_empty() {
             Self::Held(holders)
-        } else if specs.into_iter().any(judges_streamed_text) {
+        } else if specs.into_iter().any(can_hook_change_streamed_text) {
             Self::Judged
         } else {
             Self::Free
@@ -66,7 +66,7 @@ impl StreamDelivery {
 
     /// Returns the names of the plugins that hold text back, without duplicates.
     #[must_use]
-    pub(crate) fn blocking_plugins(&self) -> Vec<Arc<str>> {
+    pub(crate) fn plugins_delaying_display(&self) -> Vec<Arc<str>> {
         let Self::Held(holders) = self else {
             return Vec::new();
         };
@@ -79,27 +79,32 @@ impl StreamDelivery {
 
 /// Whether a hook prevents that the model's text is displayed while it arrives. `all` are the hooks
 /// that will be called.
-pub fn prevents_streaming<'a>(
+pub fn is_stream_preventing_hook<'a>(
     spec: &HookSpec,
     mut all: impl Iterator<Item = &'a HookSpec>,
 ) -> bool {
     // A hook that blocks on failure can refuse the text, regardless of its rights.
-    let is_judge = JUDGING.contains(&&*spec.point)
+    let is_judge = ANSWER_JUDGING_POINT_NAMES.contains(&&*spec.point)
         && (spec.on_failure == OnFailure::Block
-            || CHANGING.iter().any(|right| spec.has_right(right)));
+            || TEXT_CHANGING_RIGHTS
+                .iter()
+                .any(|right| spec.has_right(right)));
     // An `output-delta` hook that skips on failure does not replace a hook that blocks on failure:
     // if the `output-delta` hook failed, the text would be displayed unjudged.
     let covers = |look: &HookSpec| {
         look.plugin == spec.plugin
-            && judges_streamed_text(look)
+            && can_hook_change_streamed_text(look)
             && (look.on_failure == OnFailure::Block || spec.on_failure == OnFailure::Skip)
     };
     is_judge && !all.any(covers)
 }
 
 /// Whether the hook judges streamed text and may change it.
-fn judges_streamed_text(spec: &HookSpec) -> bool {
-    spec.point == OutputDelta::NAME && CHANGING.iter().any(|right| spec.has_right(right))
+fn can_hook_change_streamed_text(spec: &HookSpec) -> bool {
+    spec.point == OutputDelta::NAME
+        && TEXT_CHANGING_RIGHTS
+            .iter()
+            .any(|right| spec.has_right(right))
 }
 
 #[cfg(test)]
@@ -109,7 +114,7 @@ mod tests {
     use OnFailure::{Block, Skip};
 
     use super::*;
-    use crate::table::rows;
+    use crate::table::parse_table_rows;
 
     /// Parses hooks of the form `PLUGIN POINT FAILURE`, with optional `may` followed by the rights
     /// that the settings leave.
@@ -165,13 +170,13 @@ a pre-output blocks; a output-delta blocks may => a
 
     #[test]
     fn text_streams_when_whoever_may_change_it_gave_that_up_or_looks_at_it_as_it_comes() {
-        for [hooks, expected] in rows(TABLE) {
+        for [hooks, expected] in parse_table_rows(TABLE) {
             let specs = specs(&hooks);
-            let streaming = StreamDelivery::decide_stream_delivery(specs.iter());
+            let streaming = StreamedTextDisplayTime::decide_display_time(specs.iter());
             let found = match &streaming {
-                StreamDelivery::Free => "free".to_owned(),
-                StreamDelivery::Judged => "judged".to_owned(),
-                StreamDelivery::Held(_) => streaming.blocking_plugins().join(" "),
+                StreamedTextDisplayTime::Free => "free".to_owned(),
+                StreamedTextDisplayTime::Judged => "judged".to_owned(),
+                StreamedTextDisplayTime::Held(_) => streaming.plugins_delaying_display().join(" "),
             };
             assert_eq!(found, expected, "{specs:?}");
         }

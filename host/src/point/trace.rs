@@ -3,7 +3,7 @@
 //! Dispatch writes one [`TraceRecord`] for every hook whose conditions hold, whether it passed,
 //! failed or was skipped; plugin code that accesses something outside its sandbox leaves an
 //! [`AccessRecord`]. Both are parts of events and session entries, so their docs become part of the
-//! JSON Schema of the events. Start from [`DispatchSink`].
+//! JSON Schema of the events. Start from [`DispatchReportSink`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ fn as_option_str<S: serde::Serializer>(
 
 /// Receiver of the dispatcher's reports. Its methods run in the task of the dispatch, so they must
 /// return quickly and must not call a plugin.
-pub trait DispatchSink: Send + Sync {
+pub trait DispatchReportSink: Send + Sync {
     /// Records one hook that was called or skipped.
     fn trace(&self, record: TraceRecord);
     /// Handles an effect, such as a log line, that a hook returned with its outcome; `plugin` is
@@ -187,9 +187,9 @@ pub trait DispatchSink: Send + Sync {
 
 /// Sink that discards all reports.
 #[derive(Debug, Default)]
-pub struct NullDispatchSink;
+pub struct NullDispatchReportSink;
 
-impl DispatchSink for NullDispatchSink {
+impl DispatchReportSink for NullDispatchReportSink {
     fn trace(&self, _record: TraceRecord) {}
     fn effect(&self, _plugin: &Arc<str>, _effect: Effect) {}
 }

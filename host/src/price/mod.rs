@@ -41,16 +41,16 @@ impl AddAssign for Cost {
 }
 
 /// Prices, keyed by the prefix of a model's name.
-type Table = BTreeMap<String, Price>;
+type ModelPriceTable = BTreeMap<String, Price>;
 
 /// The operator's prices, from the section `[prices]`, which take precedence over the built-in
 /// table. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(from = "Table")]
-pub struct Prices(Arc<Table>);
+#[serde(from = "ModelPriceTable")]
+pub struct Prices(Arc<ModelPriceTable>);
 
-impl From<Table> for Prices {
-    fn from(prices: Table) -> Self {
+impl From<ModelPriceTable> for Prices {
+    fn from(prices: ModelPriceTable) -> Self {
         Self(Arc::new(prices))
     }
 }
@@ -87,7 +87,7 @@ impl Prices {
     /// Returns the price of a model; `None` if the price is unknown.
     #[must_use]
     pub fn model_price(&self, model: &str) -> Option<Price> {
-        let own = model::find_longest_prefix(model, &self.0).copied();
+        let own = model::find_longest_prefix_entry(model, &self.0).copied();
         own.or_else(|| model::find_price(model))
     }
 }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_operators_price_goes_first() {
-        let own: Table = from_value(
+        let own: ModelPriceTable = from_value(
             json!({"gpt-4o": {"input": 1, "output": 2}, "my/model": {"input": 0, "output": 0}}),
         )
         .unwrap();

@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::point::payload::{Decision, PromptPart, Tier};
 
 /// Introduction that tells the model about Rind.
-const IDENTITY: &str = "You are an agent working for the user through Rind, a program on the user's machine. You act \
+const RIND_IDENTITY_PROMPT: &str = "You are an agent working for the user through Rind, a program on the user's machine. You act \
 through the tools you are given and report in plain text. Be accurate and brief. Say what you did, what you found, and \
 what is left. Never claim to have done what no tool result shows.";
 
-const TOOLS: &str = "Using tools:
+const TOOL_USE_PROMPT: &str = "Using tools:
 - Look before you change: read a file before you edit it, and prefer small edits over rewriting.
 - Calls that do not depend on each other may be made in one step; calls that only read then run side by side.
 - A result that is marked as an error says why. Read it and change your approach; do not repeat the same call.
@@ -40,9 +40,13 @@ pub(crate) struct HostPromptFacts<'a> {
 /// workspace and guidance for the decision (volatile tier).
 #[must_use]
 pub(crate) fn host_system_prompt_parts(facts: HostPromptFacts<'_>) -> Vec<PromptPart> {
-    let mut parts = vec![host_prompt_part(Tier::Stable, "00-identity", IDENTITY)];
+    let mut parts = vec![host_prompt_part(
+        Tier::Stable,
+        "00-identity",
+        RIND_IDENTITY_PROMPT,
+    )];
     if facts.has_tools {
-        parts.push(host_prompt_part(Tier::Stable, "10-tools", TOOLS));
+        parts.push(host_prompt_part(Tier::Stable, "10-tools", TOOL_USE_PROMPT));
     }
     let place = format!(
         "Today is {}. The workspace is {}; relative paths begin there.",
@@ -50,7 +54,7 @@ pub(crate) fn host_system_prompt_parts(facts: HostPromptFacts<'_>) -> Vec<Prompt
         facts.workspace.display()
     );
     parts.push(host_prompt_part(Tier::Volatile, "00-environment", place));
-    let guidance = decision_guidance(facts.decision);
+    let guidance = guidance_for_routing_decision(facts.decision);
     parts.extend(guidance.map(|text| host_prompt_part(Tier::Volatile, "10-decision", text)));
     parts
 }
@@ -66,7 +70,7 @@ pub(crate) fn host_prompt_part(tier: Tier, key: &str, text: impl Into<String>) -
 
 /// Returns the part that tells the model the schema of its answer. The part is volatile, because
 /// each turn may have another schema.
-pub(crate) fn answer_schema_part(schema: &Value) -> PromptPart {
+pub(crate) fn answer_schema_prompt_part(schema: &Value) -> PromptPart {
     let text = format!(
         "Your final answer, once you call no more tools, is read by a program: one JSON value that matches this JSON Schema, \
          with no text and no code fence around it.\n{schema}"
@@ -75,18 +79,18 @@ pub(crate) fn answer_schema_part(schema: &Value) -> PromptPart {
 }
 
 /// Text for the model in plan mode.
-const PLAN: &str = "You are in plan mode. Only tools that read run; every other call is refused, whatever text asks for it. \
+const PLAN_MODE_PROMPT: &str = "You are in plan mode. Only tools that read run; every other call is refused, whatever text asks for it. \
 Look at what the task needs, and ask the user where it is unclear. End with the plan as your answer: numbered steps, the \
 files that each step changes and how, and how to check the result. The user approves the plan before anything is changed. \
 Do not claim that any of it is done.";
 
 /// Returns the part that tells the model to make a plan. The part is volatile, because the mode may
 /// change between two turns.
-pub(crate) fn plan_mode_part() -> PromptPart {
-    host_prompt_part(Tier::Volatile, "15-plan", PLAN)
+pub(crate) fn plan_mode_prompt_part() -> PromptPart {
+    host_prompt_part(Tier::Volatile, "15-plan", PLAN_MODE_PROMPT)
 }
 
-fn decision_guidance(decision: Decision) -> Option<&'static str> {
+fn guidance_for_routing_decision(decision: Decision) -> Option<&'static str> {
     match decision {
         Decision::Direct => None,
         Decision::AskFirst => Some(

@@ -11,33 +11,34 @@
 //! A hook at `after-system-prompt` edits the rendered text, which has no tiers. Leading blocks that
 //! the hook left unchanged keep their cache breakpoints; the remaining text has no breakpoint.
 //!
-//! Start from [`host_system_prompt_parts`], then [`render_blocks`]. [`ledger`] reads the prompts
-//! that a session recorded.
+//! Start from [`host_system_prompt_parts`], then [`render_system_blocks`]. [`ledger`] reads the
+//! prompts that a session recorded.
 
 mod files;
 mod host;
 #[doc(hidden)]
 pub mod ledger;
 
-pub(crate) use files::{ReadRules, context_files_below, read_context_files};
+pub(crate) use files::{ContextFileReadPolicy, read_context_files, read_context_files_down_to};
 pub(crate) use host::{
-    HostPromptFacts, answer_schema_part, host_prompt_part, host_system_prompt_parts, plan_mode_part,
+    HostPromptFacts, answer_schema_prompt_part, host_prompt_part, host_system_prompt_parts,
+    plan_mode_prompt_part,
 };
 
 use serde_json::{Value, json};
 
 use crate::message::ToolSpec;
 use crate::point::payload::{PromptPart, Tier};
-use crate::provider::SystemBlock;
+use crate::provider::SystemPromptBlock;
 use crate::session::PromptRow;
 use crate::tokens;
 
 /// Sorts parts by tier, then by the key without the plugin's prefix, then by the full key.
-pub(crate) fn sort_parts(parts: &mut [PromptPart]) {
+pub(crate) fn sort_prompt_parts(parts: &mut [PromptPart]) {
     parts.sort_by(|a, b| {
-        (a.tier as u8, key_without_plugin(&a.key), &a.key).cmp(&(
+        (a.tier as u8, strip_plugin_prefix(&a.key), &a.key).cmp(&(
             b.tier as u8,
-            key_without_plugin(&b.key),
+            strip_plugin_prefix(&b.key),
             &b.key,
         ))
     });
@@ -45,7 +46,7 @@ pub(crate) fn sort_parts(parts: &mut [PromptPart]) {
 
 /// Returns a key without its plugin prefix. A colon in a key of the host, as part of a path, does
 /// not end a plugin prefix.
-fn key_without_plugin(key: &str) -> &str {
+fn strip_plugin_prefix(key: &str) -> &str {
     let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match key.split_once(':') {
         Some((plugin, chosen)) if plugin.chars().all(is_in_name) => chosen,
@@ -55,7 +56,7 @@ fn key_without_plugin(key: &str) -> &str {
 
 /// Converts the parts of a system prompt to the rows that the session records about them.
 #[must_use]
-pub(crate) fn prompt_rows(parts: &[PromptPart]) -> Vec<PromptRow> {
+pub(crate) fn to_prompt_rows(parts: &[PromptPart]) -> Vec<PromptRow> {
     parts
         .iter()
         .map(|part| PromptRow {
@@ -71,7 +72,7 @@ pub(crate) fn prompt_rows(parts: &[PromptPart]) -> Vec<PromptRow> {
 
 /// Returns the hash of the tool definitions of a request, in their order; empty without tools.
 #[must_use]
-pub(crate) fn tools_hash(tools: &[ToolSpec]) -> String {
+pub(crate) fn hash_tool_specs(tools: &[ToolSpec]) -> String {
     let defined = |tool: &ToolSpec| json!([tool.name, tool.description, tool.parameters]);
     let all: Vec<Value> = tools.iter().map(defined).collect();
     if all.is_empty() {
@@ -88,7 +89,7 @@ fn short_hash(bytes: &[u8]) -> String {
 /// at a cache breakpoint. The volatile block comes last, so that text that changes every turn does
 /// not invalidate the cache of the blocks before it.
 #[must_use]
-pub(crate) fn render_blocks(parts: &[PromptPart]) -> Vec<SystemBlock> {
+pub(crate) fn render_system_blocks(parts: &[PromptPart]) -> Vec<SystemPromptBlock> {
     [Tier::Stable, Tier::Context, Tier::Volatile]
         .into_iter()
         .filter_map(|tier| {
@@ -97,7 +98,7 @@ pub(crate) fn render_blocks(parts: &[PromptPart]) -> Vec<SystemBlock> {
                 .filter(|part| part.tier == tier && !part.text.trim().is_empty())
                 .map(|part| part.text.trim())
                 .collect();
-            (!texts.is_empty()).then(|| SystemBlock {
+            (!texts.is_empty()).then(|| SystemPromptBlock {
                 text: texts.join("\n\n"),
                 is_cached: tier != Tier::Volatile,
             })
@@ -108,7 +109,10 @@ pub(crate) fn render_blocks(parts: &[PromptPart]) -> Vec<SystemBlock> {
 /// Returns the tiers of `parts` for which `blocks` contains no cache breakpoint, because hooks
 /// edited the text.
 #[must_use]
-pub(crate) fn tiers_without_breakpoint(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<Tier> {
+pub(crate) fn tiers_without_breakpoint(
+    parts: &[PromptPart],
+    blocks: &[SystemPromptBlock],
+) -> Vec<Tier> {
     let has_text = |tier| {
         let mut texts = parts.iter().filter(|part| part.tier == tier);
         texts.any(|part| !part.text.trim().is_empty())
@@ -123,7 +127,7 @@ pub(crate) fn tiers_without_breakpoint(parts: &[PromptPart], blocks: &[SystemBlo
 
 /// Joins rendered blocks to the text of the whole prompt.
 #[must_use]
-pub(crate) fn join_blocks(blocks: &[SystemBlock]) -> String {
+pub(crate) fn join_system_blocks(blocks: &[SystemPromptBlock]) -> String {
     let texts: Vec<&str> = blocks.iter().map(|block| block.text.as_str()).collect();
     texts.join("\n\n")
 }
@@ -132,7 +136,10 @@ pub(crate) fn join_blocks(blocks: &[SystemBlock]) -> String {
 /// Leading blocks that are unchanged keep their cache breakpoints; the remaining text becomes one
 /// block without a breakpoint.
 #[must_use]
-pub(crate) fn split_edited_prompt(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> {
+pub(crate) fn split_edited_prompt(
+    blocks: Vec<SystemPromptBlock>,
+    text: &str,
+) -> Vec<SystemPromptBlock> {
     let mut rest = text;
     let mut kept = Vec::new();
     for block in blocks {
@@ -149,7 +156,7 @@ pub(crate) fn split_edited_prompt(blocks: Vec<SystemBlock>, text: &str) -> Vec<S
         kept.push(block);
     }
     if !rest.is_empty() {
-        kept.push(SystemBlock::new(rest, false));
+        kept.push(SystemPromptBlock::new(rest, false));
     }
     kept
 }
@@ -160,11 +167,11 @@ mod tests {
 
     use super::host_prompt_part as part;
 
-    fn block(text: &str, is_cached: bool) -> SystemBlock {
-        SystemBlock::new(text, is_cached)
+    fn block(text: &str, is_cached: bool) -> SystemPromptBlock {
+        SystemPromptBlock::new(text, is_cached)
     }
 
-    fn blocks() -> Vec<SystemBlock> {
+    fn blocks() -> Vec<SystemPromptBlock> {
         vec![block("a\n\nb", true), block("c", true), block("d", false)]
     }
 
@@ -177,15 +184,15 @@ mod tests {
             part(Tier::Stable, "10", "a"),
             part(Tier::Context, "g", "  "),
         ];
-        sort_parts(&mut parts);
-        assert_eq!(render_blocks(&parts), blocks());
+        sort_prompt_parts(&mut parts);
+        assert_eq!(render_system_blocks(&parts), blocks());
     }
 
     #[test]
     fn parts_of_plugins_stand_where_the_key_they_chose_puts_them() {
         let mut parts = ["zeta:20-a", "30", "beta:40", "files/00/a:b", "20-b"]
             .map(|key| part(Tier::Stable, key, "x"));
-        sort_parts(&mut parts);
+        sort_prompt_parts(&mut parts);
         let keys = parts.map(|part| part.key);
         assert_eq!(keys, ["zeta:20-a", "20-b", "30", "beta:40", "files/00/a:b"]);
     }
@@ -194,7 +201,7 @@ mod tests {
     fn a_change_keeps_the_borders_before_it() {
         let kept = [block("a\n\nb", true), block("c", true)];
         for (text, n_kept, rest) in [
-            (&*join_blocks(&blocks()), 2, Some("d")),
+            (&*join_system_blocks(&blocks()), 2, Some("d")),
             ("a\n\nb\n\nc\n\nD", 2, Some("D")),
             ("X a\n\nb\n\nc\n\nd", 0, Some("X a\n\nb\n\nc\n\nd")),
             // A longer block must not match the shorter block that it starts with.
@@ -215,7 +222,10 @@ mod tests {
             part(Tier::Volatile, "z", "d"),
         ];
         let lost = |text| {
-            tiers_without_breakpoint(&parts, &split_edited_prompt(render_blocks(&parts), text))
+            tiers_without_breakpoint(
+                &parts,
+                &split_edited_prompt(render_system_blocks(&parts), text),
+            )
         };
         assert_eq!(lost("a\n\nc\n\nD"), []);
         assert_eq!(lost("a\n\nC\n\nd"), [Tier::Context]);
@@ -225,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_ledger_names_every_part_with_its_hash() {
-        let rows = prompt_rows(&[part(Tier::Stable, "k", "hello")]);
+        let rows = to_prompt_rows(&[part(Tier::Stable, "k", "hello")]);
         assert_eq!((rows[0].bytes, rows[0].tokens), (5, 1));
         assert_eq!(rows[0].hash, "ea8f163db3868292");
     }

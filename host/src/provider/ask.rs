@@ -3,23 +3,23 @@
 //!
 //! Owns the API of each kind of server and the parsing of its answer. An answer is not required,
 //! and a value of an unexpected type is ignored. The module must not know which source of a profile
-//! takes precedence (`profile` does). Start from [`ModelQueryApi::query_model`].
+//! takes precedence (`profile` does). Start from [`ModelFactsApi::query_model`].
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::http::HttpPool;
+use super::http::ModelApiConnectionPool;
 use crate::model::{ModelProfile, Price};
 
 /// Timeout for all queries about one model together. A session waits for these queries once, before
 /// its first request.
-const PATIENCE: Duration = Duration::from_millis(2_000);
+const MODEL_QUERIES_TIMEOUT: Duration = Duration::from_millis(2_000);
 
 /// API of a server from which facts about a model can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelQueryApi {
+pub enum ModelFactsApi {
     /// List of models (`/v1/models`). vLLM, llama.cpp, Groq, Mistral and most gateways list other
     /// facts in addition to the names.
     Models,
@@ -42,10 +42,10 @@ pub(crate) struct ReportedModelFacts {
     pub(crate) is_final: bool,
 }
 
-impl ModelQueryApi {
+impl ModelFactsApi {
     /// Whether the server is queried even if the model is in the built-in table, because it may run
     /// the model with a smaller window.
-    pub(super) fn is_queried_despite_table(self) -> bool {
+    pub(super) fn is_queried_for_models_in_table(self) -> bool {
         self != Self::Models
     }
 
@@ -53,7 +53,7 @@ impl ModelQueryApi {
     /// answer.
     pub(super) async fn query_model(
         self,
-        http: &HttpPool,
+        http: &ModelApiConnectionPool,
         model: &str,
         cancel: &CancellationToken,
     ) -> ReportedModelFacts {
@@ -62,13 +62,13 @@ impl ModelQueryApi {
                 Self::Ollama => return query_ollama(http, model, cancel).await,
                 Self::LlamaCpp => {
                     let props = http
-                        .request_document(&http.join_root_url("props"), None, cancel)
+                        .try_request_json_document(&http.join_root_url("props"), None, cancel)
                         .await;
                     let listed = http
-                        .request_document(&http.join_url("models"), None, cancel)
+                        .try_request_json_document(&http.join_url("models"), None, cancel)
                         .await;
                     let listed = listed
-                        .map(|list| find_listed_profile(&list, model))
+                        .map(|list| find_profile_in_model_list(&list, model))
                         .unwrap_or_default();
                     props
                         .map(|props| parse_llama_cpp_props(&props))
@@ -77,30 +77,34 @@ impl ModelQueryApi {
                 }
                 Self::LmStudio => {
                     let list = http
-                        .request_document(&http.join_root_url("api/v0/models"), None, cancel)
+                        .try_request_json_document(
+                            &http.join_root_url("api/v0/models"),
+                            None,
+                            cancel,
+                        )
                         .await;
-                    list.map(|list| find_listed_profile(&list, model))
+                    list.map(|list| find_profile_in_model_list(&list, model))
                         .unwrap_or_default()
                 }
                 Self::Models | Self::OpenRouter => {
                     let list = http
-                        .request_document(&http.join_url("models"), None, cancel)
+                        .try_request_json_document(&http.join_url("models"), None, cancel)
                         .await;
-                    list.map(|list| find_listed_profile(&list, model))
+                    list.map(|list| find_profile_in_model_list(&list, model))
                         .unwrap_or_default()
                 }
             }
-            .into_final_answer()
+            .into_final_model_facts()
         };
         // Treat a timeout as a final answer: otherwise each step of a session would query the
         // server and wait again.
-        let told = tokio::time::timeout(PATIENCE, asking).await;
-        told.unwrap_or_else(|_| ModelProfile::default().into_final_answer())
+        let told = tokio::time::timeout(MODEL_QUERIES_TIMEOUT, asking).await;
+        told.unwrap_or_else(|_| ModelProfile::default().into_final_model_facts())
     }
 }
 
 impl ModelProfile {
-    fn into_final_answer(self) -> ReportedModelFacts {
+    fn into_final_model_facts(self) -> ReportedModelFacts {
         ReportedModelFacts {
             profile: self,
             is_final: true,
@@ -114,17 +118,17 @@ impl ModelProfile {
 /// `/api/show` also reports, is not used: it is usually much larger, and Ollama silently truncates
 /// a prompt that fits only that window.
 async fn query_ollama(
-    http: &HttpPool,
+    http: &ModelApiConnectionPool,
     model: &str,
     cancel: &CancellationToken,
 ) -> ReportedModelFacts {
     let question = json!({"model": model});
     let shown = http
-        .request_document(&http.join_root_url("api/show"), Some(&question), cancel)
+        .try_request_json_document(&http.join_root_url("api/show"), Some(&question), cancel)
         .await;
     let mut profile = shown.as_ref().map(parse_ollama_show).unwrap_or_default();
     let running = http
-        .request_document(&http.join_root_url("api/ps"), None, cancel)
+        .try_request_json_document(&http.join_root_url("api/ps"), None, cancel)
         .await;
     let loaded = running.as_ref().and_then(|list| {
         let models = list.get("models")?.as_array()?.iter();
@@ -182,7 +186,7 @@ fn parse_llama_cpp_props(props: &Value) -> ModelProfile {
 
 /// Returns the profile of a model in a list of models. If the list has only one model, its profile
 /// is returned for any model name.
-fn find_listed_profile(list: &Value, model: &str) -> ModelProfile {
+fn find_profile_in_model_list(list: &Value, model: &str) -> ModelProfile {
     let Some(entries) = list.get("data").and_then(Value::as_array) else {
         return ModelProfile::default();
     };
@@ -272,7 +276,7 @@ mod tests {
             "pricing": {"prompt": "0.000003", "completion": "0.000015", "input_cache_read": "0.0000003"},
             "top_provider": {"context_length": 131_072, "max_completion_tokens": 64_000},
             "supported_parameters": ["tools", "reasoning"]}, {"id": "c"}]});
-        let profile = find_listed_profile(&router, "a/b");
+        let profile = find_profile_in_model_list(&router, "a/b");
         assert_eq!(
             (window(&profile), profile.answer_tokens),
             (Some(131_072), Some(64_000))
@@ -282,7 +286,7 @@ mod tests {
         let price = profile.price.unwrap();
         assert!((price.input - 3.0).abs() < 1e-9 && (price.output - 15.0).abs() < 1e-9);
         assert_eq!(
-            find_listed_profile(&router, "unknown"),
+            find_profile_in_model_list(&router, "unknown"),
             ModelProfile::default()
         );
         for (entry, expected) in [
@@ -299,7 +303,11 @@ mod tests {
             (json!(null), None),
         ] {
             let list = json!({"data": [entry]});
-            assert_eq!(window(&find_listed_profile(&list, "m")), expected, "{list}");
+            assert_eq!(
+                window(&find_profile_in_model_list(&list, "m")),
+                expected,
+                "{list}"
+            );
         }
         for odd in [
             json!(null),
@@ -307,7 +315,10 @@ mod tests {
             json!({"data": 1}),
             json!({"data": [1, null]}),
         ] {
-            assert_eq!(find_listed_profile(&odd, "m"), ModelProfile::default());
+            assert_eq!(
+                find_profile_in_model_list(&odd, "m"),
+                ModelProfile::default()
+            );
         }
         let free = json!({"pricing": {"prompt": "-1", "completion": "-1"}});
         assert_eq!(super::parse_openrouter_price(&free), None);

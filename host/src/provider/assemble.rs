@@ -1,11 +1,11 @@
 //! Assembles an answer from streamed deltas, for all wire formats.
 //!
 //! Owns the conversion of text, reasoning and tool calls to one assistant message, and
-//! [`WireDecoder`], the interface between the HTTP side and the decoder of a wire format. Opaque
-//! data that only the server understands is stored with the part to which it belongs. The module
-//! must not depend on any wire format.
+//! [`AnswerStreamDecoder`], the interface between the HTTP side and the decoder of a wire format.
+//! Opaque data that only the server understands is stored with the part to which it belongs. The
+//! module must not depend on any wire format.
 //!
-//! Start from [`MessageAssembler`].
+//! Start from [`AssistantMessageAssembler`].
 
 mod opaque;
 
@@ -16,26 +16,26 @@ use super::{Finish, StreamEvent};
 use crate::clock;
 use crate::json;
 use crate::message::{Content, Message, Role, ToolCall, Usage};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a model's name, in bytes.
-const MAX_MODEL_BYTES: usize = 128;
+const MAX_MODEL_NAME_BYTES: usize = 128;
 
 /// Maximum length of the excerpt of a stream event that cannot be parsed, in bytes.
-const MAX_ODD_BYTES: usize = 4096;
+const MAX_UNPARSED_EVENT_EXCERPT_BYTES: usize = 4096;
 
 /// Number of bytes that each part of an answer counts towards the size limit, in addition to its
 /// content.
-const PART_BYTES: usize = 64;
+const ANSWER_PART_OVERHEAD_BYTES: usize = 64;
 
 /// Decoder of one answer in one wire format.
-pub(crate) trait WireDecoder: Send {
+pub(crate) trait AnswerStreamDecoder: Send {
     /// Decodes the data of the next event and calls `emit` for each resulting stream event.
     fn read_event(
         &mut self,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), AnswerFault>;
+    ) -> Result<(), AnswerStreamError>;
 
     /// Returns the size of the answer so far, in bytes.
     fn n_answer_bytes(&self) -> usize;
@@ -48,14 +48,14 @@ pub(crate) trait WireDecoder: Send {
     /// connection fails, because only token counts may follow.
     fn has_finish_reason(&self) -> bool;
 
-    /// Returns the answer after the end of the stream; [`AnswerFault::EndedEarly`] if the answer is
-    /// incomplete.
-    fn finish(self) -> Result<AssembledReply, AnswerFault>;
+    /// Returns the answer after the end of the stream; [`AnswerStreamError::EndedEarly`] if the
+    /// answer is incomplete.
+    fn finish(self) -> Result<DecodedModelReply, AnswerStreamError>;
 }
 
 /// Reply of a model, decoded from a stream.
 #[derive(Debug, PartialEq)]
-pub(crate) struct AssembledReply {
+pub(crate) struct DecodedModelReply {
     pub(crate) message: Message,
     /// Name of the model as reported by the server.
     pub(crate) model: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) struct AssembledReply {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum AnswerFault {
+pub(crate) enum AnswerStreamError {
     /// The stream does not match the format.
     Bad { what: String, excerpt: String },
     /// The stream ended before the reply was complete.
@@ -75,8 +75,8 @@ pub(crate) enum AnswerFault {
     Server { status: u16, message: String },
 }
 
-impl AnswerFault {
-    /// Creates the fault of an event that does not match the format. `what` must not quote the
+impl AnswerStreamError {
+    /// Creates the error for an event that does not match the format. `what` must not quote the
     /// data: only `excerpt` may contain text of the model, and it is truncated and marked as a
     /// quote.
     pub(crate) fn from_bad_event(what: impl Into<String>, data: &str) -> Self {
@@ -87,13 +87,13 @@ impl AnswerFault {
     }
 }
 
-/// Index of a tool call in the parts of a [`MessageAssembler`].
+/// Index of a tool call in the parts of an [`AssistantMessageAssembler`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CallIndex(usize);
+pub(crate) struct ToolCallPartIndex(usize);
 
-/// Assistant message that is being received.
+/// Assembles the assistant message that is being received.
 #[derive(Default)]
-pub(crate) struct MessageAssembler {
+pub(crate) struct AssistantMessageAssembler {
     /// Parts of the message that were received so far. Until the end of the message, the arguments
     /// of tool calls are unparsed text.
     parts: Vec<Content>,
@@ -107,10 +107,10 @@ pub(crate) struct MessageAssembler {
     odd: Option<(&'static str, String)>,
 }
 
-impl MessageAssembler {
+impl AssistantMessageAssembler {
     /// Returns the size of the answer so far in bytes, with an overhead for each part.
     pub(crate) fn n_answer_bytes(&self) -> usize {
-        self.n_bytes + self.parts.len() * PART_BYTES
+        self.n_bytes + self.parts.len() * ANSWER_PART_OVERHEAD_BYTES
     }
 
     /// Parses the data of an event. An event that is not a JSON object is skipped, and reported
@@ -132,7 +132,7 @@ impl MessageAssembler {
     /// Stores the first unreadable event, which the error message quotes if no answer follows.
     pub(super) fn record_unreadable_event(&mut self, what: &'static str, data: &str) {
         if self.odd.is_none() {
-            let end = data.floor_char_boundary(data.len().min(MAX_ODD_BYTES));
+            let end = data.floor_char_boundary(data.len().min(MAX_UNPARSED_EVENT_EXCERPT_BYTES));
             self.odd = Some((what, data[..end].to_owned()));
         }
     }
@@ -140,18 +140,20 @@ impl MessageAssembler {
     /// Returns the fault of a stream that ended before the answer was complete. If only unreadable
     /// events arrived, the fault reports the first of them, because the server is then probably not
     /// a model API.
-    pub(super) fn into_ended_early_fault(self) -> AnswerFault {
+    pub(super) fn into_ended_early_fault(self) -> AnswerStreamError {
         match self.odd {
             Some((what, excerpt)) if self.parts.is_empty() => {
-                AnswerFault::from_bad_event(what, &excerpt)
+                AnswerStreamError::from_bad_event(what, &excerpt)
             }
-            _ => AnswerFault::EndedEarly,
+            _ => AnswerStreamError::EndedEarly,
         }
     }
 
     /// Stores the name of the model as reported by the server.
     pub(crate) fn set_model(&mut self, name: &Value) {
-        let name = name.as_str().map(|name| clean_line(name, MAX_MODEL_BYTES));
+        let name = name
+            .as_str()
+            .map(|name| escape_and_truncate_line(name, MAX_MODEL_NAME_BYTES));
         self.model = name
             .filter(|name| !name.is_empty())
             .or_else(|| self.model.take());
@@ -207,7 +209,7 @@ impl MessageAssembler {
     }
 
     /// Adds opaque data of the provider to all reasoning blocks that have none yet.
-    pub(super) fn add_thinking_extra(&mut self, mark: &Value) {
+    pub(super) fn add_thinking_opaque_data(&mut self, mark: &Value) {
         for part in &mut self.parts {
             if let Content::Thinking { extra, .. } = part {
                 extra.get_or_insert_with(|| mark.clone());
@@ -216,19 +218,24 @@ impl MessageAssembler {
     }
 
     /// Stores opaque data of the message under the name of the field that contained it.
-    pub(super) fn add_extra(&mut self, name: &str, value: &Value) {
-        self.n_bytes += merge_field(&mut self.extra, name, value);
+    pub(super) fn add_message_opaque_data(&mut self, name: &str, value: &Value) {
+        self.n_bytes += merge_opaque_field(&mut self.extra, name, value);
     }
 
     /// Stores opaque data of a tool call under the name of the field in which the server sent the
     /// data.
-    pub(super) fn add_call_extra(&mut self, slot: CallIndex, name: &str, value: &Value) {
+    pub(super) fn add_call_opaque_data(
+        &mut self,
+        slot: ToolCallPartIndex,
+        name: &str,
+        value: &Value,
+    ) {
         let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) else {
             return;
         };
         let extra = call.extra.get_or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(fields) = extra {
-            self.n_bytes += merge_field(fields, name, value);
+            self.n_bytes += merge_opaque_field(fields, name, value);
         }
     }
 
@@ -238,17 +245,17 @@ impl MessageAssembler {
         id: &str,
         name: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> CallIndex {
+    ) -> ToolCallPartIndex {
         self.n_bytes += id.len() + name.len();
         let call = ToolCall::new(id, name, Value::String(String::new()));
         self.parts.push(Content::ToolCall(call));
         let name = name.to_owned();
         emit(StreamEvent::ToolCall { name });
-        CallIndex(self.parts.len() - 1)
+        ToolCallPartIndex(self.parts.len() - 1)
     }
 
     /// Appends a piece to the name of a call, for servers that send names in pieces.
-    pub(super) fn append_call_name(&mut self, slot: CallIndex, piece: &str) {
+    pub(super) fn append_call_name(&mut self, slot: ToolCallPartIndex, piece: &str) {
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) {
             self.n_bytes += piece.len();
             call.name.push_str(piece);
@@ -256,7 +263,10 @@ impl MessageAssembler {
     }
 
     /// Returns the parts of a call's name and arguments that were received so far.
-    pub(super) fn received_name_and_arguments(&self, slot: CallIndex) -> (&str, &str) {
+    pub(super) fn partial_tool_call_name_and_arguments(
+        &self,
+        slot: ToolCallPartIndex,
+    ) -> (&str, &str) {
         match self.parts.get(slot.0) {
             Some(Content::ToolCall(call)) => {
                 (&call.name, call.arguments.as_str().unwrap_or_default())
@@ -266,7 +276,7 @@ impl MessageAssembler {
     }
 
     /// Appends a delta to the arguments of a tool call.
-    pub(crate) fn add_arguments(&mut self, slot: CallIndex, delta: &str) {
+    pub(crate) fn add_arguments(&mut self, slot: ToolCallPartIndex, delta: &str) {
         self.n_bytes += delta.len();
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0)
             && let Value::String(written) = &mut call.arguments
@@ -276,17 +286,17 @@ impl MessageAssembler {
     }
 
     /// Whether the arguments of a call are already complete JSON.
-    pub(crate) fn has_complete_arguments(&self, slot: CallIndex) -> bool {
-        serde_json::from_str::<Value>(self.received_name_and_arguments(slot).1).is_ok()
+    pub(crate) fn has_complete_arguments(&self, slot: ToolCallPartIndex) -> bool {
+        serde_json::from_str::<Value>(self.partial_tool_call_name_and_arguments(slot).1).is_ok()
     }
 
     /// Returns the message and its finish reason: the reason `finish` from the server, corrected if
     /// it contradicts the presence of tool calls.
-    pub(crate) fn finish_message(mut self, finish: Finish, usage: Usage) -> AssembledReply {
+    pub(crate) fn finish_message(mut self, finish: Finish, usage: Usage) -> DecodedModelReply {
         // Add surrogates of which the other half never arrived.
         let (text, thinking) = (
-            self.text_halves.finish_text(),
-            self.thinking_halves.finish_text(),
+            self.text_halves.flush_held_back_surrogate(),
+            self.thinking_halves.flush_held_back_surrogate(),
         );
         self.text_halves = SurrogateJoiner::default();
         self.thinking_halves = SurrogateJoiner::default();
@@ -297,7 +307,7 @@ impl MessageAssembler {
                 continue;
             };
             if call.id.is_empty() {
-                call.id = format!("call_{}", clock::new_id());
+                call.id = format!("call_{}", clock::new_uuid_v7());
             }
             if let Value::String(written) = call.arguments.take() {
                 let written = if self.has_halves {
@@ -318,7 +328,7 @@ impl MessageAssembler {
             Finish::ToolCalls => Finish::Done,
             other => other,
         };
-        AssembledReply {
+        DecodedModelReply {
             message,
             model: self.model,
             finish,
@@ -328,9 +338,9 @@ impl MessageAssembler {
 }
 
 /// Merges a field that may arrive in pieces, and returns the size of the piece in bytes.
-fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> usize {
+fn merge_opaque_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> usize {
     match fields.get_mut(name) {
-        Some(old) => merge_extra(old, value),
+        Some(old) => merge_opaque_data(old, value),
         None => {
             fields.insert(name.to_owned(), value.clone());
         }
@@ -342,7 +352,7 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> us
 /// except that an item with the same `index` and `type` as the last item continues that item, as in
 /// the `reasoning_details` that OpenRouter streams. Objects are merged field by field. `null`
 /// changes nothing, and any other value replaces the old one.
-fn merge_extra(old: &mut Value, new: &Value) {
+fn merge_opaque_data(old: &mut Value, new: &Value) {
     match (old, new) {
         (_, Value::Null) => {}
         (Value::Array(items), Value::Array(more)) => {
@@ -356,7 +366,7 @@ fn merge_extra(old: &mut Value, new: &Value) {
                 };
                 match (items.last_mut().filter(is_next), item) {
                     (Some(Value::Object(last)), Value::Object(piece)) => {
-                        append_to_streamed_item(last, piece)
+                        append_delta_to_streamed_item(last, piece)
                     }
                     _ => items.push(item.clone()),
                 }
@@ -364,7 +374,7 @@ fn merge_extra(old: &mut Value, new: &Value) {
         }
         (Value::Object(fields), Value::Object(more)) => {
             for (name, value) in more {
-                merge_field(fields, name, value);
+                merge_opaque_field(fields, name, value);
             }
         }
         (old, new) => *old = new.clone(),
@@ -373,7 +383,7 @@ fn merge_extra(old: &mut Value, new: &Value) {
 
 /// Appends a delta to a streamed item: `text`, `summary` and `data` are concatenated, other fields
 /// are replaced.
-fn append_to_streamed_item(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
+fn append_delta_to_streamed_item(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (name, value) in piece {
         match (last.get_mut(name), value) {
             (Some(Value::String(text)), Value::String(more))
@@ -401,7 +411,9 @@ pub(crate) fn parse_arguments(written: String) -> Value {
     // read them.
     let read = |text: &str| {
         let value = serde_json::from_str(text).ok();
-        value.filter(|value: &Value| json::measure_nesting_depth(value) <= json::MAX_DEPTH)
+        value.filter(|value: &Value| {
+            json::measure_nesting_depth(value) <= json::MAX_JSON_NESTING_DEPTH
+        })
     };
     match read(&written).or_else(|| read(&escape_control_characters(&written))) {
         Some(Value::String(inner)) => match read(&inner) {
@@ -469,7 +481,7 @@ mod tests {
     fn neighbors_of_one_kind_are_one_part() {
         let mut events = Vec::new();
         let mut emit = |event| events.push(event);
-        let mut assembler = MessageAssembler::default();
+        let mut assembler = AssistantMessageAssembler::default();
         assembler.add_thinking("hm", &mut emit);
         assembler.add_thinking("m", &mut emit);
         assembler.add_thinking_signature("proof".to_owned());
@@ -498,7 +510,7 @@ mod tests {
 
     #[test]
     fn opaque_data_grows_piece_by_piece() {
-        let mut assembler = MessageAssembler::default();
+        let mut assembler = AssistantMessageAssembler::default();
         let slot = assembler.begin_call("a", "look", &mut |_| ());
         for piece in [
             json!([{"type": "reasoning.text", "index": 0, "text": "I sh", "format": "x"}]),
@@ -506,10 +518,10 @@ mod tests {
             json!([{"type": "reasoning.encrypted", "index": 1, "data": "e"}, 5]),
             json!(null),
         ] {
-            assembler.add_extra("details", &piece);
+            assembler.add_message_opaque_data("details", &piece);
         }
         for piece in [json!({"google": {"a": 1}}), json!({"google": {"b": "s"}})] {
-            assembler.add_call_extra(slot, "extra_content", &piece);
+            assembler.add_call_opaque_data(slot, "extra_content", &piece);
         }
         let message = assembler
             .finish_message(Finish::Done, Usage::default())
@@ -534,7 +546,7 @@ mod tests {
             (Finish::MaxTokens, true, Finish::MaxTokens),
             (Finish::Refused, true, Finish::Refused),
         ] {
-            let mut assembler = MessageAssembler::default();
+            let mut assembler = AssistantMessageAssembler::default();
             if has_call {
                 assembler.begin_call("", "look", &mut |_| ());
             }

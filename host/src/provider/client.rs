@@ -20,13 +20,13 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::WireDecoder;
-use super::endpoint::Endpoint;
-use super::fit::{FitTarget, fit_conversation};
-use super::http::{HttpConfig, HttpPool};
-use super::images::RequestImages;
+use super::assemble::AnswerStreamDecoder;
+use super::endpoint::ModelApiEndpoint;
+use super::fit::{ConversationRewriteTarget, rewrite_conversation};
+use super::http::{HttpConfig, ModelApiConnectionPool};
+use super::images::RequestImagesByBlobId;
 use super::mend::{RequestCorrection, RequestCorrections};
-use super::profile::ServerProfile;
+use super::profile::ModelServerProfile;
 use super::{
     Error, Provider, Request, Response, StreamEvent, Wire, anthropic, gemini, models, openai,
     responses,
@@ -43,16 +43,20 @@ use crate::model::ModelProfile;
 /// The key has characters that are not allowed in an HTTP header, or TLS cannot be set up.
 pub fn connect(
     wire: Wire,
-    endpoint: Endpoint,
+    endpoint: ModelApiEndpoint,
     http: HttpConfig,
-    server: ServerProfile,
+    server: ModelServerProfile,
 ) -> Result<Arc<dyn Provider>, Error> {
     Ok(match wire {
         Wire::AnthropicMessages => {
-            build_client(anthropic::AnthropicMessages, endpoint, http, server)?
+            build_client(anthropic::AnthropicWireFormat, endpoint, http, server)?
         }
-        Wire::OpenaiChat => build_client(openai::ChatCompletions, endpoint, http, server)?,
-        Wire::OpenaiResponses => build_client(responses::ResponsesFormat, endpoint, http, server)?,
+        Wire::OpenaiChat => {
+            build_client(openai::ChatCompletionsWireFormat, endpoint, http, server)?
+        }
+        Wire::OpenaiResponses => {
+            build_client(responses::ResponsesWireFormat, endpoint, http, server)?
+        }
         Wire::Gemini => build_client(gemini::GeminiWireFormat, endpoint, http, server)?,
     })
 }
@@ -67,7 +71,7 @@ pub(super) trait WireFormat: Send + Sync + 'static {
     const MODELS: (&'static str, &'static str);
 
     /// Decoder of one answer.
-    type Reader: WireDecoder + Default;
+    type Reader: AnswerStreamDecoder + Default;
 
     /// Converts the base URL from the settings to the URL to which paths are appended.
     fn adapt_url(&self, _url: &mut Url) {}
@@ -76,10 +80,10 @@ pub(super) trait WireFormat: Send + Sync + 'static {
     ///
     /// # Errors
     /// The key has characters that are not allowed in an HTTP header.
-    fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error>;
+    fn headers(&self, endpoint: &ModelApiEndpoint) -> Result<HeaderMap, Error>;
 
     /// Returns the body of a request. The name of the model is always in the field `model`.
-    fn body(&self, request: &Request, images: &RequestImages) -> Value;
+    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value;
 
     /// Returns the path of a request under the base URL. A field of the body that belongs in the
     /// path is removed from the body.
@@ -87,33 +91,33 @@ pub(super) trait WireFormat: Send + Sync + 'static {
 }
 
 /// A client of one API.
-struct WireClient<F> {
+struct ModelApiClient<F> {
     format: F,
-    http: HttpPool,
-    server: ServerProfile,
+    http: ModelApiConnectionPool,
+    server: ModelServerProfile,
     /// Corrections of requests that the server's refusals required, by model.
     mends: Mutex<HashMap<String, RequestCorrections>>,
 }
 
 fn build_client<F: WireFormat>(
     format: F,
-    mut endpoint: Endpoint,
+    mut endpoint: ModelApiEndpoint,
     http: HttpConfig,
-    server: ServerProfile,
+    server: ModelServerProfile,
 ) -> Result<Arc<dyn Provider>, Error> {
     format.adapt_url(&mut endpoint.url);
     let headers = format.headers(&endpoint)?;
-    Ok(Arc::new(WireClient {
-        http: HttpPool::new(F::WIRE, endpoint, headers, http)?,
+    Ok(Arc::new(ModelApiClient {
+        http: ModelApiConnectionPool::new(F::WIRE, endpoint, headers, http)?,
         format,
         server,
         mends: Mutex::default(),
     }))
 }
 
-impl<F: WireFormat> Provider for WireClient<F> {
+impl<F: WireFormat> Provider for ModelApiClient<F> {
     fn name(&self) -> &str {
-        self.http.provider()
+        self.http.provider_name()
     }
 
     fn profile(&self, model: &str) -> ModelProfile {
@@ -145,17 +149,17 @@ impl<F: WireFormat> Provider for WireClient<F> {
         Box::pin(models::list_models(&self.http, path, query, cancel))
     }
 
-    fn body(&self, request: &Request, images: &RequestImages) -> Value {
+    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
         let mends = lock(&self.mends).get(&request.model).cloned();
         let mends = mends.unwrap_or_else(|| RequestCorrections::from_preset(self.server.mends));
-        let target = FitTarget {
+        let target = ConversationRewriteTarget {
             provider: self.name(),
             wire: F::WIRE,
             mends: &mends,
         };
         let mut body = self
             .format
-            .body(&fit_conversation(request, &target), images);
+            .body(&rewrite_conversation(request, &target), images);
         self.server.adapt_request_body(&mut body);
         mends.apply_corrections(&mut body);
         body

@@ -6,13 +6,16 @@
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::ask::ModelQueryApi;
-use super::dialect::{Dialect, TokenLimitField};
-use super::endpoint::{ApiKey, Endpoint};
+use super::ask::ModelFactsApi;
+use super::dialect::{RequestBodyDialect, TokenLimitField};
+use super::endpoint::{ApiKey, ModelApiEndpoint};
 use super::named::NamedProvider;
 use super::preset::ProviderPreset;
-use super::profile::ServerProfile;
-use super::select::{KeyLookup, KeySource, ProviderChoice, ProviderConfig, SelectedModel};
+use super::profile::ModelServerProfile;
+use super::select::{
+    EnvironmentAndApiKeyLookup, NonEnvironmentApiKeySource, ProviderConfig,
+    ProviderSelectionSettings, SelectedProviderAndModel,
+};
 use super::{Error, Wire, client};
 
 /// Name of a provider, with its preset and its section of the settings.
@@ -25,12 +28,12 @@ pub(super) struct ResolvedProvider<'a> {
 
 /// Creates the client of a provider.
 pub(super) fn connect_provider(
-    choice: &ProviderChoice,
+    choice: &ProviderSelectionSettings,
     found: ResolvedProvider<'_>,
     config: &ProviderConfig,
-    keys: &dyn KeyLookup,
+    keys: &dyn EnvironmentAndApiKeyLookup,
     why: String,
-) -> Result<SelectedModel, Error> {
+) -> Result<SelectedProviderAndModel, Error> {
     let endpoint = find_endpoint(found, config, keys)?;
     let own_model = found.own.and_then(|own| own.model.clone());
     let preset_model = found.preset.map(|preset| preset.model);
@@ -49,14 +52,14 @@ pub(super) fn connect_provider(
     let wire = wire.or(found.preset.map(|preset| match preset.wire {
         // A server with another host than the preset's usually supports only the chat completions
         // API.
-        Wire::OpenaiResponses if !has_preset_host(preset, &endpoint) => Wire::OpenaiChat,
+        Wire::OpenaiResponses if !endpoint_has_preset_host(preset, &endpoint) => Wire::OpenaiChat,
         wire => wire,
     }));
     let wire = wire.unwrap_or(Wire::OpenaiChat);
     let http = own.and_then(|own| own.http.clone());
     let http = http.unwrap_or_else(|| config.http.clone());
     let server = build_server_profile(choice, found, &endpoint, wire, config.images);
-    Ok(SelectedModel {
+    Ok(SelectedProviderAndModel {
         provider: client::connect(wire, endpoint, http, server)?,
         model,
         why,
@@ -65,48 +68,48 @@ pub(super) fn connect_provider(
 }
 
 /// Whether the URL of an endpoint has the same host as the URL of the preset.
-fn has_preset_host(preset: &ProviderPreset, endpoint: &Endpoint) -> bool {
+fn endpoint_has_preset_host(preset: &ProviderPreset, endpoint: &ModelApiEndpoint) -> bool {
     let usual = preset.url.ok().and_then(|url| Url::parse(url).ok());
     usual.is_some_and(|usual| usual.host_str() == endpoint.url.host_str())
 }
 
 /// Builds the profile of a model server from its preset and the operator's settings.
 fn build_server_profile(
-    choice: &ProviderChoice,
+    choice: &ProviderSelectionSettings,
     found: ResolvedProvider<'_>,
-    endpoint: &Endpoint,
+    endpoint: &ModelApiEndpoint,
     wire: Wire,
     images: Option<bool>,
-) -> ServerProfile {
+) -> ModelServerProfile {
     let (own, preset) = (found.own, found.preset);
-    let is_usual = preset.is_some_and(|preset| has_preset_host(preset, endpoint));
+    let is_usual = preset.is_some_and(|preset| endpoint_has_preset_host(preset, endpoint));
     // If the URL is not that of the preset, query the server's list of models, and use the old name
     // of the field for the token limit: most such servers know only that name.
     let preset_here = preset.filter(|preset| is_usual || preset.url.is_err() || preset.is_local);
     let ask = match preset_here {
         Some(preset) => preset.ask,
-        None if wire == Wire::OpenaiChat => Some(ModelQueryApi::Models),
+        None if wire == Wire::OpenaiChat => Some(ModelFactsApi::Models),
         None => None,
     };
     let limit = preset_here.map_or(TokenLimitField::MaxTokens, |preset| preset.token_limit);
     let refused = preset.map_or(&[][..], |preset| preset.leave_out).iter();
     let refused = refused.map(|field| (*field).to_owned());
     let also = own.map(|own| own.leave_out.clone()).unwrap_or_default();
-    let dialect = Dialect {
+    let dialect = RequestBodyDialect {
         token_limit: own.and_then(|own| own.token_limit).unwrap_or(limit),
         system_role: own.and_then(|own| own.system_role).unwrap_or_default(),
         leave_out: refused.chain(also).collect(),
         extra: own.map(|own| own.extra_body.clone()).unwrap_or_default(),
         needs_limit: wire == Wire::AnthropicMessages,
     };
-    ServerProfile {
+    ModelServerProfile {
         dialect,
         mends: preset.map_or(&[], |preset| preset.mends),
         models: choice.models.clone(),
         images: own.and_then(|own| own.images).or(images),
         ask,
         is_local: endpoint.is_loopback(),
-        ..ServerProfile::default()
+        ..ModelServerProfile::default()
     }
 }
 
@@ -133,8 +136,8 @@ pub(super) fn find_base_url(
 pub(super) fn find_endpoint(
     found: ResolvedProvider<'_>,
     config: &ProviderConfig,
-    keys: &dyn KeyLookup,
-) -> Result<Endpoint, Error> {
+    keys: &dyn EnvironmentAndApiKeyLookup,
+) -> Result<ModelApiEndpoint, Error> {
     let env = |name: &str| {
         let value = keys.variable(name);
         value.filter(|value| !value.trim().is_empty())
@@ -191,9 +194,9 @@ pub(super) fn find_endpoint(
         value.set_sensitive(true);
         headers.insert(header, value);
     }
-    let mut endpoint = Endpoint {
+    let mut endpoint = ModelApiEndpoint {
         provider: found.name.to_owned(),
-        url: Endpoint::parse_url(found.name, &setting, url)?,
+        url: ModelApiEndpoint::parse_url(found.name, &setting, url)?,
         url_env: setting,
         key,
         key_env,
@@ -209,7 +212,7 @@ pub(super) fn find_endpoint(
 fn find_api_key(
     found: ResolvedProvider<'_>,
     config: &ProviderConfig,
-    keys: &dyn KeyLookup,
+    keys: &dyn EnvironmentAndApiKeyLookup,
     has_given_url: bool,
 ) -> Result<(Option<ApiKey>, String), Error> {
     let own = found.own;
@@ -229,8 +232,11 @@ fn find_api_key(
     let named_env = config.api_key_env.as_deref().or(own_env);
     let elsewhere = match (command, file) {
         _ if config.api_key_env.is_some() => None,
-        (Some(command), _) => Some(("api_key_command", KeySource::Command(command))),
-        (None, Some(file)) => Some(("api_key_file", KeySource::File(file))),
+        (Some(command), _) => Some((
+            "api_key_command",
+            NonEnvironmentApiKeySource::Command(command),
+        )),
+        (None, Some(file)) => Some(("api_key_file", NonEnvironmentApiKeySource::File(file))),
         (None, None) => None,
     };
     if let Some((setting, source)) = elsewhere {

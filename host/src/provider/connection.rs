@@ -3,7 +3,7 @@
 //! Proxies come from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which
 //! `reqwest` reads itself, and are never used for a server on this machine. Certificates are
 //! checked against the system's store or, if `SSL_CERT_FILE` or `SSL_CERT_DIR` is set, against
-//! those instead; the setting `ca_file` adds authorities. Start from [`build_connection`].
+//! those instead; the setting `ca_file` adds authorities. Start from [`build_http_client`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use reqwest::Certificate;
 use reqwest::redirect::Policy;
 
 use super::Error;
-use super::endpoint::Endpoint;
+use super::endpoint::ModelApiEndpoint;
 use super::http::{HttpConfig, install_crypto_provider};
 
 /// Maximum size of a file with certificates, in bytes; the store of a whole system has about 250
 /// KiB.
-const MAX_CA_BYTES: u64 = 4 << 20;
+const MAX_CA_CERTIFICATES_FILE_BYTES: u64 = 4 << 20;
 
 /// Builds the HTTP client for the server at `endpoint`.
-pub(super) fn build_connection(
-    endpoint: &Endpoint,
+pub(super) fn build_http_client(
+    endpoint: &ModelApiEndpoint,
     config: &HttpConfig,
 ) -> Result<reqwest::Client, Error> {
     install_crypto_provider();
@@ -30,7 +30,8 @@ pub(super) fn build_connection(
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
         // Follow no redirects: a redirect could send the key to another host.
         .redirect(Policy::none())
-        // Disable retries of the library: only `HttpPool` retries, so that it counts all attempts.
+        // Disable retries of the library: only `ModelApiConnectionPool` retries, so that it counts
+        // all attempts.
         .retry(reqwest::retry::never());
     if endpoint.is_loopback() {
         client = client.no_proxy();
@@ -51,9 +52,9 @@ fn read_ca_certificates(path: &Path) -> Result<Vec<Certificate>, String> {
     let size = std::fs::metadata(path)
         .map_err(|error| error.to_string())?
         .len();
-    if size > MAX_CA_BYTES {
+    if size > MAX_CA_CERTIFICATES_FILE_BYTES {
         return Err(format!(
-            "the file has {size} bytes, more than the maximum of {MAX_CA_BYTES}"
+            "the file has {size} bytes, more than the maximum of {MAX_CA_CERTIFICATES_FILE_BYTES}"
         ));
     }
     let pem = std::fs::read(path).map_err(|error| error.to_string())?;

@@ -3,7 +3,7 @@
 //!
 //! Owns the field names that differ between servers of one wire, the fields that a server refuses,
 //! and the fields that the operator adds. The module must not depend on the code that builds or
-//! sends a body. Start from [`Dialect::apply_to_body`].
+//! sends a body. Start from [`RequestBodyDialect::apply_to_body`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -56,7 +56,7 @@ impl SystemPromptRole {
 /// Differences between the request body that a server accepts and the usual form of its wire
 /// format. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Dialect {
+pub struct RequestBodyDialect {
     /// Field that limits the number of tokens of an answer.
     pub token_limit: TokenLimitField,
     /// Role of the system prompt.
@@ -70,7 +70,7 @@ pub struct Dialect {
     pub needs_limit: bool,
 }
 
-impl Dialect {
+impl RequestBodyDialect {
     /// Converts a finished body to the form that the server accepts, for a model with this profile.
     ///
     /// Called last in `Provider::body`, before hooks see the body. Fields of [`extra`](Self::extra)
@@ -87,7 +87,7 @@ impl Dialect {
             );
         }
         if self.system_role != SystemPromptRole::System {
-            set_system_role(body, self.system_role.name());
+            rename_system_role(body, self.system_role.name());
         }
         if profile.temperature == Some(false) {
             body.shift_remove("temperature");
@@ -117,7 +117,7 @@ fn remove_field(body: &mut Map<String, Value>, field: &str) {
     }
 }
 
-fn set_system_role(body: &mut Map<String, Value>, role: &str) {
+fn rename_system_role(body: &mut Map<String, Value>, role: &str) {
     let messages = body.get_mut("messages").and_then(Value::as_array_mut);
     for message in messages.into_iter().flatten() {
         if message.get("role").and_then(Value::as_str) == Some("system") {
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    fn applied(dialect: &Dialect, mut body: Value, profile: &ModelProfile) -> Value {
+    fn applied(dialect: &RequestBodyDialect, mut body: Value, profile: &ModelProfile) -> Value {
         dialect.apply_to_body(&mut body, profile);
         body
     }
@@ -158,7 +158,11 @@ mod tests {
 
     #[test]
     fn the_default_changes_nothing() {
-        let same = applied(&Dialect::default(), body(), &ModelProfile::default());
+        let same = applied(
+            &RequestBodyDialect::default(),
+            body(),
+            &ModelProfile::default(),
+        );
         assert_eq!(same, body());
     }
 
@@ -166,7 +170,7 @@ mod tests {
     fn a_body_takes_the_form_of_the_dialect_and_extra_fields_come_last() {
         let extra =
             json!({"provider": {"order": ["a"]}, "stream_options": {"x": 1}, "temperature": 1});
-        let dialect = Dialect {
+        let dialect = RequestBodyDialect {
             token_limit: TokenLimitField::MaxCompletionTokens,
             system_role: SystemPromptRole::Developer,
             leave_out: vec!["tools".to_owned(), "absent".to_owned()],
@@ -195,7 +199,7 @@ mod tests {
             tools: Some(false),
             ..ModelProfile::default()
         };
-        let sent = applied(&Dialect::default(), body(), &profile);
+        let sent = applied(&RequestBodyDialect::default(), body(), &profile);
         for field in ["temperature", "tools", "tool_choice"] {
             assert_eq!(sent.get(field), None, "{field}");
         }

@@ -4,7 +4,7 @@
 //! marked sensitive, and the key is removed from text of the server before the text is displayed.
 //! The module must not read the environment (`select` passes values in) nor send anything.
 //!
-//! Start from [`Endpoint`].
+//! Start from [`ModelApiEndpoint`].
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use super::error::Error;
-use super::server_text::ServerText;
+use super::server_text::SanitizedServerText;
 
 /// Minimum length, in characters, of a key that is replaced by `[key]` in texts. Real keys have at
 /// least 20 characters; shorter texts are dummies such as `none`, which may occur in a text by
 /// chance.
-const MIN_SECRET_CHARS: usize = 8;
+const MIN_MASKED_API_KEY_CHARS: usize = 8;
 
 /// Key of a model API. It can be sent but not displayed: `Debug` hides it, and there is no
 /// `Display`.
@@ -36,7 +36,7 @@ impl ApiKey {
     /// Whether the key is long enough to be a secret. For servers without a key, users often set a
     /// dummy such as `k`, `none` or `ollama`, which may occur in a message by chance.
     fn is_real_key(&self) -> bool {
-        self.0.chars().count() >= MIN_SECRET_CHARS
+        self.0.chars().count() >= MIN_MASKED_API_KEY_CHARS
     }
 
     /// Replaces the key in a text with `[key]`. A dummy key is not replaced.
@@ -57,7 +57,7 @@ impl fmt::Debug for ApiKey {
 
 /// Address and key of a model API. There is no `Debug` impl, because a URL may contain a password.
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct ModelApiEndpoint {
     /// Name of the provider.
     pub provider: String,
     /// Base URL, as the user wrote it.
@@ -77,7 +77,7 @@ pub struct Endpoint {
     pub key_in: Option<HeaderName>,
 }
 
-impl Endpoint {
+impl ModelApiEndpoint {
     /// Parses and checks a base URL. `setting` is the variable or setting that it comes from, for
     /// errors.
     pub fn parse_url(provider: &str, setting: &str, url: &str) -> Result<Url, Error> {
@@ -150,7 +150,7 @@ impl Endpoint {
     }
 
     /// Returns the URL of `path` below the base URL for display, without user name and password.
-    pub(crate) fn display_url_of(&self, path: &str) -> String {
+    pub(crate) fn url_of_path_without_credentials(&self, path: &str) -> String {
         format!("{}/{path}", self.display_url())
     }
 
@@ -182,7 +182,7 @@ impl Endpoint {
 
     /// Sanitizes text from the server for an error. First replaces the key and the values of
     /// configured headers, because some servers repeat them.
-    pub(crate) fn sanitize_server_text(&self, text: &str) -> ServerText {
+    pub(crate) fn sanitize_server_text(&self, text: &str) -> SanitizedServerText {
         let headers = self
             .headers
             .values()
@@ -190,7 +190,7 @@ impl Endpoint {
         let headers = headers.filter_map(ApiKey::new);
         let secrets = self.key.iter().cloned().chain(headers);
         let text = secrets.fold(text.to_owned(), |text, secret| secret.replace_key_in(&text));
-        ServerText::new(&text)
+        SanitizedServerText::new(&text)
     }
 }
 
@@ -198,7 +198,7 @@ impl Endpoint {
 mod tests {
     use super::*;
 
-    impl Endpoint {
+    impl ModelApiEndpoint {
         pub(in crate::provider) fn for_test(url: &str, key: Option<&str>) -> Self {
             Self {
                 provider: "openai".to_owned(),
@@ -213,8 +213,8 @@ mod tests {
         }
     }
 
-    fn endpoint(url: &str) -> Endpoint {
-        Endpoint::for_test(url, Some(" sk-secret\n"))
+    fn endpoint(url: &str) -> ModelApiEndpoint {
+        ModelApiEndpoint::for_test(url, Some(" sk-secret\n"))
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             ("ollama", false),
             ("12345678", true),
         ] {
-            let endpoint = Endpoint::for_test("http://h", Some(key));
+            let endpoint = ModelApiEndpoint::for_test("http://h", Some(key));
             let text = format!("thinking of none, said ollama about {key}.");
             let said = endpoint.sanitize_server_text(&text);
             assert_eq!(said.as_str() != text, hidden, "{key}: {said}");
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn what_is_no_http_url_is_refused_by_name() {
         for url in ["localhost:11434", "ftp://h", "nonsense"] {
-            let error = Endpoint::parse_url("ollama", "OPENAI_BASE_URL", url).unwrap_err();
+            let error = ModelApiEndpoint::parse_url("ollama", "OPENAI_BASE_URL", url).unwrap_err();
             let text = error.to_string();
             let expected = "OPENAI_BASE_URL of ollama cannot be used";
             assert!(text.starts_with(expected), "{text}");

@@ -2,7 +2,7 @@
 //!
 //! Owns the texts of the messages: each names the failed operation and the remedy. The module must
 //! not decide which errors are retried (`retry` does) nor print anything. Text of a server is
-//! stored only as [`ServerText`], which truncates it and marks it as a quote.
+//! stored only as [`SanitizedServerText`], which truncates it and marks it as a quote.
 //!
 //! Start from [`Error`].
 
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::mend::RequestCorrection;
-use super::server_text::ServerText;
+use super::server_text::SanitizedServerText;
 
 /// Phase of a request that can time out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum Error {
         /// HTTP status.
         status: u16,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// The address does not answer.
@@ -99,7 +99,7 @@ pub enum Error {
         /// Probable correct address, and the variable or setting to change.
         advice: String,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// The model is unknown to the server (404).
@@ -117,7 +117,7 @@ pub enum Error {
         /// Environment variable or setting of the base URL.
         url_env: String,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// The server rejected the request (400 and other 4xx).
@@ -131,7 +131,7 @@ pub enum Error {
         /// HTTP status.
         status: u16,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
         /// Correction with which the request can be sent again, if one is known.
         mend: Option<RequestCorrection>,
     },
@@ -145,7 +145,7 @@ pub enum Error {
         /// Name of the provider.
         provider: String,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// The credit or quota of the key is used up (402, or 429 with a code that says so).
@@ -159,7 +159,7 @@ pub enum Error {
         /// HTTP status.
         status: u16,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// The provider does not serve the country or region of the client.
@@ -170,7 +170,7 @@ pub enum Error {
         /// Name of the provider.
         provider: String,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// A gateway in front of the server answered with a web page.
@@ -188,7 +188,7 @@ pub enum Error {
         /// Environment variable or setting of the base URL.
         url_env: String,
         /// Title of the page.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// The last attempt failed because the server is overloaded or limits the rate (429, 503, 529).
@@ -206,7 +206,7 @@ pub enum Error {
         /// Delay that the server asked for.
         retry_after: Option<Duration>,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// The server failed (408 and other 5xx), also at the last attempt.
@@ -221,7 +221,7 @@ pub enum Error {
         /// Number of attempts made.
         attempts: u32,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// A phase of the request exceeded its timeout.
@@ -247,7 +247,7 @@ pub enum Error {
         /// Description of the problem.
         what: String,
         /// Part of the answer that cannot be read.
-        excerpt: ServerText,
+        excerpt: SanitizedServerText,
         /// Advice on the address to check.
         advice: String,
     },
@@ -293,7 +293,7 @@ pub enum Error {
         /// Name of the provider.
         provider: String,
         /// Message of the server.
-        said: ServerText,
+        said: SanitizedServerText,
     },
 
     /// The provider does not exist.
@@ -373,7 +373,7 @@ fn retry_advice(retry_after: &Option<Duration>) -> String {
 impl Error {
     /// Returns the excerpt in an error about an unreadable answer. The excerpt is text of the model
     /// that no hook has checked.
-    pub(crate) fn unreadable_excerpt_mut(&mut self) -> Option<&mut ServerText> {
+    pub(crate) fn unreadable_excerpt_mut(&mut self) -> Option<&mut SanitizedServerText> {
         match self {
             Self::BadStream { excerpt, .. } => Some(excerpt),
             _ => None,
@@ -382,7 +382,7 @@ impl Error {
 
     /// Returns the correction with which the request can be sent again; `None` if the error
     /// suggests none.
-    pub(crate) fn request_correction(&self) -> Option<&RequestCorrection> {
+    pub(crate) fn suggested_request_correction(&self) -> Option<&RequestCorrection> {
         match self {
             Self::BadRequest { mend, .. } => mend.as_ref(),
             _ => None,
@@ -421,7 +421,7 @@ mod tests {
             status: 429,
             attempts: 1,
             retry_after: Some(Duration::from_millis(90_500)),
-            said: ServerText::new("slow down"),
+            said: SanitizedServerText::new("slow down"),
         };
         assert_eq!(
             error.to_string(),

@@ -15,42 +15,42 @@
 //!   with a placeholder.
 //!
 //! Owns the rules that all APIs share. It must not know how a wire format represents a message.
-//! Start from [`fit_conversation`].
+//! Start from [`rewrite_conversation`].
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::mend::{BETWEEN, RequestCorrections, has_reasoning};
+use super::mend::{ASSISTANT_MESSAGE_PLACEHOLDER, RequestCorrections, has_reasoning};
 use super::{Request, Wire};
 use crate::message::{Content, Message, Role, ToolCall, ToolResult, Writer};
 
 /// Maximum length of a tool name in characters, according to the documentation of OpenAI, Anthropic
 /// and Gemini.
-const MAX_NAME: usize = 64;
+const MAX_TOOL_NAME_CHARS: usize = 64;
 
 /// Maximum length of a call id in characters: chat completions at OpenAI accept 40, other APIs
 /// more.
-const MAX_ID: usize = 40;
+const MAX_CALL_ID_CHARS: usize = 40;
 
 /// Length in characters that Mistral requires of a call id.
-const SHORT_ID: usize = 9;
+const MISTRAL_CALL_ID_CHARS: usize = 9;
 
 /// Placeholder for a tool name without a single valid character. No tool has this name, so the
 /// model gets the error that the tool does not exist.
-const NO_NAME: &str = "unnamed_tool";
+const INVALID_TOOL_NAME_PLACEHOLDER: &str = "unnamed_tool";
 
 /// Placeholder result for a call without a result.
-const NO_RESULT: &str = "[no result: the call did not end]";
+const MISSING_RESULT_PLACEHOLDER: &str = "[no result: the call did not end]";
 
 /// Placeholder for an empty result: several servers refuse an empty message.
-const NO_OUTPUT: &str = "[no output]";
+const EMPTY_RESULT_PLACEHOLDER: &str = "[no output]";
 
 /// Placeholder user message in front of a conversation that would otherwise begin with a message of
 /// the model: every API requires a user message first.
-const BEGINNING: &str = "[the beginning of the conversation was left out]";
+const FIRST_USER_MESSAGE_PLACEHOLDER: &str = "[the beginning of the conversation was left out]";
 
 /// Model server that will receive the conversation, and the corrections that it requires.
-pub(super) struct FitTarget<'a> {
+pub(super) struct ConversationRewriteTarget<'a> {
     pub(super) provider: &'a str,
     pub(super) wire: Wire,
     pub(super) mends: &'a RequestCorrections,
@@ -58,23 +58,23 @@ pub(super) struct FitTarget<'a> {
 
 /// Returns the request with its conversation rewritten for the target. The result is borrowed if no
 /// message had to change.
-pub(super) fn fit_conversation<'a>(
+pub(super) fn rewrite_conversation<'a>(
     request: &'a Request,
-    target: &FitTarget<'_>,
+    target: &ConversationRewriteTarget<'_>,
 ) -> Cow<'a, Request> {
     let reader = Writer {
         provider: target.provider.to_owned(),
         wire: target.wire.name().to_owned(),
         model: request.model.clone(),
     };
-    let mut fitted = ConversationFitter {
+    let mut fitted = ConversationRewriter {
         reader,
         mends: target.mends,
         messages: Vec::with_capacity(request.messages.len()),
-        ids: RewrittenCallIds::default(),
+        ids: RewrittenToolCallIds::default(),
     };
     for message in &request.messages {
-        fitted.fit_message(message);
+        fitted.rewrite_message(message);
     }
     fitted.add_missing_results();
     let is_same = fitted.messages.len() == request.messages.len()
@@ -97,25 +97,25 @@ pub(super) fn fit_conversation<'a>(
 }
 
 /// State of the rewriting of one conversation: the messages that are already rewritten.
-struct ConversationFitter<'a, 'm> {
+struct ConversationRewriter<'a, 'm> {
     reader: Writer,
     mends: &'m RequestCorrections,
     messages: Vec<Cow<'a, Message>>,
-    ids: RewrittenCallIds,
+    ids: RewrittenToolCallIds,
 }
 
 /// Ids of tool calls that are used in the rewritten conversation, and the calls that have no result
 /// yet.
 #[derive(Default)]
-struct RewrittenCallIds {
+struct RewrittenToolCallIds {
     used: HashSet<String>,
     /// Tool calls of the rewritten conversation that have no result yet, in the order in which the
     /// model made them.
-    open: Vec<CallAwaitingResult>,
+    open: Vec<ToolCallAwaitingResult>,
 }
 
 /// A call that has no result yet.
-struct CallAwaitingResult {
+struct ToolCallAwaitingResult {
     /// Call id in the session, by which the result refers to its call. Several calls of one answer
     /// may have the same id.
     named: String,
@@ -125,13 +125,13 @@ struct CallAwaitingResult {
     name: String,
 }
 
-impl<'a> ConversationFitter<'a, '_> {
-    fn fit_message(&mut self, message: &'a Message) {
+impl<'a> ConversationRewriter<'a, '_> {
+    fn rewrite_message(&mut self, message: &'a Message) {
         let message = match message.role {
             Role::Tool => self.match_results_to_calls(message),
             Role::Assistant => {
                 self.add_missing_results();
-                self.fit_answer(message)
+                self.rewrite_assistant_message(message)
             }
             Role::User => {
                 self.add_missing_results();
@@ -143,9 +143,9 @@ impl<'a> ConversationFitter<'a, '_> {
         };
         let last = self.messages.last().map(|last| last.role);
         match (last, message.role) {
-            (None, Role::Assistant) => self.push_text(Role::User, BEGINNING),
+            (None, Role::Assistant) => self.push_text(Role::User, FIRST_USER_MESSAGE_PLACEHOLDER),
             (Some(Role::Tool), Role::User) if self.mends.alternates_roles => {
-                self.push_text(Role::Assistant, BETWEEN);
+                self.push_text(Role::Assistant, ASSISTANT_MESSAGE_PLACEHOLDER);
             }
             _ => {}
         }
@@ -176,12 +176,12 @@ impl<'a> ConversationFitter<'a, '_> {
     }
 
     /// Rewrites an assistant message so that the target server accepts it.
-    fn fit_answer(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
+    fn rewrite_assistant_message(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut fitted = Cow::Borrowed(message);
         let is_foreign = message.writer.as_ref() != Some(&self.reader);
         if has_reasoning(message) && (is_foreign || self.mends.should_drop_reasoning(message)) {
             let own = fitted.to_mut();
-            own.remove_opaque_data();
+            own.remove_provider_opaque_data();
             own.content
                 .retain(|part| !matches!(part, Content::Thinking { .. }));
         }
@@ -238,7 +238,7 @@ impl<'a> ConversationFitter<'a, '_> {
             }
             is_changed = true;
             let content = match is_silent {
-                true => NO_OUTPUT.into(),
+                true => EMPTY_RESULT_PLACEHOLDER.into(),
                 false => result.content.clone(),
             };
             kept.push(Content::ToolResult(ToolResult::new(
@@ -261,7 +261,7 @@ impl<'a> ConversationFitter<'a, '_> {
     /// Adds a message with a placeholder result for each tool call that has no result yet.
     fn add_missing_results(&mut self) {
         for call in std::mem::take(&mut self.ids.open) {
-            let result = ToolResult::new(call.sent, call.name, NO_RESULT, true);
+            let result = ToolResult::new(call.sent, call.name, MISSING_RESULT_PLACEHOLDER, true);
             let mut message = Message::result(result);
             message.id = String::new();
             self.messages.push(Cow::Owned(message));
@@ -269,7 +269,7 @@ impl<'a> ConversationFitter<'a, '_> {
     }
 }
 
-impl RewrittenCallIds {
+impl RewrittenToolCallIds {
     /// Adds a call to those that have no result yet, and returns the call's id in the rewritten
     /// conversation.
     fn register_open_call(&mut self, call: &ToolCall, is_short: bool) -> String {
@@ -285,12 +285,12 @@ impl RewrittenCallIds {
                 true => to_short_call_id(&format!("{} {number}", call.id)),
                 false => {
                     let suffix = format!("_{number}");
-                    let room = MAX_ID - suffix.len();
+                    let room = MAX_CALL_ID_CHARS - suffix.len();
                     format!("{}{suffix}", &id[..id.len().min(room)])
                 }
             };
         }
-        self.open.push(CallAwaitingResult {
+        self.open.push(ToolCallAwaitingResult {
             named: call.id.clone(),
             sent: unique.clone(),
             name: to_safe_tool_name(&call.name).into_owned(),
@@ -314,18 +314,18 @@ impl RewrittenCallIds {
 fn to_safe_tool_name(name: &str) -> Cow<'_, str> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let begins = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    if begins(name) && name.len() <= MAX_NAME && name.chars().all(is_safe) {
+    if begins(name) && name.len() <= MAX_TOOL_NAME_CHARS && name.chars().all(is_safe) {
         return Cow::Borrowed(name);
     }
     let name = name.split("<|").next().unwrap_or_default();
     let replaced = name.chars().map(|c| if is_safe(c) { c } else { '_' });
-    let mut safe: String = replaced.take(MAX_NAME).collect();
+    let mut safe: String = replaced.take(MAX_TOOL_NAME_CHARS).collect();
     if !safe.contains(|c: char| c.is_ascii_alphanumeric()) {
-        return Cow::Borrowed(NO_NAME);
+        return Cow::Borrowed(INVALID_TOOL_NAME_PLACEHOLDER);
     }
     if !begins(&safe) {
         safe.insert(0, '_');
-        safe.truncate(MAX_NAME);
+        safe.truncate(MAX_TOOL_NAME_CHARS);
     }
     Cow::Owned(safe)
 }
@@ -340,20 +340,21 @@ fn to_safe_call_id(id: &str) -> String {
         .collect();
     match safe.len() {
         0 => "call".to_owned(),
-        1..=MAX_ID => safe,
+        1..=MAX_CALL_ID_CHARS => safe,
         // Keep the end of a long id: the beginning is often the same for all ids.
-        length => safe[length - MAX_ID..].to_owned(),
+        length => safe[length - MAX_CALL_ID_CHARS..].to_owned(),
     }
 }
 
 /// Derives a call id of nine letters and digits, as Mistral requires, from a call id.
 fn to_short_call_id(id: &str) -> String {
-    let is_short = id.len() == SHORT_ID && id.chars().all(|c| c.is_ascii_alphanumeric());
+    let is_short =
+        id.len() == MISTRAL_CALL_ID_CHARS && id.chars().all(|c| c.is_ascii_alphanumeric());
     if is_short {
         return id.to_owned();
     }
     let digest = blake3::hash(id.as_bytes()).to_hex();
-    digest[..SHORT_ID].to_owned()
+    digest[..MISTRAL_CALL_ID_CHARS].to_owned()
 }
 
 /// Whether a message has only blank texts and empty reasoning.

@@ -1,15 +1,18 @@
 //! Sends a request to a model API and reads the streamed answer.
 //!
 //! The only module of the provider layer that creates an HTTP client, waits, retries and handles
-//! cancellation. It must not know any wire format: a [`WireDecoder`] reads the events. Start from
-//! [`HttpPool::stream_with_retries`].
+//! cancellation. It must not know any wire format: an [`AnswerStreamDecoder`] reads the events.
+//! Start from [`ModelApiConnectionPool::stream_with_retries`].
+
+mod callback;
 
 use std::path::PathBuf;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, Once};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
+use callback::StreamEventCallback;
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde::{Deserialize, Serialize};
@@ -17,32 +20,34 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::{AnswerFault, WireDecoder};
-use super::endpoint::Endpoint;
+use super::assemble::{AnswerStreamDecoder, AnswerStreamError};
+use super::endpoint::ModelApiEndpoint;
 use super::error::Error;
-use super::replay::DecoderFeed;
-use super::retry::{AttemptContext, AttemptFailure, http_status_failure, stream_failure};
-use super::sse::{MAX_ANSWER_BYTES, RawAnswerCopy};
-use super::wait::AttemptTimer;
+use super::replay::SseToDecoderFeeder;
+use super::retry::{
+    RequestAttemptErrorContext, RequestAttemptFailure, http_status_failure,
+    request_failure_from_stream_error,
+};
+use super::sse::{MAX_STREAMED_ANSWER_BYTES, TruncatedRawAnswer};
+use super::wait::RequestAttemptTimeouts;
 use super::{Response, StreamEvent, Wire, connection};
 use crate::config::number;
-use crate::lock::lock;
 use crate::message::{Message, Writer};
 
 /// Maximum bytes read of an error body. Only the error message in it is shown, which is shorter.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
 /// Maximum size in bytes of a response that is not an answer of a model, such as a list of models.
-const MAX_DOCUMENT_BYTES: usize = 4 << 20;
+const MAX_NON_ANSWER_BODY_BYTES: usize = 4 << 20;
 
 /// Maximum time to wait, after a complete answer, for the token counts and the end of the stream.
-const REST: Duration = Duration::from_secs(5);
+const STREAM_END_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum white space before an answer, in bytes. Some servers send it as a keep-alive.
-const MAX_BLANK_BYTES: usize = 64 << 10;
+const MAX_LEADING_WHITESPACE_BYTES: usize = 64 << 10;
 
 /// Longest delay between two attempts if the server does not ask for a delay.
-const MAX_BACKOFF: Duration = Duration::from_secs(16);
+const MAX_RETRY_BACKOFF: Duration = Duration::from_secs(16);
 
 /// Timeouts and retries of a model API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,35 +117,35 @@ impl HttpConfig {
 /// Installs ring as the crypto provider of rustls. Call before building a `reqwest::Client`:
 /// without a default provider the builder panics.
 pub fn install_crypto_provider() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+    static CRYPTO_PROVIDER_INSTALLATION: Once = Once::new();
+    CRYPTO_PROVIDER_INSTALLATION.call_once(|| {
         // An error means that a default is already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
 
 /// A connection pool to one model API.
-pub(crate) struct HttpPool {
+pub(crate) struct ModelApiConnectionPool {
     client: reqwest::Client,
     wire: Wire,
-    endpoint: Endpoint,
+    endpoint: ModelApiEndpoint,
     headers: HeaderMap,
     config: HttpConfig,
 }
 
-impl HttpPool {
+impl ModelApiConnectionPool {
     /// Creates a connection pool that sends `headers` with every request and reads answers in the
     /// format `wire`.
     pub(crate) fn new(
         wire: Wire,
-        endpoint: Endpoint,
+        endpoint: ModelApiEndpoint,
         headers: HeaderMap,
         config: HttpConfig,
     ) -> Result<Self, Error> {
         let mut headers = headers;
         headers.extend(endpoint.headers.clone());
         Ok(Self {
-            client: connection::build_connection(&endpoint, &config)?,
+            client: connection::build_http_client(&endpoint, &config)?,
             wire,
             endpoint,
             headers,
@@ -148,7 +153,7 @@ impl HttpPool {
         })
     }
 
-    pub(crate) fn provider(&self) -> &str {
+    pub(crate) fn provider_name(&self) -> &str {
         &self.endpoint.provider
     }
 
@@ -165,7 +170,7 @@ impl HttpPool {
 
     /// Sends `body`, a request to `model`, with POST to `path` under the base URL, and streams the
     /// answer. Retries failed attempts; each attempt has a new decoder `D`.
-    pub(crate) async fn stream_with_retries<D: WireDecoder>(
+    pub(crate) async fn stream_with_retries<D: AnswerStreamDecoder>(
         &self,
         path: &str,
         model: &str,
@@ -175,15 +180,15 @@ impl HttpPool {
         cancel: &CancellationToken,
     ) -> Result<Response, Error> {
         let bytes = body.to_string().into_bytes();
-        let listener = EventCallback::new(on);
+        let listener = StreamEventCallback::new(on);
         let number = AtomicU32::new(0);
         let backoff = ExponentialBuilder::new()
             .with_min_delay(Duration::from_millis(self.config.retry_delay_ms))
-            .with_max_delay(MAX_BACKOFF)
+            .with_max_delay(MAX_RETRY_BACKOFF)
             .with_max_times(self.config.max_attempts.saturating_sub(1) as usize)
             .with_jitter();
         let attempts = (|| {
-            let attempt = AttemptContext {
+            let attempt = RequestAttemptErrorContext {
                 endpoint: &self.endpoint,
                 model,
                 path,
@@ -213,13 +218,13 @@ impl HttpPool {
 
     /// Downloads the JSON document at `path` under the base URL. Makes one attempt. An empty
     /// `query` adds no query to the URL.
-    pub(super) async fn get(
+    pub(super) async fn get_json_document(
         &self,
         path: &str,
         query: &str,
         cancel: &CancellationToken,
     ) -> Result<Value, Error> {
-        let attempt = AttemptContext {
+        let attempt = RequestAttemptErrorContext {
             endpoint: &self.endpoint,
             model: "?",
             path,
@@ -234,14 +239,15 @@ impl HttpPool {
 
     async fn fetch_document(
         &self,
-        attempt: AttemptContext<'_>,
+        attempt: RequestAttemptErrorContext<'_>,
         query: &str,
-    ) -> Result<Value, AttemptFailure> {
+    ) -> Result<Value, RequestAttemptFailure> {
         let mut url = self.endpoint.join(attempt.path);
         if !query.is_empty() {
             url.set_query(Some(query));
         }
-        self.read_document(attempt, self.client.get(url)).await
+        self.send_request_and_parse_json(attempt, self.client.get(url))
+            .await
     }
 
     /// Returns the URL of `path` under the base URL.
@@ -257,13 +263,13 @@ impl HttpPool {
 
     /// Requests the JSON document at a `url` of this server: with POST if `body` is `Some`,
     /// otherwise with GET. Makes one attempt; `None` if the attempt fails.
-    pub(super) async fn request_document(
+    pub(super) async fn try_request_json_document(
         &self,
         url: &Url,
         body: Option<&Value>,
         cancel: &CancellationToken,
     ) -> Option<Value> {
-        let attempt = AttemptContext {
+        let attempt = RequestAttemptErrorContext {
             endpoint: &self.endpoint,
             model: "?",
             path: "",
@@ -276,33 +282,34 @@ impl HttpPool {
         tokio::select! {
             biased;
             () = cancel.cancelled() => None,
-            document = self.read_document(attempt, request) => document.ok(),
+            document = self.send_request_and_parse_json(attempt, request) => document.ok(),
         }
     }
 
-    async fn read_document(
+    async fn send_request_and_parse_json(
         &self,
-        attempt: AttemptContext<'_>,
+        attempt: RequestAttemptErrorContext<'_>,
         request: reqwest::RequestBuilder,
-    ) -> Result<Value, AttemptFailure> {
-        let mut wait = AttemptTimer::start_timer(&self.endpoint, &self.config, Instant::now());
+    ) -> Result<Value, RequestAttemptFailure> {
+        let mut wait =
+            RequestAttemptTimeouts::start_timer(&self.endpoint, &self.config, Instant::now());
         let mut response = self.send_request(attempt, request, &mut wait).await?;
         let mut body = Vec::new();
         while let Some(piece) = wait.wait_for_data(response.chunk()).await? {
             body.extend_from_slice(&piece);
-            if body.len() > MAX_DOCUMENT_BYTES {
-                let what = format!("more than {} MiB", MAX_DOCUMENT_BYTES >> 20);
-                return Err(stream_failure(
+            if body.len() > MAX_NON_ANSWER_BODY_BYTES {
+                let what = format!("more than {} MiB", MAX_NON_ANSWER_BODY_BYTES >> 20);
+                return Err(request_failure_from_stream_error(
                     attempt,
-                    AnswerFault::from_bad_event(what, ""),
+                    AnswerStreamError::from_bad_event(what, ""),
                 ));
             }
         }
         serde_json::from_slice(&body).map_err(|error| {
             let body = String::from_utf8_lossy(&body);
-            stream_failure(
+            request_failure_from_stream_error(
                 attempt,
-                AnswerFault::from_bad_event(format!("no JSON ({error})"), &body),
+                AnswerStreamError::from_bad_event(format!("no JSON ({error})"), &body),
             )
         })
     }
@@ -310,10 +317,10 @@ impl HttpPool {
     /// Sends a request. Returns the response if its status is 2xx, and otherwise an error.
     async fn send_request(
         &self,
-        attempt: AttemptContext<'_>,
+        attempt: RequestAttemptErrorContext<'_>,
         request: reqwest::RequestBuilder,
-        wait: &mut AttemptTimer<'_>,
-    ) -> Result<reqwest::Response, AttemptFailure> {
+        wait: &mut RequestAttemptTimeouts<'_>,
+    ) -> Result<reqwest::Response, RequestAttemptFailure> {
         let sending = request.headers(self.headers.clone()).send();
         let mut response = wait.wait_for_data(sending).await?;
         if response.status().is_success() {
@@ -329,7 +336,7 @@ impl HttpPool {
     /// means no retry.
     fn retry_delay(
         &self,
-        failure: &AttemptFailure,
+        failure: &RequestAttemptFailure,
         n_attempts: u32,
         backoff: Option<Duration>,
     ) -> Option<Duration> {
@@ -345,15 +352,15 @@ impl HttpPool {
         }
     }
 
-    async fn attempt_stream<D: WireDecoder>(
+    async fn attempt_stream<D: AnswerStreamDecoder>(
         &self,
-        attempt: AttemptContext<'_>,
+        attempt: RequestAttemptErrorContext<'_>,
         body: Vec<u8>,
         decoder: D,
-        listener: &EventCallback<'_>,
-    ) -> Result<Response, AttemptFailure> {
+        listener: &StreamEventCallback<'_>,
+    ) -> Result<Response, RequestAttemptFailure> {
         let started = Instant::now();
-        let mut wait = AttemptTimer::start_timer(&self.endpoint, &self.config, started);
+        let mut wait = RequestAttemptTimeouts::start_timer(&self.endpoint, &self.config, started);
         tracing::debug!(
             provider = self.endpoint.provider,
             model = attempt.model,
@@ -376,9 +383,9 @@ impl HttpPool {
             listener,
             max_bytes: self.config.max_answer_bytes,
         };
-        let raw = reading.read_answer().await?;
+        let raw = reading.read_answer_body().await?;
         let answer = reading.decoder.finish();
-        let answer = answer.map_err(|fault| stream_failure(attempt, fault))?;
+        let answer = answer.map_err(|fault| request_failure_from_stream_error(attempt, fault))?;
         let writer = Writer {
             provider: self.endpoint.provider.clone(),
             wire: self.wire.name().to_owned(),
@@ -402,17 +409,17 @@ impl HttpPool {
 
 /// Reads the body of the response to one attempt.
 struct StreamedAnswerReader<'a, 'l, D> {
-    attempt: AttemptContext<'a>,
+    attempt: RequestAttemptErrorContext<'a>,
     response: reqwest::Response,
-    wait: AttemptTimer<'a>,
+    wait: RequestAttemptTimeouts<'a>,
     decoder: D,
-    listener: &'a EventCallback<'l>,
+    listener: &'a StreamEventCallback<'l>,
     max_bytes: usize,
 }
 
 /// Kind of a response body. The first character decides, because gateways send wrong content types.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum AnswerBodyKind {
+enum ResponseBodyKind {
     /// Server-sent events.
     Stream,
     /// A JSON document: from a server that does not stream, or an error with status 200.
@@ -421,7 +428,7 @@ enum AnswerBodyKind {
     Page,
 }
 
-impl AnswerBodyKind {
+impl ResponseBodyKind {
     /// Recognizes the kind of a body that begins with this chunk; `None` if it has only white
     /// space.
     fn detect_body_kind(piece: &[u8]) -> Option<Self> {
@@ -434,48 +441,48 @@ impl AnswerBodyKind {
     }
 }
 
-impl<D: WireDecoder> StreamedAnswerReader<'_, '_, D> {
-    async fn read_answer(&mut self) -> Result<String, AttemptFailure> {
+impl<D: AnswerStreamDecoder> StreamedAnswerReader<'_, '_, D> {
+    async fn read_answer_body(&mut self) -> Result<String, RequestAttemptFailure> {
         let (mut start, mut n_blank) = (Vec::new(), 0);
         let kind = loop {
             let Some(piece) = self.wait.wait_for_data(self.response.chunk()).await? else {
-                break AnswerBodyKind::Stream;
+                break ResponseBodyKind::Stream;
             };
             start.extend_from_slice(&piece);
-            if let Some(kind) = AnswerBodyKind::detect_body_kind(&start) {
+            if let Some(kind) = ResponseBodyKind::detect_body_kind(&start) {
                 break kind;
             }
             // Skip white space before the body, whatever the kind of the body is.
             n_blank += start.len();
             start.clear();
-            if n_blank > MAX_BLANK_BYTES {
+            if n_blank > MAX_LEADING_WHITESPACE_BYTES {
                 let what = format!(
                     "the answer has more than {} KiB of white space",
-                    MAX_BLANK_BYTES >> 10
+                    MAX_LEADING_WHITESPACE_BYTES >> 10
                 );
-                return self.check_answer_size(Err(AnswerFault::from_bad_event(what, "")));
+                return self.check_answer_size(Err(AnswerStreamError::from_bad_event(what, "")));
             }
             self.wait.restart_idle_timeout();
         };
         match kind {
-            AnswerBodyKind::Stream => self.read_stream(&start).await,
-            AnswerBodyKind::Document => self.read_document(start).await,
-            AnswerBodyKind::Page => {
+            ResponseBodyKind::Stream => self.read_sse_answer(&start).await,
+            ResponseBodyKind::Document => self.read_unstreamed_answer(start).await,
+            ResponseBodyKind::Page => {
                 let rest = read_error_body(&mut self.response, &mut self.wait).await;
                 let page = String::from_utf8_lossy(&start) + &*rest;
-                let fault = AnswerFault::from_bad_event("it is a web page", &page);
-                Err(stream_failure(self.attempt, fault))
+                let fault = AnswerStreamError::from_bad_event("it is a web page", &page);
+                Err(request_failure_from_stream_error(self.attempt, fault))
             }
         }
     }
 
-    async fn read_stream(&mut self, start: &[u8]) -> Result<String, AttemptFailure> {
-        let mut feed = DecoderFeed::default();
+    async fn read_sse_answer(&mut self, start: &[u8]) -> Result<String, RequestAttemptFailure> {
+        let mut feed = SseToDecoderFeeder::default();
         self.push(&mut feed, start)?;
         while !self.decoder.is_stream_complete() {
             let next = if self.decoder.has_finish_reason() {
                 self.wait
-                    .wait_after_answer_end(REST, self.response.chunk())
+                    .wait_after_answer_end(STREAM_END_WAIT_TIMEOUT, self.response.chunk())
                     .await
                     .flatten()
             } else {
@@ -486,10 +493,14 @@ impl<D: WireDecoder> StreamedAnswerReader<'_, '_, D> {
             };
             self.push(&mut feed, &piece)?;
         }
-        Ok(feed.into_raw_text())
+        Ok(feed.into_raw_answer_text())
     }
 
-    fn push(&mut self, feed: &mut DecoderFeed, piece: &[u8]) -> Result<(), AttemptFailure> {
+    fn push(
+        &mut self,
+        feed: &mut SseToDecoderFeeder,
+        piece: &[u8],
+    ) -> Result<(), RequestAttemptFailure> {
         let had_ended = self.decoder.has_finish_reason();
         let emit = &mut |event| self.listener.emit_event(event);
         let pushed = feed.push(&mut self.decoder, piece, emit);
@@ -503,17 +514,20 @@ impl<D: WireDecoder> StreamedAnswerReader<'_, '_, D> {
         Ok(())
     }
 
-    async fn read_document(&mut self, mut body: Vec<u8>) -> Result<String, AttemptFailure> {
-        let mut raw = RawAnswerCopy::default();
+    async fn read_unstreamed_answer(
+        &mut self,
+        mut body: Vec<u8>,
+    ) -> Result<String, RequestAttemptFailure> {
+        let mut raw = TruncatedRawAnswer::default();
         raw.push(&body);
         self.wait.restart_all_timeouts();
         while let Some(piece) = self.wait.wait_for_data(self.response.chunk()).await? {
             self.wait.restart_all_timeouts();
             raw.push(&piece);
             body.extend_from_slice(&piece);
-            if body.len() > MAX_ANSWER_BYTES {
-                let what = format!("more than {} MiB", MAX_ANSWER_BYTES >> 20);
-                return self.check_answer_size(Err(AnswerFault::from_bad_event(what, "")));
+            if body.len() > MAX_STREAMED_ANSWER_BYTES {
+                let what = format!("more than {} MiB", MAX_STREAMED_ANSWER_BYTES >> 20);
+                return self.check_answer_size(Err(AnswerStreamError::from_bad_event(what, "")));
             }
         }
         let emit = &mut |event| self.listener.emit_event(event);
@@ -537,18 +551,24 @@ impl<D: WireDecoder> StreamedAnswerReader<'_, '_, D> {
 
     /// Converts a fault of the decoder to a failure of the attempt. Also fails if the answer is
     /// larger than `max_bytes`, because answers are kept in memory and stored in the session.
-    fn check_answer_size<T>(&self, mut read: Result<T, AnswerFault>) -> Result<T, AttemptFailure> {
+    fn check_answer_size<T>(
+        &self,
+        mut read: Result<T, AnswerStreamError>,
+    ) -> Result<T, RequestAttemptFailure> {
         let max_bytes = self.max_bytes;
         if read.is_ok() && self.decoder.n_answer_bytes() > max_bytes {
-            read = Err(AnswerFault::TooLong { max_bytes });
+            read = Err(AnswerStreamError::TooLong { max_bytes });
         }
-        read.map_err(|fault| stream_failure(self.attempt, fault))
+        read.map_err(|fault| request_failure_from_stream_error(self.attempt, fault))
     }
 }
 
 /// Reads the start of the body of an error response. If the connection breaks, returns the bytes
 /// received so far, because the HTTP status alone already describes the error.
-async fn read_error_body(response: &mut reqwest::Response, wait: &mut AttemptTimer<'_>) -> String {
+async fn read_error_body(
+    response: &mut reqwest::Response,
+    wait: &mut RequestAttemptTimeouts<'_>,
+) -> String {
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BODY_BYTES
         && let Ok(Some(piece)) = wait.wait_for_data(response.chunk()).await
@@ -557,28 +577,4 @@ async fn read_error_body(response: &mut reqwest::Response, wait: &mut AttemptTim
     }
     body.truncate(MAX_ERROR_BODY_BYTES);
     String::from_utf8_lossy(&body).into_owned()
-}
-
-/// Callback for stream events. The mutex lets an attempt and the announcement of a retry share it.
-struct EventCallback<'a>(Mutex<&'a mut (dyn FnMut(StreamEvent) + Send)>);
-
-impl<'a> EventCallback<'a> {
-    fn new(on: &'a mut (dyn FnMut(StreamEvent) + Send)) -> Self {
-        Self(Mutex::new(on))
-    }
-
-    fn emit_event(&self, event: StreamEvent) {
-        lock(&self.0)(event);
-    }
-
-    fn announce_retry(&self, attempt: u32, delay: Duration, error: &Error) {
-        let reason = error.to_string();
-        tracing::debug!(attempt, ?delay, reason, "trying again");
-        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        self.emit_event(StreamEvent::Retry {
-            attempt,
-            delay_ms,
-            reason,
-        });
-    }
 }

@@ -5,7 +5,7 @@
 //! It must not know where bytes are stored (a function reads them) nor which models accept images
 //! (`model` does).
 //!
-//! Start from [`RequestImages::choose`].
+//! Start from [`RequestImagesByBlobId::select_newest_within_limits`].
 
 use std::collections::HashMap;
 
@@ -15,28 +15,34 @@ use base64::engine::general_purpose::STANDARD;
 use crate::message::Blob;
 
 /// Maximum number of images in a request. APIs accept more images only if each is smaller.
-const MAX_IMAGES: usize = 20;
+const MAX_IMAGES_PER_REQUEST: usize = 20;
 
 /// Maximum total size of the images in a request, in bytes. APIs accept 32 MB of base64, which is a
 /// third longer than the bytes.
-const MAX_TOTAL_BYTES: u64 = 16 << 20;
+const MAX_TOTAL_IMAGE_BYTES: u64 = 16 << 20;
 
 /// Images of a request, by the id of their blob: the bytes to send, or the reason why the image is
 /// not sent.
 #[derive(Debug, Default)]
-pub struct RequestImages(HashMap<String, Result<Vec<u8>, String>>);
+pub struct RequestImagesByBlobId(HashMap<String, Result<Vec<u8>, String>>);
 
-impl RequestImages {
+impl RequestImagesByBlobId {
     /// Selects the newest images that fit into a request. `blobs` contains all blobs of the
     /// request, oldest first. `read` returns the bytes of a blob, or a short reason why they are
     /// not available.
-    pub fn choose(blobs: &[&Blob], read: impl Fn(&Blob) -> Result<Vec<u8>, String>) -> Self {
+    pub fn select_newest_within_limits(
+        blobs: &[&Blob],
+        read: impl Fn(&Blob) -> Result<Vec<u8>, String>,
+    ) -> Self {
         let mut n_places: HashMap<&str, usize> = HashMap::new();
         for blob in blobs {
             *n_places.entry(&blob.id).or_default() += 1;
         }
-        let (mut images, mut n_left, mut bytes_left) =
-            (HashMap::new(), MAX_IMAGES, MAX_TOTAL_BYTES);
+        let (mut images, mut n_left, mut bytes_left) = (
+            HashMap::new(),
+            MAX_IMAGES_PER_REQUEST,
+            MAX_TOTAL_IMAGE_BYTES,
+        );
         for blob in blobs.iter().rev() {
             // A blob that occurs several times in the request is sent several times, so every
             // occurrence counts towards the limits.
@@ -99,7 +105,10 @@ mod tests {
 
     /// Returns for each blob the number of bytes sent, or the placeholder text.
     fn choose(blobs: &[Blob]) -> Vec<String> {
-        let images = RequestImages::choose(&blobs.iter().collect::<Vec<_>>(), |_| Ok(vec![0; 3]));
+        let images = RequestImagesByBlobId::select_newest_within_limits(
+            &blobs.iter().collect::<Vec<_>>(),
+            |_| Ok(vec![0; 3]),
+        );
         let shown = |blob| images.get(blob).map_or_else(|text| text, encode_base64);
         blobs.iter().map(shown).collect()
     }
@@ -135,11 +144,12 @@ mod tests {
             "AAAA",
         ];
         assert_eq!(shown, expected);
-        let gone =
-            RequestImages::choose(&[&png(1, 10)], |_| Err("its bytes are missing".to_owned()));
+        let gone = RequestImagesByBlobId::select_newest_within_limits(&[&png(1, 10)], |_| {
+            Err("its bytes are missing".to_owned())
+        });
         let expected = "[image/png, 10 B; not shown: its bytes are missing]";
         assert_eq!(gone.get(&png(1, 10)).unwrap_err(), expected);
-        let named = RequestImages::default().get(&pdf).unwrap_err();
+        let named = RequestImagesByBlobId::default().get(&pdf).unwrap_err();
         assert_eq!(named, "[application/pdf, 4 B]");
     }
 }

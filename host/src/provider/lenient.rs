@@ -16,10 +16,10 @@ use serde_json::Value;
 /// Offset from a surrogate to the private-use character that replaces a lone surrogate while an
 /// answer is read, because a `String` cannot hold a surrogate: U+10D800 to U+10DFFF (plane 16)
 /// stand for U+D800 to U+DFFF.
-const STAND_IN: u32 = 0x10_0000;
+const SURROGATE_REPLACEMENT_OFFSET: u32 = 0x10_0000;
 
 /// JSON value of a stream event.
-pub(super) struct ParsedEvent {
+pub(super) struct StreamEventJson {
     pub(super) value: Value,
     /// Whether lone surrogates in the event were replaced. If so, its texts must be passed through
     /// a [`SurrogateJoiner`].
@@ -27,15 +27,15 @@ pub(super) struct ParsedEvent {
 }
 
 /// Parses the data of an event; `None` when it is not JSON even after lone surrogates are replaced.
-pub(super) fn parse_event(data: &str) -> Option<ParsedEvent> {
+pub(super) fn parse_event(data: &str) -> Option<StreamEventJson> {
     if let Ok(value) = serde_json::from_str(data) {
-        return Some(ParsedEvent {
+        return Some(StreamEventJson {
             value,
             has_halves: false,
         });
     }
     let value = serde_json::from_str(&replace_lone_surrogates(data)?).ok()?;
-    Some(ParsedEvent {
+    Some(StreamEventJson {
         value,
         has_halves: true,
     })
@@ -56,7 +56,7 @@ fn replace_lone_surrogates(data: &str) -> Option<String> {
         ) {
             (Some(high), Some(low)) if is_high_surrogate(high) && !is_high_surrogate(low) => 12,
             (Some(lone), _) => {
-                mended.extend(char::from_u32(STAND_IN + lone));
+                mended.extend(char::from_u32(SURROGATE_REPLACEMENT_OFFSET + lone));
                 is_changed = true;
                 rest = &escape[6..];
                 continue;
@@ -84,8 +84,8 @@ fn is_high_surrogate(unit: u32) -> bool {
 }
 
 /// Returns the surrogate for which a private-use character stands; `None` for any other character.
-fn stand_in_to_surrogate(c: char) -> Option<u32> {
-    let unit = u32::from(c).checked_sub(STAND_IN)?;
+fn private_use_to_surrogate(c: char) -> Option<u32> {
+    let unit = u32::from(c).checked_sub(SURROGATE_REPLACEMENT_OFFSET)?;
     (0xD800..=0xDFFF).contains(&unit).then_some(unit)
 }
 
@@ -115,13 +115,14 @@ impl SurrogateJoiner {
     /// is held back until the next piece.
     pub(super) fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if !self.is_on
-            || (self.high.is_none() && !piece.chars().any(|c| stand_in_to_surrogate(c).is_some()))
+            || (self.high.is_none()
+                && !piece.chars().any(|c| private_use_to_surrogate(c).is_some()))
         {
             return Cow::Borrowed(piece);
         }
         let mut joined = String::with_capacity(piece.len());
         for c in piece.chars() {
-            match (self.high.take(), stand_in_to_surrogate(c)) {
+            match (self.high.take(), private_use_to_surrogate(c)) {
                 (Some(high), Some(low)) if !is_high_surrogate(low) => {
                     let code = 0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00);
                     joined.extend(char::from_u32(code));
@@ -140,7 +141,7 @@ impl SurrogateJoiner {
     }
 
     /// Ends the text: returns U+FFFD if a high surrogate is still held back, otherwise nothing.
-    pub(super) fn finish_text(&mut self) -> &'static str {
+    pub(super) fn flush_held_back_surrogate(&mut self) -> &'static str {
         match self.high.take() {
             Some(_) => "\u{FFFD}",
             None => "",
@@ -153,7 +154,7 @@ pub(super) fn join_surrogates(text: &str) -> String {
     let mut joiner = SurrogateJoiner::default();
     joiner.enable_surrogate_joining();
     let mut whole = joiner.push(text).into_owned();
-    whole.push_str(joiner.finish_text());
+    whole.push_str(joiner.flush_held_back_surrogate());
     whole
 }
 
@@ -173,22 +174,22 @@ pub(super) fn find_field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> 
 /// [{"type": "text", "text": "a"}, {"x": 1}, "b", null]   ->  ab
 /// {"text": ""}                                           ->  none
 /// ```
-pub(super) fn text_value(value: &Value) -> Option<Cow<'_, str>> {
+pub(super) fn json_to_text(value: &Value) -> Option<Cow<'_, str>> {
     let text = match value {
         Value::String(text) => Cow::Borrowed(text.as_str()),
         Value::Array(items) => {
-            let texts: Vec<Cow<'_, str>> = items.iter().filter_map(text_value).collect();
+            let texts: Vec<Cow<'_, str>> = items.iter().filter_map(json_to_text).collect();
             Cow::Owned(texts.concat())
         }
-        Value::Object(fields) => text_value(fields.get("text")?)?,
+        Value::Object(fields) => json_to_text(fields.get("text")?)?,
         _ => return None,
     };
     (!text.is_empty()).then_some(text)
 }
 
-/// Reads the text in the field `name` of a JSON object with [`text_value`].
+/// Reads the text in the field `name` of a JSON object with [`json_to_text`].
 pub(super) fn text_field<'a>(value: &'a Value, name: &str) -> Option<Cow<'a, str>> {
-    text_value(value.get(name)?)
+    json_to_text(value.get(name)?)
 }
 
 /// Reads an identifier in a field: a string, or a number as written. `None` for any other value and
@@ -212,7 +213,7 @@ pub(super) fn id_field(value: &Value, name: &str) -> Option<String> {
 /// "7"    ->  7
 /// -1     ->  none
 /// ```
-pub(super) fn count_value(value: &Value) -> Option<u64> {
+pub(super) fn json_to_count(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64().or_else(|| float_to_count(number.as_f64()?)),
         Value::String(written) => {
@@ -226,9 +227,9 @@ pub(super) fn count_value(value: &Value) -> Option<u64> {
     }
 }
 
-/// Reads the number in the field `name` of a JSON object with [`count_value`].
+/// Reads the number in the field `name` of a JSON object with [`json_to_count`].
 pub(super) fn count_field(value: &Value, name: &str) -> Option<u64> {
-    count_value(value.get(name)?)
+    json_to_count(value.get(name)?)
 }
 
 /// Converts a float to a count. Floats beyond 2^53 are not exact, and no answer has as many tokens.
@@ -250,7 +251,7 @@ pub(super) fn field_items<'a>(value: &'a Value, name: &str) -> impl Iterator<Ite
 }
 
 /// Returns the field `error` of an answer if it is a non-empty object or a non-empty text.
-pub(super) fn error_field(value: &Value) -> Option<&Value> {
+pub(super) fn non_empty_error_field(value: &Value) -> Option<&Value> {
     let error = value.get("error")?;
     let is_error = match error {
         Value::Object(fields) => !fields.is_empty(),
@@ -290,7 +291,7 @@ mod tests {
                     read.push_str(&joiner.push(&text));
                 }
             }
-            read.push_str(joiner.finish_text());
+            read.push_str(joiner.flush_held_back_surrogate());
             let expected = if pieces[0].ends_with("\\ud83d\\") {
                 "x"
             } else {
@@ -310,7 +311,7 @@ mod tests {
     #[test]
     fn values_of_odd_types_are_read_or_passed_over() {
         let parts = json!([{"type": "text", "text": "a"}, {"x": 1}, "b", null, 7]);
-        assert_eq!(text_value(&parts).as_deref(), Some("ab"));
+        assert_eq!(json_to_text(&parts).as_deref(), Some("ab"));
         for odd in [
             json!(null),
             json!(""),
@@ -319,7 +320,7 @@ mod tests {
             json!(5),
             json!({"text": ""}),
         ] {
-            assert_eq!(text_value(&odd), None, "{odd}");
+            assert_eq!(json_to_text(&odd), None, "{odd}");
         }
         for (value, expected) in [
             (json!(5), Some(5)),
@@ -331,16 +332,16 @@ mod tests {
             (json!(null), None),
             (json!([1]), None),
         ] {
-            assert_eq!(count_value(&value), expected, "{value}");
+            assert_eq!(json_to_count(&value), expected, "{value}");
         }
-        assert!(error_field(&json!({"error": {"message": "x"}})).is_some());
+        assert!(non_empty_error_field(&json!({"error": {"message": "x"}})).is_some());
         for none in [
             json!({"error": null}),
             json!({"error": {}}),
             json!({"error": " "}),
             json!([]),
         ] {
-            assert_eq!(error_field(&none), None);
+            assert_eq!(non_empty_error_field(&none), None);
         }
     }
 }

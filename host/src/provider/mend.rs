@@ -17,14 +17,14 @@ use crate::message::{Content, Message};
 
 /// Maximum number of bytes of a refusal in which the refused part is searched. Long refusals quote
 /// parts of the request.
-const MAX_REFUSAL_BYTES: usize = 4_000;
+const MAX_SEARCHED_REFUSAL_BYTES: usize = 4_000;
 
 /// Maximum number of message ids in `dropped`. If there are more, reasoning is dropped from all
 /// messages.
-const MAX_DROPPED: usize = 10_000;
+const MAX_REASONING_DROPPED_MESSAGES: usize = 10_000;
 
 /// Optional body fields that can be dropped without changing the meaning of the request.
-const OPTIONAL: [&str; 14] = [
+const DROPPABLE_BODY_FIELDS: [&str; 14] = [
     "stream_options",
     "parallel_tool_calls",
     "temperature",
@@ -42,7 +42,7 @@ const OPTIONAL: [&str; 14] = [
 ];
 
 /// Names of fields that servers mention when they refuse the output format of a request.
-const OUTPUT_NAMES: [&str; 8] = [
+const OUTPUT_FORMAT_REFUSAL_TERMS: [&str; 8] = [
     "response_format",
     "output_config",
     "text.format",
@@ -55,7 +55,7 @@ const OUTPUT_NAMES: [&str; 8] = [
 
 /// Fields of a body that contain the output format: in chat completions, Messages, Responses, and
 /// Gemini's `generationConfig`.
-const OUTPUT_FIELDS: [&str; 5] = [
+const OUTPUT_FORMAT_BODY_FIELDS: [&str; 5] = [
     "response_format",
     "output_config",
     "text",
@@ -65,17 +65,17 @@ const OUTPUT_FIELDS: [&str; 5] = [
 
 /// Names of the body field for the token limit in chat completions. Newer OpenAI models refuse the
 /// first name; most other servers refuse the second.
-const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+const TOKEN_LIMIT_BODY_FIELDS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 /// Placeholder signature that Gemini accepts for a call that it did not make itself.
-const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+const GEMINI_SIGNATURE_PLACEHOLDER: &str = "skip_thought_signature_validator";
 
 /// Placeholder for an answer of the model between tool results and a user message, for servers that
 /// require alternating roles.
-pub(super) const BETWEEN: &str = "[the user goes on]";
+pub(super) const ASSISTANT_MESSAGE_PLACEHOLDER: &str = "[the user goes on]";
 
 /// Phrases that show that a server error is about a refused field.
-const REFUSES: [&str; 15] = [
+const FIELD_REFUSAL_PHRASES: [&str; 15] = [
     "unknown",
     "unsupported",
     "unrecognized",
@@ -129,7 +129,7 @@ impl RequestCorrection {
         if !matches!(status, 400 | 404 | 422 | 500) {
             return None;
         }
-        let end = message.floor_char_boundary(message.len().min(MAX_REFUSAL_BYTES));
+        let end = message.floor_char_boundary(message.len().min(MAX_SEARCHED_REFUSAL_BYTES));
         let said = format!("{} {code}", &message[..end]).to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
         if has(&["alternate", "unexpected role", "after role", "roles must"]) {
@@ -178,7 +178,9 @@ impl RequestCorrection {
         ]) {
             return Some(Self::ShortIds);
         }
-        if has(&TOKEN_LIMITS) || has(&["maxoutputtokens", "completion tokens", "output tokens"]) {
+        if has(&TOKEN_LIMIT_BODY_FIELDS)
+            || has(&["maxoutputtokens", "completion tokens", "output tokens"])
+        {
             if has(&["instead", "unsupported parameter", "extra", "unrecognized"]) {
                 return Some(Self::RenameTokenLimit);
             }
@@ -188,13 +190,15 @@ impl RequestCorrection {
                 .min()
                 .map(Self::MaxTokens);
         }
-        if has(&OUTPUT_NAMES) {
+        if has(&OUTPUT_FORMAT_REFUSAL_TERMS) {
             return Some(Self::DropOutputFormat);
         }
-        let field = OPTIONAL
+        let field = DROPPABLE_BODY_FIELDS
             .into_iter()
             .find(|field| contains_field_name(&said, field));
-        field.filter(|_| has(&REFUSES)).map(Self::DropField)
+        field
+            .filter(|_| has(&FIELD_REFUSAL_PHRASES))
+            .map(Self::DropField)
     }
 }
 
@@ -261,7 +265,7 @@ impl RequestCorrections {
             RequestCorrection::DropField(field) => self.without.insert(field),
             RequestCorrection::DropOutputFormat => {
                 let n_before = self.without.len();
-                self.without.extend(OUTPUT_FIELDS);
+                self.without.extend(OUTPUT_FORMAT_BODY_FIELDS);
                 self.without.len() > n_before
             }
             RequestCorrection::RenameTokenLimit => {
@@ -288,7 +292,7 @@ impl RequestCorrections {
         let n_before = self.dropped.len();
         self.dropped.extend(ids);
         let is_more = self.dropped.len() > n_before;
-        self.drops_all = is_more && is_known || self.dropped.len() > MAX_DROPPED;
+        self.drops_all = is_more && is_known || self.dropped.len() > MAX_REASONING_DROPPED_MESSAGES;
         is_more
     }
 
@@ -313,7 +317,7 @@ impl RequestCorrections {
             fields.values_mut().for_each(remove_cache_markers);
         }
         if self.renames_token_limit {
-            let [old, new] = TOKEN_LIMITS;
+            let [old, new] = TOKEN_LIMIT_BODY_FIELDS;
             let (from, to) = match fields.contains_key(old) {
                 true => (old, new),
                 false => (new, old),
@@ -339,7 +343,10 @@ impl RequestCorrections {
                 *limit = json!(most);
             }
         };
-        for name in TOKEN_LIMITS.into_iter().chain(["max_output_tokens"]) {
+        for name in TOKEN_LIMIT_BODY_FIELDS
+            .into_iter()
+            .chain(["max_output_tokens"])
+        {
             fields.get_mut(name).map(lower);
         }
         if let Some(config) = fields.get_mut("generationConfig") {
@@ -361,7 +368,8 @@ fn insert_placeholder_answers(fields: &mut Map<String, Value>) {
             .last()
             .is_some_and(|last| last["role"] == "tool");
         if is_behind_results && message["role"] == "user" {
-            alternating.push(json!({"role": "assistant", "content": BETWEEN}));
+            alternating
+                .push(json!({"role": "assistant", "content": ASSISTANT_MESSAGE_PLACEHOLDER}));
         }
         alternating.push(message);
     }
@@ -389,7 +397,8 @@ fn add_missing_signatures(fields: &mut Map<String, Value>) {
         let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
         for call in calls.into_iter().flatten().filter(|call| call.is_object()) {
             if call.get("extra_content").is_none() {
-                call["extra_content"] = json!({"google": {"thought_signature": NO_SIGNATURE}});
+                call["extra_content"] =
+                    json!({"google": {"thought_signature": GEMINI_SIGNATURE_PLACEHOLDER}});
             }
         }
     }
@@ -397,7 +406,7 @@ fn add_missing_signatures(fields: &mut Map<String, Value>) {
         let parts = content.get_mut("parts").and_then(Value::as_array_mut);
         for part in parts.into_iter().flatten() {
             if part.get("functionCall").is_some() && part.get("thoughtSignature").is_none() {
-                part["thoughtSignature"] = json!(NO_SIGNATURE);
+                part["thoughtSignature"] = json!(GEMINI_SIGNATURE_PLACEHOLDER);
             }
         }
     }

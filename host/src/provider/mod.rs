@@ -47,19 +47,22 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-pub use ask::ModelQueryApi;
+pub use ask::ModelFactsApi;
 pub use client::connect;
 pub use error::Error;
 pub use http::HttpConfig;
 #[doc(hidden)]
 pub use http::install_crypto_provider;
-pub use images::RequestImages;
+pub use images::RequestImagesByBlobId;
 pub use mend::RequestCorrection;
 pub use named::{NamedProvider, ProvidersConfig};
-pub use output::OutputFormat;
+pub use output::JsonAnswerFormat;
 #[doc(hidden)]
 pub use preset::{detect_key_issuer, local_servers};
-pub use select::{KeyLookup, KeySource, ProviderChoice, ProviderConfig, SelectedModel, select};
+pub use select::{
+    EnvironmentAndApiKeyLookup, NonEnvironmentApiKeySource, ProviderConfig,
+    ProviderSelectionSettings, SelectedProviderAndModel, select,
+};
 pub use wire::Wire;
 
 pub use crate::message::Finish;
@@ -68,11 +71,11 @@ use crate::model::{ModelProfile, Models};
 
 /// Maximum number of bytes of a model's raw answer that are kept for the hooks at
 /// `after-provider-response`.
-pub const MAX_RAW_BYTES: usize = 256 << 10;
+pub const MAX_KEPT_RAW_ANSWER_BYTES: usize = 256 << 10;
 
 /// Block of the system prompt. The provider may set a cache breakpoint at the end of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SystemBlock {
+pub struct SystemPromptBlock {
     /// Text of the block.
     pub text: String,
     /// Whether the system prompt from its start to the end of this block is the same in every
@@ -80,7 +83,7 @@ pub struct SystemBlock {
     pub is_cached: bool,
 }
 
-impl SystemBlock {
+impl SystemPromptBlock {
     /// Creates a block.
     pub fn new(text: impl Into<String>, is_cached: bool) -> Self {
         let text = text.into();
@@ -94,7 +97,7 @@ pub struct Request {
     /// Name of the model.
     pub model: String,
     /// System prompt as blocks, the most stable first.
-    pub system: Vec<SystemBlock>,
+    pub system: Vec<SystemPromptBlock>,
     /// Conversation, oldest message first.
     pub messages: Vec<Message>,
     /// Active tools.
@@ -104,7 +107,7 @@ pub struct Request {
     /// Maximum number of tokens that the model may write; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
     /// Format of the answer; `None` for free text. Wire formats without such a field ignore it.
-    pub output: Option<OutputFormat>,
+    pub output: Option<JsonAnswerFormat>,
 }
 
 /// Event of a streamed answer.
@@ -158,7 +161,7 @@ pub struct Response {
     pub status: u16,
     /// Milliseconds from sending the last attempt to the end of the stream.
     pub latency_ms: u64,
-    /// Answer as received, truncated to [`MAX_RAW_BYTES`].
+    /// Answer as received, truncated to [`MAX_KEPT_RAW_ANSWER_BYTES`].
     pub raw: String,
 }
 
@@ -217,7 +220,7 @@ pub trait Provider: Send + Sync {
 
     /// Converts `request` to a body in the wire format. `images` has the images that the messages
     /// refer to.
-    fn body(&self, request: &Request, images: &RequestImages) -> Value;
+    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value;
 
     /// Remembers a correction that was found in the refusal of a request, and applies it to all
     /// later bodies for the same model. Returns whether the correction is new, so that the request

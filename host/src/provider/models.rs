@@ -4,25 +4,27 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use super::http::HttpPool;
+use super::http::ModelApiConnectionPool;
 
 /// Maximum number of models read from a list.
-const MAX_MODELS: usize = 10_000;
+const MAX_LISTED_MODELS: usize = 10_000;
 
 /// Maximum length of a model name, in bytes.
-const MAX_ID_BYTES: usize = 512;
+const MAX_MODEL_ID_BYTES: usize = 512;
 
 /// Downloads the model list at `path` and returns the names. Anthropic and OpenAI-compatible
 /// servers send the list in the field `data` with each name in `id`; Gemini sends it in `models`
 /// with each name in `name`, and also whether a model generates text. `query` is the URL query that
 /// asks for the longest possible list. The names come from a server and are untrusted.
 pub(super) async fn list_models(
-    http: &HttpPool,
+    http: &ModelApiConnectionPool,
     path: &str,
     query: &str,
     cancel: &CancellationToken,
 ) -> Result<Vec<String>, Error> {
-    Ok(parse_model_names(&http.get(path, query, cancel).await?))
+    Ok(parse_model_names(
+        &http.get_json_document(path, query, cancel).await?,
+    ))
 }
 
 /// Returns the names of the models in a list, without those that cannot generate text.
@@ -36,8 +38,8 @@ fn parse_model_names(document: &Value) -> Vec<String> {
         let is_for_text = methods.is_none_or(|all| all.iter().any(|one| one == "generateContent"));
         is_for_text.then(|| name.trim_start_matches("models/"))
     });
-    let ids = ids.filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES);
-    let mut names: Vec<String> = ids.take(MAX_MODELS).map(str::to_owned).collect();
+    let ids = ids.filter(|id| !id.is_empty() && id.len() <= MAX_MODEL_ID_BYTES);
+    let mut names: Vec<String> = ids.take(MAX_LISTED_MODELS).map(str::to_owned).collect();
     names.sort_unstable();
     names.dedup();
     names

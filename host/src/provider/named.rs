@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::dialect::{SystemPromptRole, TokenLimitField};
-use super::select::SCRIPTED;
+use super::select::SCRIPTED_PROVIDER_NAME;
 use super::{HttpConfig, Wire};
 use crate::config::Section;
 
@@ -76,11 +76,11 @@ impl TryFrom<Table> for ProvidersConfig {
     fn try_from(providers: Table) -> Result<Self, String> {
         let is_usable = |name: &str| {
             let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            !name.is_empty() && name != SCRIPTED && name.chars().all(is_word)
+            !name.is_empty() && name != SCRIPTED_PROVIDER_NAME && name.chars().all(is_word)
         };
         match providers.keys().find(|name| !is_usable(name)) {
             Some(name) => Err(format!(
-                "`{}` is not a valid provider name: use letters, digits, `-`, `_` and `.`; `{SCRIPTED}` is reserved",
+                "`{}` is not a valid provider name: use letters, digits, `-`, `_` and `.`; `{SCRIPTED_PROVIDER_NAME}` is reserved",
                 name.escape_debug()
             )),
             None => Ok(Self(providers)),

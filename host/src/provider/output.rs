@@ -12,7 +12,7 @@ use super::Request;
 
 /// Format that an answer must have: JSON that matches a schema.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OutputFormat {
+pub struct JsonAnswerFormat {
     /// JSON Schema of the answer.
     pub schema: Arc<Value>,
     /// Whether the previous answer did not match the schema, so that the model now writes only the
@@ -21,12 +21,12 @@ pub struct OutputFormat {
 }
 
 /// Name of the schema in a request, for wire formats that require a name.
-pub(super) const OUTPUT_NAME: &str = "answer";
+pub(super) const OUTPUT_SCHEMA_NAME: &str = "answer";
 
 impl Request {
     /// Whether this request asks the model to repeat its answer in the output format, without
     /// calling a tool.
-    pub(super) fn must_repeat_answer(&self) -> bool {
+    pub(super) fn is_answer_repeat_request(&self) -> bool {
         let output = self.output.as_ref();
         output.is_some_and(|output| output.is_repeating)
     }
@@ -34,8 +34,8 @@ impl Request {
     /// Returns the output format if the request allows no tool call; `None` otherwise. Used by
     /// wires whose servers mostly refuse an output format together with tools, or never call a tool
     /// if both are present.
-    pub(super) fn output_without_tools(&self) -> Option<&OutputFormat> {
-        let is_free = self.tools.is_empty() || self.must_repeat_answer();
+    pub(super) fn output_format_without_tools(&self) -> Option<&JsonAnswerFormat> {
+        let is_free = self.tools.is_empty() || self.is_answer_repeat_request();
         self.output.as_ref().filter(|_| is_free)
     }
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::message::{Message, Role};
     use crate::provider::client::WireFormat;
-    use crate::provider::{RequestImages, anthropic, gemini, openai, responses, sample};
+    use crate::provider::{RequestImagesByBlobId, anthropic, gemini, openai, responses, sample};
 
     fn body_of(
         wire: &impl WireFormat,
@@ -57,13 +57,13 @@ mod tests {
     ) -> Value {
         let request = Request {
             tools: Vec::from_iter(has_tool.then(sample::sample_tool)),
-            output: Some(OutputFormat {
+            output: Some(JsonAnswerFormat {
                 schema: Arc::new(schema.clone()),
                 is_repeating,
             }),
-            ..sample::request(vec![Message::text(Role::User, "x")])
+            ..sample::sample_request(vec![Message::text(Role::User, "x")])
         };
-        wire.body(&request, &RequestImages::default())
+        wire.body(&request, &RequestImagesByBlobId::default())
     }
 
     #[test]
@@ -78,7 +78,12 @@ mod tests {
             (true, true, true, false),
         ] {
             for (schema, is_strict) in [(&closed, true), (&open, false)] {
-                let chat = body_of(&openai::ChatCompletions, has_tool, is_repeating, schema);
+                let chat = body_of(
+                    &openai::ChatCompletionsWireFormat,
+                    has_tool,
+                    is_repeating,
+                    schema,
+                );
                 let format = chat.pointer("/response_format/json_schema");
                 let expected = json!({"name": "answer", "schema": schema, "strict": is_strict});
                 assert_eq!(format, is_free.then_some(&expected));
@@ -89,15 +94,19 @@ mod tests {
                 assert_eq!(format, is_free.then_some(schema));
                 assert_eq!(gemini.get("tools").is_some(), has_tools);
 
-                let responses =
-                    body_of(&responses::ResponsesFormat, has_tool, is_repeating, schema);
+                let responses = body_of(
+                    &responses::ResponsesWireFormat,
+                    has_tool,
+                    is_repeating,
+                    schema,
+                );
                 let expected = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict});
                 assert_eq!(responses.pointer("/text/format"), Some(&expected));
                 assert_eq!(responses.get("tools").is_some(), has_tool);
                 assert_eq!(responses.get("tool_choice").is_some(), is_repeating);
 
                 let messages = body_of(
-                    &anthropic::AnthropicMessages,
+                    &anthropic::AnthropicWireFormat,
                     has_tool,
                     is_repeating,
                     schema,

@@ -5,9 +5,9 @@
 //! settings, `[providers.NAME]`. The table contains data only and must not know how a client is
 //! created (see `connect`).
 //!
-//! Start from [`PRESETS`].
+//! Start from [`KNOWN_PROVIDER_PRESETS`].
 
-use super::ask::ModelQueryApi;
+use super::ask::ModelFactsApi;
 use super::dialect::TokenLimitField;
 use super::{RequestCorrection, Wire, anthropic, gemini, openai};
 
@@ -24,7 +24,7 @@ pub(super) struct ProviderPreset {
     pub(super) needs_key: bool,
     /// Default model; `Err` with an example name if there is none.
     pub(super) model: Result<&'static str, &'static str>,
-    pub(super) names: ModelNameForm,
+    pub(super) names: ProviderModelNameForm,
     /// Header for the key, if it differs from that of the wire format.
     pub(super) key_in: Option<&'static str>,
     pub(super) token_limit: TokenLimitField,
@@ -34,7 +34,7 @@ pub(super) struct ProviderPreset {
     pub(super) mends: &'static [RequestCorrection],
     /// API of the server that reports the properties of a model; `None` if the built-in table of
     /// models is better.
-    pub(super) ask: Option<ModelQueryApi>,
+    pub(super) ask: Option<ModelFactsApi>,
     /// Whether the server runs on the user's machine.
     pub(super) is_local: bool,
     pub(super) advice: &'static str,
@@ -42,7 +42,7 @@ pub(super) struct ProviderPreset {
 
 /// Form of a provider's model names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ModelNameForm {
+pub(super) enum ProviderModelNameForm {
     /// Names without a slash, such as `gpt-5`.
     Plain,
     /// Names that usually have the model's vendor or repository before a slash.
@@ -53,7 +53,7 @@ pub(super) enum ModelNameForm {
 }
 
 /// Defaults of a public API that speaks chat completions and requires a key.
-const CHAT: ProviderPreset = ProviderPreset {
+const CHAT_COMPLETIONS_API_DEFAULTS: ProviderPreset = ProviderPreset {
     name: "",
     title: "",
     wire: Wire::OpenaiChat,
@@ -62,7 +62,7 @@ const CHAT: ProviderPreset = ProviderPreset {
     key_env: "",
     needs_key: true,
     model: Err(""),
-    names: ModelNameForm::Plain,
+    names: ProviderModelNameForm::Plain,
     key_in: None,
     token_limit: TokenLimitField::MaxTokens,
     leave_out: &[],
@@ -73,17 +73,17 @@ const CHAT: ProviderPreset = ProviderPreset {
 };
 
 /// Defaults of a local server that speaks chat completions.
-const LOCAL: ProviderPreset = ProviderPreset {
+const LOCAL_CHAT_SERVER_DEFAULTS: ProviderPreset = ProviderPreset {
     needs_key: false,
-    names: ModelNameForm::Slashes,
-    ask: Some(ModelQueryApi::Models),
+    names: ProviderModelNameForm::Slashes,
+    ask: Some(ModelFactsApi::Models),
     is_local: true,
-    ..CHAT
+    ..CHAT_COMPLETIONS_API_DEFAULTS
 };
 
 /// Presets of all known providers. Anthropic and OpenAI come first, because a key in the
 /// environment selects between these two.
-pub(super) static PRESETS: [ProviderPreset; 15] = [
+pub(super) static KNOWN_PROVIDER_PRESETS: [ProviderPreset; 15] = [
     ProviderPreset {
         name: "anthropic",
         title: "Anthropic",
@@ -93,7 +93,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         key_env: "ANTHROPIC_API_KEY",
         model: Ok("claude-sonnet-5-5"),
         advice: "check the network connection, or set ANTHROPIC_BASE_URL to another server",
-        ..CHAT
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
         name: "openai",
@@ -105,7 +105,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         model: Ok("gpt-5.4"),
         token_limit: TokenLimitField::MaxCompletionTokens,
         advice: "check the network connection, or set OPENAI_BASE_URL to another server",
-        ..CHAT
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
         name: "ollama",
@@ -115,9 +115,9 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         // Not OPENAI_API_KEY: an OpenAI key must not be sent to another server.
         key_env: "OLLAMA_API_KEY",
         model: Err("qwen3.8:27b"),
-        ask: Some(ModelQueryApi::Ollama),
+        ask: Some(ModelFactsApi::Ollama),
         advice: "start it with `ollama serve`, or set OPENAI_BASE_URL to where it runs",
-        ..LOCAL
+        ..LOCAL_CHAT_SERVER_DEFAULTS
     },
     ProviderPreset {
         name: "openrouter",
@@ -126,10 +126,10 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "OPENROUTER_BASE_URL",
         key_env: "OPENROUTER_API_KEY",
         model: Err("anthropic/claude-sonnet-5.5"),
-        names: ModelNameForm::AlwaysSlashes,
-        ask: Some(ModelQueryApi::OpenRouter),
+        names: ProviderModelNameForm::AlwaysSlashes,
+        ask: Some(ModelFactsApi::OpenRouter),
         advice: "check the network connection, or set OPENROUTER_BASE_URL to another server",
-        ..CHAT
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
         name: "gemini",
@@ -139,7 +139,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "GEMINI_BASE_URL",
         key_env: "GEMINI_API_KEY",
         model: Ok("gemini-3.8-flash"),
-        ..CHAT
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
         name: "deepseek",
@@ -148,7 +148,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "DEEPSEEK_BASE_URL",
         key_env: "DEEPSEEK_API_KEY",
         model: Ok("deepseek-v4-pro"),
-        ..CHAT
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
         name: "mistral",
@@ -163,8 +163,8 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
             RequestCorrection::AlternateRoles,
             RequestCorrection::ShortIds,
         ],
-        ask: Some(ModelQueryApi::Models),
-        ..CHAT
+        ask: Some(ModelFactsApi::Models),
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
         name: "groq",
@@ -173,10 +173,10 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "GROQ_BASE_URL",
         key_env: "GROQ_API_KEY",
         model: Err("openai/gpt-oss-120b"),
-        names: ModelNameForm::Slashes,
+        names: ProviderModelNameForm::Slashes,
         token_limit: TokenLimitField::MaxCompletionTokens,
-        ask: Some(ModelQueryApi::Models),
-        ..CHAT
+        ask: Some(ModelFactsApi::Models),
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
         name: "xai",
@@ -185,7 +185,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "XAI_BASE_URL",
         key_env: "XAI_API_KEY",
         model: Ok("grok-4.7"),
-        ..CHAT
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     // A model name at Azure is the name that a customer gave a deployment, so there is no default.
     ProviderPreset {
@@ -197,7 +197,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         model: Err("my-deployment"),
         key_in: Some("api-key"),
         token_limit: TokenLimitField::MaxCompletionTokens,
-        ..CHAT
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     // The URL requires a Bedrock API key, or a gateway in front of Bedrock. Requests are not signed
     // with AWS credentials.
@@ -208,7 +208,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "BEDROCK_BASE_URL",
         key_env: "AWS_BEARER_TOKEN_BEDROCK",
         model: Err("openai.gpt-oss-120b-1:0"),
-        ..CHAT
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     // Vertex keys are tokens that are valid for an hour: `api_key_command = ["gcloud", "auth",
     // "print-access-token"]`.
@@ -221,8 +221,8 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "VERTEX_BASE_URL",
         key_env: "VERTEX_ACCESS_TOKEN",
         model: Err("google/gemini-3.8-flash"),
-        names: ModelNameForm::Slashes,
-        ..CHAT
+        names: ProviderModelNameForm::Slashes,
+        ..CHAT_COMPLETIONS_API_DEFAULTS
     },
     ProviderPreset {
         name: "lm-studio",
@@ -231,9 +231,9 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "LM_STUDIO_BASE_URL",
         key_env: "LM_STUDIO_API_KEY",
         model: Err("openai/gpt-oss-20b"),
-        ask: Some(ModelQueryApi::LmStudio),
+        ask: Some(ModelFactsApi::LmStudio),
         advice: "start its server with `lms server start`, or set LM_STUDIO_BASE_URL to where it runs",
-        ..LOCAL
+        ..LOCAL_CHAT_SERVER_DEFAULTS
     },
     ProviderPreset {
         name: "llama-cpp",
@@ -243,9 +243,9 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         key_env: "LLAMA_CPP_API_KEY",
         // llama.cpp serves the one model that it was started with, under any name.
         model: Ok("default"),
-        ask: Some(ModelQueryApi::LlamaCpp),
+        ask: Some(ModelFactsApi::LlamaCpp),
         advice: "start it with `llama-server --jinja`, or set LLAMA_CPP_BASE_URL to where it runs",
-        ..LOCAL
+        ..LOCAL_CHAT_SERVER_DEFAULTS
     },
     ProviderPreset {
         name: "vllm",
@@ -255,18 +255,20 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         key_env: "VLLM_API_KEY",
         model: Err("Qwen/Qwen3.8-27B"),
         advice: "start it with `vllm serve`, or set VLLM_BASE_URL to where it runs",
-        ..LOCAL
+        ..LOCAL_CHAT_SERVER_DEFAULTS
     },
 ];
 
 /// Returns the preset of this name.
 pub(super) fn find_preset(name: &str) -> Option<&'static ProviderPreset> {
-    PRESETS.iter().find(|preset| preset.name == name)
+    KNOWN_PROVIDER_PRESETS
+        .iter()
+        .find(|preset| preset.name == name)
 }
 
 /// Returns the names of all presets of providers, in the order of the table.
 pub(super) fn preset_names() -> impl Iterator<Item = &'static str> {
-    PRESETS.iter().map(|preset| preset.name)
+    KNOWN_PROVIDER_PRESETS.iter().map(|preset| preset.name)
 }
 
 /// Recognizes the issuer of a key by the prefix of the key. Returns the name of the provider and
@@ -286,7 +288,9 @@ pub fn detect_key_issuer(key: &str) -> Option<(&'static str, &'static str)> {
 /// Returns the presets of servers that run on the user's machine, each as preset name, display name
 /// and base URL.
 pub fn local_servers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let local = PRESETS.iter().filter(|preset| preset.is_local);
+    let local = KNOWN_PROVIDER_PRESETS
+        .iter()
+        .filter(|preset| preset.is_local);
     local.filter_map(|preset| Some((preset.name, preset.title, preset.url.ok()?)))
 }
 
@@ -297,7 +301,7 @@ mod tests {
     #[test]
     fn every_row_of_the_table_is_whole() {
         let mut seen = std::collections::HashSet::new();
-        for preset in &PRESETS {
+        for preset in &KNOWN_PROVIDER_PRESETS {
             let name = preset.name;
             assert!(seen.insert(name) && !name.contains('/'), "{name}");
             for text in [preset.title, preset.url_env, preset.key_env, preset.advice] {
@@ -313,13 +317,19 @@ mod tests {
             let (Ok(model) | Err(model)) = preset.model;
             assert!(!model.is_empty(), "{name}");
             let has_slash = model.contains('/');
-            assert!(!has_slash || preset.names != ModelNameForm::Plain, "{name}");
+            assert!(
+                !has_slash || preset.names != ProviderModelNameForm::Plain,
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn a_default_model_is_in_the_table_of_models_and_a_local_server_has_none_but_its_own() {
-        for preset in PRESETS.iter().filter(|preset| !preset.is_local) {
+        for preset in KNOWN_PROVIDER_PRESETS
+            .iter()
+            .filter(|preset| !preset.is_local)
+        {
             if let Ok(model) = preset.model {
                 assert!(crate::model::find_price(model).is_some(), "{model}");
             }

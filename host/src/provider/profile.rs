@@ -1,7 +1,8 @@
 //! Stores what a client knows about its server: the dialect, and the profiles of its models.
 //!
 //! Owns the precedence of profile sources (settings, the server, the table) and the answer limit
-//! derived from the profile. It must not depend on a wire format. Start from [`ServerProfile`].
+//! derived from the profile. It must not depend on a wire format. Start from
+//! [`ModelServerProfile`].
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,40 +10,40 @@ use std::sync::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{ModelQueryApi, ReportedModelFacts};
-use super::dialect::Dialect;
-use super::http::HttpPool;
+use super::ask::{ModelFactsApi, ReportedModelFacts};
+use super::dialect::RequestBodyDialect;
+use super::http::ModelApiConnectionPool;
 use super::mend::RequestCorrection;
 use crate::lock::lock;
 use crate::model::{ModelProfile, Models};
 
 /// Default limit of an answer, in tokens, when neither settings nor hooks set one. A file of 100 kB
 /// fits; a longer answer is usually a repetition loop.
-const MAX_UNASKED_TOKENS: u32 = 64_000;
+const DEFAULT_MAX_ANSWER_TOKENS: u32 = 64_000;
 
 /// Smallest limit of an answer, in tokens, even if the estimate says that the window is full: the
 /// estimate may be too high, and an answer of a few tokens is useless.
-const MIN_ANSWER_TOKENS: u64 = 1_024;
+const MIN_ANSWER_TOKEN_LIMIT: u64 = 1_024;
 
 /// Percentage that is added to the estimated size of the prompt, because the estimate may be a few
 /// percent too low.
-const MARGIN_PERCENT: u64 = 5;
+const PROMPT_ESTIMATE_MARGIN_PERCENT: u64 = 5;
 
 /// Default context window of a model on this machine, when the settings, the server and the table
 /// do not contain one. Local servers commonly run with 4,096 to 32,768 tokens, independent of the
 /// window that the model was trained for.
-const LOCAL_WINDOW_TOKENS: u64 = 32_768;
+const DEFAULT_LOCAL_CONTEXT_WINDOW_TOKENS: u64 = 32_768;
 
 /// Maximum number of queries to the server about one model. A final answer ends the queries
 /// earlier.
-const MAX_ASKED: u32 = 3;
+const MAX_SERVER_QUERIES_PER_MODEL: u32 = 3;
 
 /// Facts that a client knows about its server and the server's models. The default value contains
 /// only the built-in table of models.
 #[derive(Debug, Default)]
-pub struct ServerProfile {
+pub struct ModelServerProfile {
     /// Dialect of the request bodies.
-    pub dialect: Dialect,
+    pub dialect: RequestBodyDialect,
     /// Corrections of the request bodies that this server needs from the first request on.
     pub mends: &'static [RequestCorrection],
     /// The operator's profiles of models.
@@ -50,14 +51,14 @@ pub struct ServerProfile {
     /// Whether the models of the server take images; overrides their profiles (`provider.images`).
     pub images: Option<bool>,
     /// API of the server to query for the profile of a model; `None` if the server has none.
-    pub ask: Option<ModelQueryApi>,
+    pub ask: Option<ModelFactsApi>,
     /// Whether the server runs on this machine.
     pub is_local: bool,
     /// Answer of the server about each model, with the number of queries so far.
     pub(crate) told: Mutex<HashMap<String, (ReportedModelFacts, u32)>>,
 }
 
-impl ServerProfile {
+impl ModelServerProfile {
     /// Returns the profile of a model: the settings, completed with what the server has reported so
     /// far and with the built-in table.
     pub(crate) fn model_profile(&self, model: &str) -> ModelProfile {
@@ -66,7 +67,9 @@ impl ServerProfile {
             .map(|(told, _)| told.profile.clone());
         let mut profile = self.models.model_profile(model, told.unwrap_or_default());
         if self.is_local {
-            profile.window_tokens = profile.window_tokens.or(Some(LOCAL_WINDOW_TOKENS));
+            profile.window_tokens = profile
+                .window_tokens
+                .or(Some(DEFAULT_LOCAL_CONTEXT_WINDOW_TOKENS));
         }
         profile.images = self.images.or(profile.images);
         profile
@@ -77,14 +80,14 @@ impl ServerProfile {
     /// an error.
     pub(crate) async fn query_profile(
         &self,
-        http: &HttpPool,
+        http: &ModelApiConnectionPool,
         model: &str,
         cancel: &CancellationToken,
     ) {
         let Some(ask) = self.ask else { return };
         let known = lock(&self.told).get(model).cloned();
         let n_asked = match known {
-            Some((told, n)) if told.is_final || n >= MAX_ASKED => return,
+            Some((told, n)) if told.is_final || n >= MAX_SERVER_QUERIES_PER_MODEL => return,
             Some((_, n)) => n,
             None if self.is_context_window_known(ask, model) => return,
             None => 0,
@@ -96,9 +99,9 @@ impl ServerProfile {
 
     /// Whether the settings or the table contain the context window of a model, and the value of
     /// the server would not be more accurate.
-    fn is_context_window_known(&self, ask: ModelQueryApi, model: &str) -> bool {
+    fn is_context_window_known(&self, ask: ModelFactsApi, model: &str) -> bool {
         let own = self.models.model_profile(model, ModelProfile::default());
-        own.window_tokens.is_some() && !ask.is_queried_despite_table()
+        own.window_tokens.is_some() && !ask.is_queried_for_models_in_table()
     }
 
     /// Adapts a complete body to the dialect of the server and to the limits of the model.
@@ -125,7 +128,7 @@ impl ServerProfile {
         let profile = self.model_profile(model);
         let unasked = profile
             .answer_tokens
-            .map(|most| most.min(MAX_UNASKED_TOKENS));
+            .map(|most| most.min(DEFAULT_MAX_ANSWER_TOKENS));
         let limit = match wanted {
             Some(wanted) => wanted,
             None if self.dialect.needs_limit => unasked?,
@@ -135,8 +138,8 @@ impl ServerProfile {
         let Some(window) = profile.window_tokens else {
             return Some(limit);
         };
-        let used = prompt_tokens + prompt_tokens / 100 * MARGIN_PERCENT;
-        let room = window.saturating_sub(used).max(MIN_ANSWER_TOKENS);
+        let used = prompt_tokens + prompt_tokens / 100 * PROMPT_ESTIMATE_MARGIN_PERCENT;
+        let room = window.saturating_sub(used).max(MIN_ANSWER_TOKEN_LIMIT);
         Some(u32::try_from(room).map_or(limit, |room| limit.min(room)))
     }
 }
@@ -147,20 +150,20 @@ mod tests {
 
     use super::*;
 
-    fn needs_limit() -> ServerProfile {
-        ServerProfile {
-            dialect: Dialect {
+    fn needs_limit() -> ModelServerProfile {
+        ModelServerProfile {
+            dialect: RequestBodyDialect {
                 needs_limit: true,
-                ..Dialect::default()
+                ..RequestBodyDialect::default()
             },
-            ..ServerProfile::default()
+            ..ModelServerProfile::default()
         }
     }
 
     #[test]
     fn an_answer_is_as_long_as_model_and_window_allow() {
         let messages = needs_limit();
-        let chat = ServerProfile::default();
+        let chat = ModelServerProfile::default();
         for (server, model, wanted, prompt, expected) in [
             // The wire requires a limit: the maximum of the model, capped at the default.
             (&messages, "claude-haiku-4-5", None, 1_000, Some(64_000)),
@@ -197,16 +200,16 @@ mod tests {
 
     #[test]
     fn a_setting_for_images_goes_before_every_profile_and_a_local_server_has_a_small_window() {
-        let server = ServerProfile {
+        let server = ModelServerProfile {
             images: Some(false),
             is_local: true,
-            ..ServerProfile::default()
+            ..ModelServerProfile::default()
         };
         assert_eq!(server.model_profile("gpt-4o").images, Some(false));
         assert_eq!(server.model_profile("gpt-4o").window_tokens, Some(128_000));
         assert_eq!(server.model_profile("my-model").window_tokens, Some(32_768));
         assert_eq!(
-            ServerProfile::default()
+            ModelServerProfile::default()
                 .model_profile("my-model")
                 .window_tokens,
             None
@@ -216,13 +219,13 @@ mod tests {
     #[test]
     fn a_body_is_finished_for_its_model() {
         let mut body = json!({"model": "claude-opus-5-5", "temperature": 0.5});
-        ServerProfile::default().adapt_request_body(&mut body);
+        ModelServerProfile::default().adapt_request_body(&mut body);
         assert_eq!(body, json!({"model": "claude-opus-5-5"}));
         let mut body = json!({"model": "claude-3-haiku", "max_tokens": 8_192});
-        ServerProfile::default().adapt_request_body(&mut body);
+        ModelServerProfile::default().adapt_request_body(&mut body);
         assert_eq!(body["max_tokens"], 4_096);
         let mut body = json!({"temperature": 0.5});
-        ServerProfile::default().adapt_request_body(&mut body);
+        ModelServerProfile::default().adapt_request_body(&mut body);
         assert_eq!(body, json!({"temperature": 0.5}));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::assemble::{AnswerFault, WireDecoder};
+use super::assemble::{AnswerStreamDecoder, AnswerStreamError};
 use super::sse::SseParser;
 use super::{StreamEvent, Wire, anthropic, gemini, openai, responses};
 use crate::message::Message;
@@ -14,20 +14,29 @@ use crate::message::Message;
 /// split anywhere. The error string describes the fault in the stream.
 pub fn replay(wire: Wire, pieces: &[&[u8]]) -> Result<Message, String> {
     match wire {
-        Wire::AnthropicMessages => replay_pieces(anthropic::AnthropicReader::default(), pieces),
-        Wire::OpenaiChat => replay_pieces(openai::ChatReader::default(), pieces),
-        Wire::OpenaiResponses => replay_pieces(responses::ResponsesReader::default(), pieces),
-        Wire::Gemini => replay_pieces(gemini::GeminiReader::default(), pieces),
+        Wire::AnthropicMessages => {
+            decode_stream_pieces(anthropic::AnthropicStreamDecoder::default(), pieces)
+        }
+        Wire::OpenaiChat => {
+            decode_stream_pieces(openai::ChatCompletionsStreamDecoder::default(), pieces)
+        }
+        Wire::OpenaiResponses => {
+            decode_stream_pieces(responses::ResponsesStreamDecoder::default(), pieces)
+        }
+        Wire::Gemini => decode_stream_pieces(gemini::GeminiStreamDecoder::default(), pieces),
     }
 }
 
-fn replay_pieces(mut decoder: impl WireDecoder, pieces: &[&[u8]]) -> Result<Message, String> {
-    let mut feed = DecoderFeed::default();
-    let said = |fault: AnswerFault| match fault {
-        AnswerFault::Bad { what, .. } => what,
-        AnswerFault::EndedEarly => "it ended early".to_owned(),
-        AnswerFault::TooLong { max_bytes } => format!("it has more than {max_bytes} bytes"),
-        AnswerFault::Server { status, message } => {
+fn decode_stream_pieces(
+    mut decoder: impl AnswerStreamDecoder,
+    pieces: &[&[u8]],
+) -> Result<Message, String> {
+    let mut feed = SseToDecoderFeeder::default();
+    let said = |fault: AnswerStreamError| match fault {
+        AnswerStreamError::Bad { what, .. } => what,
+        AnswerStreamError::EndedEarly => "it ended early".to_owned(),
+        AnswerStreamError::TooLong { max_bytes } => format!("it has more than {max_bytes} bytes"),
+        AnswerStreamError::Server { status, message } => {
             format!("the server reported status {status}: {message}")
         }
     };
@@ -42,20 +51,20 @@ fn replay_pieces(mut decoder: impl WireDecoder, pieces: &[&[u8]]) -> Result<Mess
 
 /// Parses an event stream (SSE) and passes its events to the decoder of a wire format.
 #[derive(Default)]
-pub(crate) struct DecoderFeed {
+pub(crate) struct SseToDecoderFeeder {
     parser: SseParser,
     events: VecDeque<sse_stream::Sse>,
 }
 
-impl DecoderFeed {
+impl SseToDecoderFeeder {
     /// Parses the next chunk. Returns whether the chunk contains a part of the answer, not only
     /// comments and pings. Data after the end of the answer is ignored.
     pub(crate) fn push(
         &mut self,
-        decoder: &mut impl WireDecoder,
+        decoder: &mut impl AnswerStreamDecoder,
         piece: &[u8],
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<bool, AnswerFault> {
+    ) -> Result<bool, AnswerStreamError> {
         let pushed = self.parser.push(piece, &mut self.events);
         while let Some(event) = self.events.pop_front()
             && !decoder.is_stream_complete()
@@ -66,7 +75,7 @@ impl DecoderFeed {
         }
         match pushed {
             Err(bad) if !decoder.is_stream_complete() => {
-                Err(AnswerFault::from_bad_event(bad.what, &bad.excerpt))
+                Err(AnswerStreamError::from_bad_event(bad.what, &bad.excerpt))
             }
             Err(_) => Ok(true),
             Ok(is_answer) => Ok(is_answer),
@@ -74,7 +83,7 @@ impl DecoderFeed {
     }
 
     /// Returns the raw text of the answer, truncated if it is long.
-    pub(crate) fn into_raw_text(self) -> String {
+    pub(crate) fn into_raw_answer_text(self) -> String {
         self.parser.into_raw_text()
     }
 }

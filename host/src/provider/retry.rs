@@ -9,14 +9,14 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use serde_json::Value;
 
-use super::assemble::AnswerFault;
-use super::endpoint::Endpoint;
+use super::assemble::AnswerStreamError;
+use super::endpoint::ModelApiEndpoint;
 use super::error::Error;
 use super::mend::RequestCorrection;
 
 /// Failure of one attempt to send a request.
 #[derive(Debug)]
-pub(crate) struct AttemptFailure {
+pub(crate) struct RequestAttemptFailure {
     /// Error of the attempt, boxed so that the many `Result`s that carry it stay small.
     pub(crate) error: Box<Error>,
     pub(crate) is_retryable: bool,
@@ -28,7 +28,7 @@ pub(crate) struct AttemptFailure {
     pub(crate) is_unanswered: bool,
 }
 
-impl AttemptFailure {
+impl RequestAttemptFailure {
     /// Creates a failure of an attempt after which a retry cannot succeed.
     pub(crate) fn fatal_failure(error: Error) -> Self {
         Self {
@@ -50,8 +50,8 @@ impl AttemptFailure {
 
 /// Server, model, path and number of an attempt, for the text of its error.
 #[derive(Clone, Copy)]
-pub(crate) struct AttemptContext<'a> {
-    pub(crate) endpoint: &'a Endpoint,
+pub(crate) struct RequestAttemptErrorContext<'a> {
+    pub(crate) endpoint: &'a ModelApiEndpoint,
     pub(crate) model: &'a str,
     /// Path of the request, relative to the base URL of the API.
     pub(crate) path: &'a str,
@@ -61,17 +61,17 @@ pub(crate) struct AttemptContext<'a> {
 
 /// Returns the failure for a response whose HTTP status is not 2xx.
 pub(crate) fn http_status_failure(
-    attempt: AttemptContext<'_>,
+    attempt: RequestAttemptErrorContext<'_>,
     status: u16,
     headers: &HeaderMap,
     body: &str,
-) -> AttemptFailure {
+) -> RequestAttemptFailure {
     let endpoint = attempt.endpoint;
     let (message, code) = parse_error_body(body);
     let said = endpoint.sanitize_server_text(&message);
     let provider = endpoint.provider.clone();
     let retry_after =
-        retry_after(headers, crate::clock::now_ms()).or_else(|| read_retry_delay(body));
+        retry_after(headers, crate::clock::now_ms()).or_else(|| parse_gemini_retry_delay(body));
     let mend = RequestCorrection::from_refusal(status, &message, &code);
     let is_mendable = mend.is_some();
     let error = match status {
@@ -137,9 +137,9 @@ pub(crate) fn http_status_failure(
             status,
             said,
         },
-        404 | 405 if !is_model_error(&message, &code) => Error::NoSuchApi {
+        404 | 405 if !is_error_about_model(&message, &code) => Error::NoSuchApi {
             provider,
-            url: endpoint.display_url_of(attempt.path),
+            url: endpoint.url_of_path_without_credentials(attempt.path),
             status,
             advice: base_url_advice(attempt),
             said,
@@ -172,7 +172,7 @@ pub(crate) fn http_status_failure(
         },
     };
     let error = Box::new(error);
-    AttemptFailure {
+    RequestAttemptFailure {
         // Servers also report a spent budget with status 429, but a retry cannot succeed then.
         is_retryable: is_retryable_status(status)
             && !matches!(
@@ -188,7 +188,7 @@ pub(crate) fn http_status_failure(
 /// Length in bytes of the prefix of a server's message that is searched for phrases about the
 /// context window. After it, some servers quote the request, which may mention context windows as
 /// well.
-const MAX_OWN_WORDS_BYTES: usize = 400;
+const SEARCHED_SERVER_MESSAGE_PREFIX_BYTES: usize = 400;
 
 /// Whether a refusal means that the request exceeds the context window. Every server words this
 /// differently.
@@ -199,7 +199,7 @@ fn exceeds_context_window(status: u16, message: &str, code: &str) -> bool {
     ) {
         return true;
     }
-    let own = message.floor_char_boundary(MAX_OWN_WORDS_BYTES);
+    let own = message.floor_char_boundary(SEARCHED_SERVER_MESSAGE_PREFIX_BYTES);
     let said = message.get(..own).unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     status == 413
@@ -275,25 +275,34 @@ fn is_retryable_status(status: u16) -> bool {
 }
 
 /// Converts a fault in the stream of an answer to a failure of the attempt to send the request.
-pub(crate) fn stream_failure(attempt: AttemptContext<'_>, fault: AnswerFault) -> AttemptFailure {
+pub(crate) fn request_failure_from_stream_error(
+    attempt: RequestAttemptErrorContext<'_>,
+    fault: AnswerStreamError,
+) -> RequestAttemptFailure {
     let endpoint = attempt.endpoint;
     let provider = endpoint.provider.clone();
     match fault {
-        AnswerFault::Bad { what, excerpt } => AttemptFailure::fatal_failure(Error::BadStream {
-            provider,
-            what,
-            excerpt: endpoint.sanitize_server_text(&excerpt),
-            advice: base_url_advice(attempt),
-        }),
-        AnswerFault::TooLong { max_bytes } => AttemptFailure::fatal_failure(Error::TooLong {
-            provider,
-            max_bytes,
-        }),
-        AnswerFault::EndedEarly => AttemptFailure::retryable_failure(Error::EndedEarly {
-            provider,
-            cause: "the connection was closed".to_owned(),
-        }),
-        AnswerFault::Server { status, message } => {
+        AnswerStreamError::Bad { what, excerpt } => {
+            RequestAttemptFailure::fatal_failure(Error::BadStream {
+                provider,
+                what,
+                excerpt: endpoint.sanitize_server_text(&excerpt),
+                advice: base_url_advice(attempt),
+            })
+        }
+        AnswerStreamError::TooLong { max_bytes } => {
+            RequestAttemptFailure::fatal_failure(Error::TooLong {
+                provider,
+                max_bytes,
+            })
+        }
+        AnswerStreamError::EndedEarly => {
+            RequestAttemptFailure::retryable_failure(Error::EndedEarly {
+                provider,
+                cause: "the connection was closed".to_owned(),
+            })
+        }
+        AnswerStreamError::Server { status, message } => {
             http_status_failure(attempt, status, &HeaderMap::new(), &message)
         }
     }
@@ -301,14 +310,14 @@ pub(crate) fn stream_failure(attempt: AttemptContext<'_>, fault: AnswerFault) ->
 
 /// Whether an error message of a server is about the model. If so, the base URL is correct: it is
 /// that of a model API.
-fn is_model_error(message: &str, code: &str) -> bool {
+fn is_error_about_model(message: &str, code: &str) -> bool {
     code.contains("model") || message.to_lowercase().contains("model")
 }
 
 /// Returns advice for a base URL that is probably not the URL of a model API. The usual mistake is
 /// a missing or extra version in its path.
-fn base_url_advice(attempt: AttemptContext<'_>) -> String {
-    let AttemptContext { endpoint, path, .. } = attempt;
+fn base_url_advice(attempt: RequestAttemptErrorContext<'_>) -> String {
+    let RequestAttemptErrorContext { endpoint, path, .. } = attempt;
     let base = endpoint.display_url();
     let has_version = |path: &str| path.split('/').any(is_version_segment);
     let meant = match (has_version(endpoint.url.path()), has_version(path)) {
@@ -373,7 +382,7 @@ fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
 }
 
 /// Reads the delay in the details of a Gemini error: `google.rpc.RetryInfo`, such as `"3.5s"`.
-fn read_retry_delay(body: &str) -> Option<Duration> {
+fn parse_gemini_retry_delay(body: &str) -> Option<Duration> {
     let body: Value = serde_json::from_str(body).ok()?;
     let body = body.get(0).unwrap_or(&body);
     let details = body.pointer("/error/details")?.as_array()?;
@@ -388,8 +397,11 @@ fn read_retry_delay(body: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn attempt<'a>(endpoint: &'a Endpoint, path: &'a str) -> AttemptContext<'a> {
-        AttemptContext {
+    fn attempt<'a>(
+        endpoint: &'a ModelApiEndpoint,
+        path: &'a str,
+    ) -> RequestAttemptErrorContext<'a> {
+        RequestAttemptErrorContext {
             endpoint,
             model: "m",
             path,
@@ -475,7 +487,7 @@ mod tests {
             (308, None, "x", "BadSetting", false),
         ];
         for (status, key, body, name, is_retryable) in table {
-            let endpoint = Endpoint::for_test("http://h/v1", *key);
+            let endpoint = ModelApiEndpoint::for_test("http://h/v1", *key);
             let attempt = attempt(&endpoint, "chat/completions");
             let failure = http_status_failure(attempt, *status, &HeaderMap::new(), body);
             let shown = format!("{:?}", failure.error);
@@ -502,7 +514,7 @@ mod tests {
                 "check that OPENAI_BASE_URL has the URL of",
             ),
         ] {
-            let endpoint = Endpoint::for_test(base, None);
+            let endpoint = ModelApiEndpoint::for_test(base, None);
             let advice = base_url_advice(attempt(&endpoint, path));
             assert!(advice.contains(expected), "{base}: {advice}");
         }
@@ -554,7 +566,7 @@ mod tests {
         assert_eq!(retry_after(&HeaderMap::new(), now_ms), None);
         let body =
             r#"[{"error": {"code": 429, "details": [{"@type": "x"}, {"retryDelay": "1.5s"}]}}]"#;
-        assert_eq!(read_retry_delay(body), wait);
-        assert_eq!(read_retry_delay("{}"), None);
+        assert_eq!(parse_gemini_retry_delay(body), wait);
+        assert_eq!(parse_gemini_retry_delay("{}"), None);
     }
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::assemble::{AnswerFault, AssembledReply, WireDecoder};
-use super::{Request, RequestImages, StreamEvent};
+use super::assemble::{AnswerStreamDecoder, AnswerStreamError, DecodedModelReply};
+use super::{Request, RequestImagesByBlobId, StreamEvent};
 use crate::message::{
     Blob, Content, EffectClass, Message, Part, Parts, ToolCall, ToolResult, ToolSpec,
 };
 
-pub(super) fn request(messages: Vec<Message>) -> Request {
+pub(super) fn sample_request(messages: Vec<Message>) -> Request {
     Request {
         model: "m".to_owned(),
         messages,
@@ -26,11 +26,15 @@ pub(super) fn sample_tool() -> ToolSpec {
     }
 }
 
-pub(super) fn call(id: &str, arguments: Value) -> Content {
+pub(super) fn sample_call(id: &str, arguments: Value) -> Content {
     Content::ToolCall(ToolCall::new(id, "look", arguments))
 }
 
-pub(super) fn result(call_id: &str, content: impl Into<Parts>, is_error: bool) -> ToolResult {
+pub(super) fn sample_result(
+    call_id: &str,
+    content: impl Into<Parts>,
+    is_error: bool,
+) -> ToolResult {
     ToolResult::new(call_id, "look", content, is_error)
 }
 
@@ -50,17 +54,17 @@ pub(super) fn pdf_blob() -> (Blob, &'static str) {
 }
 
 /// Returns the images of a request, each with the bytes `GIF`.
-pub(super) fn images(request: &Request) -> RequestImages {
+pub(super) fn sample_images(request: &Request) -> RequestImagesByBlobId {
     let blobs: Vec<&Blob> = request.messages.iter().flat_map(Message::blobs).collect();
-    RequestImages::choose(&blobs, |_| Ok(b"GIF".to_vec()))
+    RequestImagesByBlobId::select_newest_within_limits(&blobs, |_| Ok(b"GIF".to_vec()))
 }
 
 /// Decodes the data of events, and returns the reply and the emitted stream events. A JSON string
 /// among `events` is passed as raw data.
-pub(super) fn read(
-    mut reader: impl WireDecoder,
+pub(super) fn decode_events(
+    mut reader: impl AnswerStreamDecoder,
     events: &[Value],
-) -> Result<(AssembledReply, Vec<StreamEvent>), AnswerFault> {
+) -> Result<(DecodedModelReply, Vec<StreamEvent>), AnswerStreamError> {
     let mut heard = Vec::new();
     for event in events {
         let data = event

@@ -3,7 +3,7 @@
 //! Owns the precedence of settings and environment, and the parsing of names such as `NAME/model`.
 //! It must not read the environment, run commands or read keys: the caller passes in functions for
 //! lookups, so that the caller alone decides which sources are used. Start from
-//! [`ProviderChoice::select`].
+//! [`ProviderSelectionSettings::select`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::connect::{ResolvedProvider, connect_provider, find_base_url};
 use super::http::HttpConfig;
 use super::named::ProvidersConfig;
-use super::preset::{self, ModelNameForm, ProviderPreset};
+use super::preset::{self, ProviderModelNameForm, ProviderPreset};
 #[cfg(feature = "scripted")]
 use super::scripted;
 use super::{Error, Provider};
@@ -46,10 +46,10 @@ impl Section for ProviderConfig {
 }
 
 /// Name of the provider that plays a script.
-pub(super) const SCRIPTED: &str = "scripted";
+pub(super) const SCRIPTED_PROVIDER_NAME: &str = "scripted";
 
 /// Selected provider and model.
-pub struct SelectedModel {
+pub struct SelectedProviderAndModel {
     /// Client of the provider.
     pub provider: Arc<dyn Provider>,
     /// Name of the model.
@@ -62,7 +62,7 @@ pub struct SelectedModel {
 
 /// Source of a key other than an environment variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeySource<'a> {
+pub enum NonEnvironmentApiKeySource<'a> {
     /// The first line of the output of a command: a program and its arguments.
     Command(&'a [String]),
     /// The first line of a file that only its owner can read.
@@ -71,25 +71,25 @@ pub enum KeySource<'a> {
 
 /// Lookup of environment variables and API keys during the selection of a provider. Keys are looked
 /// up only for the selected provider.
-pub trait KeyLookup {
+pub trait EnvironmentAndApiKeyLookup {
     /// Returns an environment variable; an empty one counts as unset.
     fn variable(&self, name: &str) -> Option<String>;
 
     /// Returns the key at `source`, or the reason for its absence as a clause for messages. The
     /// text must not contain the key.
-    fn key(&self, source: KeySource<'_>) -> Result<String, String>;
+    fn key(&self, source: NonEnvironmentApiKeySource<'_>) -> Result<String, String>;
 }
 
 /// Lookup of API keys in environment variables only: it runs no key commands and reads no key
 /// files.
-struct EnvironmentKeys<'a>(&'a dyn Fn(&str) -> Option<String>);
+struct EnvironmentOnlyKeyLookup<'a>(&'a dyn Fn(&str) -> Option<String>);
 
-impl KeyLookup for EnvironmentKeys<'_> {
+impl EnvironmentAndApiKeyLookup for EnvironmentOnlyKeyLookup<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         (self.0)(name)
     }
 
-    fn key(&self, _: KeySource<'_>) -> Result<String, String> {
+    fn key(&self, _: NonEnvironmentApiKeySource<'_>) -> Result<String, String> {
         Err("this program takes keys from the environment only".to_owned())
     }
 }
@@ -101,17 +101,17 @@ impl KeyLookup for EnvironmentKeys<'_> {
 pub fn select(
     config: &ProviderConfig,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<SelectedModel, Error> {
-    let choice = ProviderChoice {
+) -> Result<SelectedProviderAndModel, Error> {
+    let choice = ProviderSelectionSettings {
         provider: config.clone(),
-        ..ProviderChoice::default()
+        ..ProviderSelectionSettings::default()
     };
-    choice.select(&EnvironmentKeys(env))
+    choice.select(&EnvironmentOnlyKeyLookup(env))
 }
 
 /// Settings from which the provider and the model are selected.
 #[derive(Clone, Debug, Default)]
-pub struct ProviderChoice {
+pub struct ProviderSelectionSettings {
     /// Section `[provider]`: the requested provider and model.
     pub provider: ProviderConfig,
     /// The operator's own providers.
@@ -126,18 +126,21 @@ pub struct ProviderChoice {
     pub is_pinned: bool,
 }
 
-impl ProviderChoice {
+impl ProviderSelectionSettings {
     /// Selects a provider: the one named by `provider.name` or by a prefix of the model name, else
     /// the one that the environment is configured for, else the scripted one.
-    pub fn select(&self, keys: &dyn KeyLookup) -> Result<SelectedModel, Error> {
+    pub fn select(
+        &self,
+        keys: &dyn EnvironmentAndApiKeyLookup,
+    ) -> Result<SelectedProviderAndModel, Error> {
         let env = |name: &str| {
             let value = keys.variable(name);
             value.filter(|value| !value.trim().is_empty())
         };
         let config = &self.provider;
         let by_name = match &config.name {
-            Some(name) if name == SCRIPTED => {
-                return select_script(config, format!("{name} was asked for"));
+            Some(name) if name == SCRIPTED_PROVIDER_NAME => {
+                return select_scripted_provider(config, format!("{name} was asked for"));
             }
             Some(name) => Some((
                 self.require_provider(name)?,
@@ -146,7 +149,7 @@ impl ProviderChoice {
             None => match &config.script {
                 Some(script) => {
                     let why = format!("the script {} was asked for", script.display());
-                    return select_script(config, why);
+                    return select_scripted_provider(config, why);
                 }
                 None => self.find_by_environment(&env),
             },
@@ -155,8 +158,8 @@ impl ProviderChoice {
             self.split_provider_prefix(by_name.as_ref().map(|(f, _)| f), &env)
         {
             let why = format!("the model name begins with `{}/`", found.name);
-            if found.name == SCRIPTED {
-                return select_script(config, why);
+            if found.name == SCRIPTED_PROVIDER_NAME {
+                return select_scripted_provider(config, why);
             }
             // Base URL, key and images in [provider] apply only to the provider named there.
             let is_same = by_name
@@ -179,9 +182,9 @@ impl ProviderChoice {
             return connect_provider(self, found, config, keys, why);
         }
         let why = "no key and no model server is configured".to_owned();
-        Ok(SelectedModel {
+        Ok(SelectedProviderAndModel {
             is_stand_in: true,
-            ..select_script(config, why)?
+            ..select_scripted_provider(config, why)?
         })
     }
 
@@ -191,7 +194,7 @@ impl ProviderChoice {
         &self,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Option<(ResolvedProvider<'_>, String)> {
-        let [anthropic, openai, ..] = &preset::PRESETS;
+        let [anthropic, openai, ..] = &preset::KNOWN_PROVIDER_PRESETS;
         let set = [
             (anthropic, anthropic.key_env),
             (openai, openai.key_env),
@@ -237,7 +240,7 @@ impl ProviderChoice {
         let own = self.providers.0.keys().cloned();
         let others = preset::preset_names().filter(|name| !self.providers.0.contains_key(*name));
         let all = own.chain(others.map(str::to_owned));
-        all.chain([SCRIPTED.to_owned()]).collect()
+        all.chain([SCRIPTED_PROVIDER_NAME.to_owned()]).collect()
     }
 
     /// Splits the model name into a provider and the rest; `None` if its prefix is not read as a
@@ -254,9 +257,9 @@ impl ProviderChoice {
     ) -> Option<(ResolvedProvider<'a>, &'a str)> {
         let name = self.provider.model.as_deref().filter(|_| !self.is_exact)?;
         let (first, rest) = name.split_once('/').filter(|(_, rest)| !rest.is_empty())?;
-        if first == SCRIPTED {
+        if first == SCRIPTED_PROVIDER_NAME {
             let scripted = ResolvedProvider {
-                name: SCRIPTED,
+                name: SCRIPTED_PROVIDER_NAME,
                 preset: None,
                 own: None,
             };
@@ -267,7 +270,7 @@ impl ProviderChoice {
         let is_whole = found
             .preset
             .filter(|preset| preset.name == found.name)
-            .is_some_and(|preset| preset.names == ModelNameForm::AlwaysSlashes)
+            .is_some_and(|preset| preset.names == ProviderModelNameForm::AlwaysSlashes)
             && !rest.contains('/');
         let Some(chosen) = chosen else {
             return Some((found, if is_whole { name } else { rest }));
@@ -287,7 +290,7 @@ impl ProviderChoice {
         }
         let has_slashes = chosen
             .preset
-            .is_none_or(|preset| preset.names != ModelNameForm::Plain);
+            .is_none_or(|preset| preset.names != ProviderModelNameForm::Plain);
         let is_vendor = has_slashes || is_elsewhere;
         let is_other = !self.is_pinned && (found.own.is_some() || !is_vendor);
         is_other.then_some((found, if is_whole { name } else { rest }))
@@ -295,21 +298,30 @@ impl ProviderChoice {
 }
 
 #[cfg(feature = "scripted")]
-fn select_script(config: &ProviderConfig, why: String) -> Result<SelectedModel, Error> {
+fn select_scripted_provider(
+    config: &ProviderConfig,
+    why: String,
+) -> Result<SelectedProviderAndModel, Error> {
     let provider = match &config.script {
         Some(path) => scripted::Scripted::from_file(path)?,
         None => scripted::Scripted::built_in()?,
     };
-    Ok(SelectedModel {
+    Ok(SelectedProviderAndModel {
         provider: Arc::new(provider),
-        model: config.model.clone().unwrap_or_else(|| SCRIPTED.to_owned()),
+        model: config
+            .model
+            .clone()
+            .unwrap_or_else(|| SCRIPTED_PROVIDER_NAME.to_owned()),
         why,
         is_stand_in: false,
     })
 }
 
 #[cfg(not(feature = "scripted"))]
-fn select_script(_: &ProviderConfig, why: String) -> Result<SelectedModel, Error> {
+fn select_scripted_provider(
+    _: &ProviderConfig,
+    why: String,
+) -> Result<SelectedProviderAndModel, Error> {
     Err(Error::NoScripts { why })
 }
 

@@ -1,11 +1,11 @@
 //! Text from a model server, sanitized for display.
 //!
 //! Owns how the text is truncated and which characters are removed. It must not know where the text
-//! is shown. Start from [`ServerText`].
+//! is shown. Start from [`SanitizedServerText`].
 
 use std::fmt;
 
-use crate::text::is_deceptive;
+use crate::text::is_deceptive_character;
 
 /// Maximum length of server text in an error, in characters: enough for any real explanation, but
 /// too short to flood a terminal or a transcript.
@@ -22,16 +22,16 @@ pub const MAX_SERVER_TEXT_CHARS: usize = 500;
 /// (empty)                         ->  nothing
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerText(Box<str>);
+pub struct SanitizedServerText(Box<str>);
 
-impl ServerText {
+impl SanitizedServerText {
     /// Sanitizes and truncates `text`.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut kept = String::new();
         let mut n_chars = 0;
         for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-            for c in word.chars().filter(|c| !is_deceptive(*c)) {
+            for c in word.chars().filter(|c| !is_deceptive_character(*c)) {
                 if n_chars == MAX_SERVER_TEXT_CHARS {
                     kept.push('…');
                     return Self(kept.into());
@@ -54,7 +54,7 @@ impl ServerText {
     }
 }
 
-impl fmt::Display for ServerText {
+impl fmt::Display for SanitizedServerText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("nothing");
@@ -79,9 +79,13 @@ mod tests {
             ("a\u{202e}b\u{200b}c", "\"abc\""),
         ];
         for (text, expected) in table {
-            assert_eq!(ServerText::new(text).to_string(), *expected, "{text:?}");
+            assert_eq!(
+                SanitizedServerText::new(text).to_string(),
+                *expected,
+                "{text:?}"
+            );
         }
-        let capped = ServerText::new(&long);
+        let capped = SanitizedServerText::new(&long);
         assert_eq!(capped.as_str().chars().count(), MAX_SERVER_TEXT_CHARS + 1);
         assert!(capped.as_str().ends_with('…'));
     }

@@ -14,23 +14,23 @@ use std::task::Poll;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use sse_stream::{Sse, SseStream};
 
-use super::MAX_RAW_BYTES;
+use super::MAX_KEPT_RAW_ANSWER_BYTES;
 use super::server_text::MAX_SERVER_TEXT_CHARS;
 use crate::lock::lock;
 
 /// Maximum size of one event in bytes, many times the size of a tool call that writes a whole file.
 /// A server that never ends an event must not fill the memory.
-pub(crate) const MAX_EVENT_BYTES: usize = 16 << 20;
+pub(crate) const MAX_SSE_EVENT_BYTES: usize = 16 << 20;
 
 /// Maximum size of an answer in bytes, including its framing. The longest outputs of current models
 /// are below 1 MiB of text, and framing multiplies that by less than 50.
-pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
+pub(crate) const MAX_STREAMED_ANSWER_BYTES: usize = 64 << 20;
 
-type Events = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
+type SseEventStream = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
 
 /// Error in an event stream, with an excerpt of the line that caused it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct SseFault {
+pub(crate) struct SseStreamError {
     pub(crate) what: String,
     pub(crate) excerpt: String,
 }
@@ -50,7 +50,7 @@ pub(crate) struct SseFault {
 /// ```
 pub(crate) struct SseParser {
     queue: Arc<Mutex<VecDeque<Vec<u8>>>>,
-    events: Events,
+    events: SseEventStream,
     line: Vec<u8>,
     /// Start of the current line, which is held back from the parser until a colon arrives.
     held: Vec<u8>,
@@ -59,7 +59,7 @@ pub(crate) struct SseParser {
     event_bytes: usize,
     /// Whether the current event is a ping.
     is_ping: bool,
-    raw: RawAnswerCopy,
+    raw: TruncatedRawAnswer,
 }
 
 impl Default for SseParser {
@@ -78,7 +78,7 @@ impl Default for SseParser {
             is_in_line: false,
             event_bytes: 0,
             is_ping: false,
-            raw: RawAnswerCopy::default(),
+            raw: TruncatedRawAnswer::default(),
         }
     }
 }
@@ -91,28 +91,33 @@ impl SseParser {
         &mut self,
         piece: &[u8],
         events: &mut VecDeque<Sse>,
-    ) -> Result<bool, SseFault> {
+    ) -> Result<bool, SseStreamError> {
         let mut is_answer = false;
         self.raw.push(piece);
-        if self.raw.n_bytes > MAX_ANSWER_BYTES {
-            return Err(self.fault(format!("more than {} MiB", MAX_ANSWER_BYTES >> 20)));
+        if self.raw.n_bytes > MAX_STREAMED_ANSWER_BYTES {
+            return Err(self.error_at_current_line(format!(
+                "more than {} MiB",
+                MAX_STREAMED_ANSWER_BYTES >> 20
+            )));
         }
         // Pass one line at a time to the crate: otherwise it would report a bad line before the
         // events that precede it in the same chunk.
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
-            self.store_line_start(line);
-            is_answer |= self.is_part_of_answer_line();
+            self.store_line_start_for_errors(line);
+            is_answer |= self.is_current_line_part_of_answer();
             self.event_bytes += line.len();
-            if self.event_bytes > MAX_EVENT_BYTES {
-                let what = format!("an event of more than {} MiB", MAX_EVENT_BYTES >> 20);
-                return Err(self.fault(what));
+            if self.event_bytes > MAX_SSE_EVENT_BYTES {
+                let what = format!("an event of more than {} MiB", MAX_SSE_EVENT_BYTES >> 20);
+                return Err(self.error_at_current_line(what));
             }
             let Some(line) = self.take_complete_line(line) else {
                 continue;
             };
             lock(&self.queue).push_back(line);
             while let Some(Some(event)) = self.events.next().now_or_never() {
-                events.push_back(event.map_err(|error| self.fault(error.to_string()))?);
+                events.push_back(
+                    event.map_err(|error| self.error_at_current_line(error.to_string()))?,
+                );
                 self.event_bytes = 0;
             }
         }
@@ -144,7 +149,7 @@ impl SseParser {
 
     /// Whether the received part of the current line belongs to an answer, so that it is neither a
     /// comment nor a ping.
-    fn is_part_of_answer_line(&mut self) -> bool {
+    fn is_current_line_part_of_answer(&mut self) -> bool {
         let line = self.line.trim_ascii();
         if line.is_empty() {
             self.is_ping = false;
@@ -157,13 +162,13 @@ impl SseParser {
         !line.starts_with(b":") && !self.is_ping
     }
 
-    /// Returns the raw text of the answer, truncated to [`MAX_RAW_BYTES`].
+    /// Returns the raw text of the answer, truncated to [`MAX_KEPT_RAW_ANSWER_BYTES`].
     pub(crate) fn into_raw_text(self) -> String {
         self.raw.into_text()
     }
 
     /// Stores the start of the current line, so that an error message can quote it.
-    fn store_line_start(&mut self, piece: &[u8]) {
+    fn store_line_start_for_errors(&mut self, piece: &[u8]) {
         if self.line.ends_with(b"\n") {
             self.line.clear();
         }
@@ -174,8 +179,8 @@ impl SseParser {
         }
     }
 
-    fn fault(&self, what: String) -> SseFault {
-        SseFault {
+    fn error_at_current_line(&self, what: String) -> SseStreamError {
+        SseStreamError {
             what,
             excerpt: String::from_utf8_lossy(&self.line).trim_end().to_owned(),
         }
@@ -184,15 +189,15 @@ impl SseParser {
 
 /// Copy of the first bytes of an answer, for hooks, and the total size of the answer.
 #[derive(Default)]
-pub(crate) struct RawAnswerCopy {
+pub(crate) struct TruncatedRawAnswer {
     kept: Vec<u8>,
     n_bytes: usize,
 }
 
-impl RawAnswerCopy {
+impl TruncatedRawAnswer {
     /// Appends the next chunk.
     pub(crate) fn push(&mut self, piece: &[u8]) {
-        let room = MAX_RAW_BYTES - self.kept.len();
+        let room = MAX_KEPT_RAW_ANSWER_BYTES - self.kept.len();
         self.kept.extend_from_slice(&piece[..piece.len().min(room)]);
         self.n_bytes += piece.len();
     }
@@ -231,7 +236,7 @@ mod tests {
         assert_eq!(is_answer(&["\r\n\r\n", ":\n:\n"]), [false; 2]);
     }
 
-    fn parse(pieces: &[&[u8]]) -> (Vec<String>, Option<SseFault>) {
+    fn parse(pieces: &[&[u8]]) -> (Vec<String>, Option<SseStreamError>) {
         let mut parser = SseParser::default();
         let mut events = VecDeque::new();
         let mut push = |piece: &&[u8]| parser.push(piece, &mut events).err();
@@ -291,13 +296,13 @@ mod tests {
 
     #[test]
     fn the_raw_copy_is_cut_between_characters() {
-        let mut raw = RawAnswerCopy::default();
+        let mut raw = TruncatedRawAnswer::default();
         raw.push(b"x");
-        for _ in 0..MAX_RAW_BYTES {
+        for _ in 0..MAX_KEPT_RAW_ANSWER_BYTES {
             raw.push("é".as_bytes());
         }
         let text = raw.into_text();
-        assert_eq!(text.len(), MAX_RAW_BYTES - 1);
+        assert_eq!(text.len(), MAX_KEPT_RAW_ANSWER_BYTES - 1);
         assert!(text.ends_with('é'));
     }
 }

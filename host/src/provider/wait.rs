@@ -3,22 +3,23 @@
 //! Owns the timeout of each phase. It must not know the meaning of the awaited bytes, nor retry.
 //! Servers send comments and pings while they load a model or while the model writes long
 //! arguments. Comments and pings restart the idle timeout
-//! ([`AttemptTimer::restart_idle_timeout`]), but a longer timeout limits the time without a part of
-//! the answer. Only such a part ends a phase ([`AttemptTimer::restart_all_timeouts`]). Start from
-//! [`AttemptTimer::wait_for_data`].
+//! ([`RequestAttemptTimeouts::restart_idle_timeout`]), but a longer timeout limits the time without
+//! a part of the answer. Only such a part ends a phase
+//! ([`RequestAttemptTimeouts::restart_all_timeouts`]). Start from
+//! [`RequestAttemptTimeouts::wait_for_data`].
 
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::endpoint::Endpoint;
+use super::endpoint::ModelApiEndpoint;
 use super::error::{Error, TimedRequestPhase};
 use super::http::HttpConfig;
-use super::retry::AttemptFailure;
+use super::retry::RequestAttemptFailure;
 
 /// Timeouts of one attempt to send a request and read the answer.
-pub(super) struct AttemptTimer<'a> {
-    endpoint: &'a Endpoint,
+pub(super) struct RequestAttemptTimeouts<'a> {
+    endpoint: &'a ModelApiEndpoint,
     config: &'a HttpConfig,
     phase: TimedRequestPhase,
     /// Time at which the last part of the answer arrived, or at which the attempt began.
@@ -28,10 +29,10 @@ pub(super) struct AttemptTimer<'a> {
     limit_ms: u64,
 }
 
-impl<'a> AttemptTimer<'a> {
+impl<'a> RequestAttemptTimeouts<'a> {
     /// Starts the timeouts of an attempt that began at the time `since`.
     pub(super) fn start_timer(
-        endpoint: &'a Endpoint,
+        endpoint: &'a ModelApiEndpoint,
         config: &'a HttpConfig,
         since: Instant,
     ) -> Self {
@@ -49,7 +50,7 @@ impl<'a> AttemptTimer<'a> {
     pub(super) async fn wait_for_data<T>(
         &mut self,
         arrival: impl Future<Output = reqwest::Result<T>>,
-    ) -> Result<T, AttemptFailure> {
+    ) -> Result<T, RequestAttemptFailure> {
         let silent = self.alive + Duration::from_millis(self.limit_ms);
         let pinged_ms = self.config.ping_timeout_ms.max(self.limit_ms);
         let pinged = self.since + Duration::from_millis(pinged_ms);
@@ -58,10 +59,10 @@ impl<'a> AttemptTimer<'a> {
             Ok(Err(error)) => Err(self.connection_failure(&error)),
             // Nothing arrived, not even a ping: the connection may be dead or the server slow, so
             // a retry may succeed.
-            Err(_) if silent <= pinged => Err(AttemptFailure::retryable_failure(
+            Err(_) if silent <= pinged => Err(RequestAttemptFailure::retryable_failure(
                 self.timeout_error(self.phase, self.limit_ms),
             )),
-            Err(_) => Err(AttemptFailure::fatal_failure(
+            Err(_) => Err(RequestAttemptFailure::fatal_failure(
                 self.timeout_error(TimedRequestPhase::Pings, pinged_ms),
             )),
         }
@@ -99,11 +100,11 @@ impl<'a> AttemptTimer<'a> {
 
     /// Converts a network error to the failure of the attempt: a failed connection, or an open
     /// connection that broke.
-    fn connection_failure(&self, error: &reqwest::Error) -> AttemptFailure {
+    fn connection_failure(&self, error: &reqwest::Error) -> RequestAttemptFailure {
         let endpoint = self.endpoint;
         let (provider, cause) = (endpoint.provider.clone(), find_root_cause(error));
-        let failure =
-            AttemptFailure::retryable_failure(match (error.is_connect(), error.is_timeout()) {
+        let failure = RequestAttemptFailure::retryable_failure(
+            match (error.is_connect(), error.is_timeout()) {
                 (true, true) => {
                     self.timeout_error(TimedRequestPhase::Connect, self.config.connect_timeout_ms)
                 }
@@ -114,8 +115,9 @@ impl<'a> AttemptTimer<'a> {
                     advice: endpoint.advice.clone(),
                 },
                 (false, _) => Error::EndedEarly { provider, cause },
-            });
-        AttemptFailure {
+            },
+        );
+        RequestAttemptFailure {
             is_unanswered: !error.is_connect()
                 && matches!(self.phase, TimedRequestPhase::FirstByte),
             ..failure

@@ -1,7 +1,7 @@
 //! Registers a script with the dispatcher and calls it in one session.
 //!
 //! Builds the JSON input, calls the program (a process per call, or one that keeps running), masks
-//! secrets in the outcome and reports files that git would run. Start from [`SessionScript`].
+//! secrets in the outcome and reports files that git would run. Start from [`SessionHookScript`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::Script;
-use super::claude::ClaudeState;
+use super::HookScript;
+use super::claude::ClaudeHooksSessionState;
 use super::json::{self, Call, ScriptPoint, ScriptPointCallback};
 use super::once::{self, ScriptProgram};
-use super::pin::PinnedFile;
+use super::pin::DigestPinnedFile;
 use super::warm::PersistentScript;
-use crate::json::{MAX_DEPTH, measure_nesting_depth};
+use crate::json::{MAX_JSON_NESTING_DEPTH, measure_nesting_depth};
 use crate::point::Hook;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
@@ -23,33 +23,33 @@ use crate::point::handle::AgentHandle;
 use crate::point::registry::HookRegistry;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{mask_secrets_in_json, run_blocking_scan};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length in bytes of the message that a script left a file that git would run. The message
 /// is truncated, because it contains the path.
-const MAX_PLANTED_BYTES: usize = 500;
+const MAX_PLANTED_FILE_MESSAGE_BYTES: usize = 500;
 
 /// A script that is called in a session.
-pub(crate) struct SessionScript {
-    script: Arc<Script>,
+pub(crate) struct SessionHookScript {
+    script: Arc<HookScript>,
     program: ScriptProgram,
     /// Process of the script that keeps running between calls; `None` if each call starts a
     /// process.
     warm: Option<PersistentScript>,
-    claude: ClaudeState,
+    claude: ClaudeHooksSessionState,
     handle: Arc<dyn AgentHandle>,
 }
 
-impl SessionScript {
+impl SessionHookScript {
     /// Prepares the operator's script for calls in one session. No process starts before the first
     /// call.
     pub(crate) fn new(
-        script: Arc<Script>,
+        script: Arc<HookScript>,
         program: ScriptProgram,
         handle: Arc<dyn AgentHandle>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            claude: ClaudeState::default(),
+            claude: ClaudeHooksSessionState::default(),
             warm: script
                 .is_warm
                 .then(|| PersistentScript::new(program.clone())),
@@ -61,8 +61,8 @@ impl SessionScript {
 
     /// Registers the script as a hook at each of its extension points.
     pub(crate) fn register_hooks(self: &Arc<Self>, registry: &mut HookRegistry) {
-        for row in self.script.point_rows() {
-            let binding = ScriptBinding {
+        for row in self.script.extension_point_rows() {
+            let binding = ScriptHookRegistration {
                 script: self,
                 registry: &mut *registry,
             };
@@ -85,16 +85,16 @@ impl SessionScript {
                     Some(warm) => warm.call_running_script(call).await?,
                     None => {
                         let input = serde_json::to_vec(&call).map_err(serialization_failure)?;
-                        let on_planted = self.unsafe_file_callback(point, caller);
+                        let on_planted = self.git_executed_file_callback(point, caller);
                         once::call_script_once(&self.program, input, &self.script, on_planted)
                             .await?
                     }
                 }
             }
         };
-        if measure_nesting_depth(&outcome) > MAX_DEPTH {
+        if measure_nesting_depth(&outcome) > MAX_JSON_NESTING_DEPTH {
             return Err(Failure::Malformed(format!(
-                "its outcome is nested deeper than {MAX_DEPTH} levels"
+                "its outcome is nested deeper than {MAX_JSON_NESTING_DEPTH} levels"
             )));
         }
         self.mask_secrets_in_outcome(point, caller, &mut outcome);
@@ -107,7 +107,12 @@ impl SessionScript {
             return Ok(());
         }
         let script = self.script.clone();
-        let check = move || script.pins.iter().try_for_each(PinnedFile::check_unchanged);
+        let check = move || {
+            script
+                .pins
+                .iter()
+                .try_for_each(DigestPinnedFile::check_unchanged)
+        };
         let checked = tokio::task::spawn_blocking(check).await;
         checked
             .unwrap_or_else(|error| {
@@ -129,20 +134,24 @@ impl SessionScript {
         let Some(hook) = &self.script.claude else {
             return Ok(nothing());
         };
-        let Some(input) = hook.hook_input(caller, payload, &self.claude) else {
+        let Some(input) = hook.build_hook_input(caller, payload, &self.claude) else {
             return Ok(nothing());
         };
         self.check_pinned_files().await?;
         let input = serde_json::to_vec(&input).map_err(serialization_failure)?;
-        let on_planted = self.unsafe_file_callback(point, caller);
+        let on_planted = self.git_executed_file_callback(point, caller);
         let finished =
             once::run_program_once(&self.program, input, self.script.deadline, on_planted).await?;
-        hook.read_outcome(caller, payload, &finished, &self.claude)
+        hook.convert_hook_output(caller, payload, &finished, &self.claude)
     }
 
     /// Returns a callback for files that a script created and that git would run, such as git
     /// hooks. The callback records each file.
-    fn unsafe_file_callback(&self, point: &'static str, caller: &Caller) -> once::OnPlanted {
+    fn git_executed_file_callback(
+        &self,
+        point: &'static str,
+        caller: &Caller,
+    ) -> once::GitExecutedFileCallback {
         let (handle, name) = (self.handle.clone(), self.script.name.clone());
         let mut origin = caller.origin();
         origin.point = Some(point.into());
@@ -152,7 +161,10 @@ impl SessionScript {
                 reached: Reached::Files,
                 target: "leave what git would run".to_owned(),
                 outcome: AccessOutcome::Denied,
-                reason: Some(clean_line(&planted, MAX_PLANTED_BYTES)),
+                reason: Some(escape_and_truncate_line(
+                    &planted,
+                    MAX_PLANTED_FILE_MESSAGE_BYTES,
+                )),
                 origin: origin.clone(),
             });
         })
@@ -189,29 +201,29 @@ impl SessionScript {
     }
 }
 
-struct ScriptBinding<'a> {
-    script: &'a Arc<SessionScript>,
+struct ScriptHookRegistration<'a> {
+    script: &'a Arc<SessionHookScript>,
     registry: &'a mut HookRegistry,
 }
 
-impl ScriptPointCallback for ScriptBinding<'_> {
+impl ScriptPointCallback for ScriptHookRegistration<'_> {
     fn with<P: ScriptPoint>(self) {
         if let Some(row) = self
             .script
             .script
-            .point_rows()
+            .extension_point_rows()
             .find(|row| row.name == P::NAME)
         {
-            let hook = Arc::new(ScriptPointHook(self.script.clone()));
+            let hook = Arc::new(ScriptHook(self.script.clone()));
             self.registry
                 .add::<P>(self.script.script.hook_spec(row), hook);
         }
     }
 }
 
-struct ScriptPointHook(Arc<SessionScript>);
+struct ScriptHook(Arc<SessionHookScript>);
 
-impl<P: ScriptPoint> Hook<P> for ScriptPointHook {
+impl<P: ScriptPoint> Hook<P> for ScriptHook {
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -240,7 +252,7 @@ fn serialization_failure(error: serde_json::Error) -> Failure {
 
 /// Returns the total length of all strings in a JSON value, in bytes.
 fn total_string_bytes(value: &Value) -> usize {
-    crate::json::list_all_values(value)
+    crate::json::iter_all_values(value)
         .map(|value| value.as_str().map_or(0, str::len))
         .sum()
 }

@@ -6,7 +6,7 @@
 //! masked and limited like that of plugins. This module must not know where a script was
 //! configured, nor the meaning of an extension point.
 //!
-//! Start from [`Script`].
+//! Start from [`HookScript`].
 
 mod claude;
 mod hook;
@@ -27,21 +27,23 @@ use regex::Regex;
 use crate::point::catalog::{self, PointRow};
 use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
-use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE, HookSpec};
+use crate::point::registry::{DEFAULT_HOOK_DEADLINE, DEFAULT_HOOK_PRIORITY, HookSpec};
 
-pub use claude::{ClaudeHooks, read as read_claude, read_project as read_project_claude};
-pub(crate) use hook::SessionScript;
-pub use json::schema;
+pub use claude::{
+    ClaudeHooks, parse_project_hooks as read_project_claude, read_operator_hooks as read_claude,
+};
+pub(crate) use hook::SessionHookScript;
+pub use json::script_protocol_schema;
 pub(crate) use once::ScriptProgram;
-pub use pin::PinnedFile;
-pub use settings::{HooksConfig, PathBaseFolders, ScriptSettings};
+pub use pin::DigestPinnedFile;
+pub use settings::{HooksConfig, ScriptSettings, ScriptSettingsBaseFolders};
 
 /// A program that is called as a hook.
 ///
-/// One script can be bound to several extension points. Use [`Script::new`] for the defaults, then
-/// [`Script::check`] before binding it.
+/// One script can be bound to several extension points. Use [`HookScript::new`] for the defaults,
+/// then [`HookScript::check_constraints`] before binding it.
 #[derive(Clone, Debug)]
-pub struct Script {
+pub struct HookScript {
     /// Name of the script, unique among plugins, scripts and native hooks.
     pub name: String,
     /// Names of the extension points that call the script.
@@ -57,7 +59,7 @@ pub struct Script {
     pub folders: Vec<PathBuf>,
     /// Files that must have the content with which a person allowed the script. Otherwise a call
     /// fails.
-    pub pins: Vec<PinnedFile>,
+    pub pins: Vec<DigestPinnedFile>,
     /// Additional environment variables.
     pub env: Vec<(OsString, OsString)>,
     /// Pattern for the full names of the tools for which the script is called; `None` for all
@@ -82,7 +84,7 @@ pub struct Script {
     claude: Option<claude::ClaudeHook>,
 }
 
-impl Script {
+impl HookScript {
     /// Creates a script with the defaults of its points: one process per call, timeout 5 s.
     #[must_use]
     pub fn new(name: impl Into<String>, points: &[&'static str], command: &[&str]) -> Self {
@@ -95,8 +97,8 @@ impl Script {
             pins: Vec::new(),
             env: Vec::new(),
             matcher: None,
-            priority: DEFAULT_PRIORITY,
-            deadline: HOOK_DEADLINE,
+            priority: DEFAULT_HOOK_PRIORITY,
+            deadline: DEFAULT_HOOK_DEADLINE,
             on_failure: None,
             is_async: false,
             may: None,
@@ -110,7 +112,7 @@ impl Script {
     ///
     /// # Errors
     /// A sentence about the first violation.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check_constraints(&self) -> Result<(), String> {
         crate::plugin::manifest::check_plugin_name(&self.name)?;
         if self
             .command
@@ -123,7 +125,7 @@ impl Script {
             return Err("`point` names no point".to_owned());
         }
         for point in &self.points {
-            let Some(row) = catalog::find_point(point) else {
+            let Some(row) = catalog::find_builtin_point(point) else {
                 return Err(format!(
                     "there is no point `{point}`; `rind schema hooks` lists them"
                 ));
@@ -167,7 +169,9 @@ impl Script {
             point: row.name.to_owned(),
             priority: self.priority,
             deadline: self.deadline,
-            on_failure: self.on_failure.unwrap_or_else(|| row.default_on_failure()),
+            on_failure: self
+                .on_failure
+                .unwrap_or_else(|| row.default_failure_action()),
             is_async: self.is_async,
             may_change: true,
             may: self.may.clone(),
@@ -178,8 +182,8 @@ impl Script {
     }
 
     /// Returns the specifications of the script's hooks, one for each extension point.
-    pub fn specs(&self) -> impl Iterator<Item = HookSpec> {
-        self.point_rows().map(|row| self.hook_spec(row))
+    pub fn hook_specs(&self) -> impl Iterator<Item = HookSpec> {
+        self.extension_point_rows().map(|row| self.hook_spec(row))
     }
 
     /// Returns the tool pattern as written in the settings.
@@ -204,24 +208,24 @@ impl Script {
     /// Returns the existing files that the words of the command name. Relative paths are resolved
     /// against the workspace, in which the command runs.
     #[must_use]
-    pub fn named_files(&self, home: &Path, workspace: &Path) -> Vec<PathBuf> {
-        let places = names::FileNameBaseFolders {
+    pub fn files_named_in_command(&self, home: &Path, workspace: &Path) -> Vec<PathBuf> {
+        let places = names::CommandLineBaseFolders {
             home,
             variables: &self.env,
             current: Some(workspace),
         };
         let words = self.command.iter().map(|word| word.to_string_lossy());
         let mut found: Vec<PathBuf> = words
-            .flat_map(|word| names::named_files(&word, places))
+            .flat_map(|word| names::files_named_in_command_line(&word, places))
             .collect();
         found.extend(self.files.iter().cloned());
         found
     }
 
     /// Iterates over the catalog rows of the script's extension points.
-    pub fn point_rows(&self) -> impl Iterator<Item = &'static PointRow> {
+    pub fn extension_point_rows(&self) -> impl Iterator<Item = &'static PointRow> {
         self.points
             .iter()
-            .filter_map(|point| catalog::find_point(point))
+            .filter_map(|point| catalog::find_builtin_point(point))
     }
 }

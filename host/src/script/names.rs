@@ -2,7 +2,7 @@
 //! and whoever can change them can change what the script does.
 //!
 //! A command line is only split into words, not parsed as shell text. This module must not know
-//! whose files they are. Start from [`named_files`].
+//! whose files they are. Start from [`files_named_in_command_line`].
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Directories against which file names in a command line are resolved.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FileNameBaseFolders<'a> {
+pub(super) struct CommandLineBaseFolders<'a> {
     /// Home directory, for `~/` and `$HOME/` at the start of a word.
     pub(super) home: &'a Path,
     /// Environment variables whose values are directories.
@@ -20,14 +20,17 @@ pub(super) struct FileNameBaseFolders<'a> {
 }
 
 /// Returns the existing files that the words of a command line name.
-pub(super) fn named_files(text: &str, places: FileNameBaseFolders<'_>) -> Vec<PathBuf> {
+pub(super) fn files_named_in_command_line(
+    text: &str,
+    places: CommandLineBaseFolders<'_>,
+) -> Vec<PathBuf> {
     let is_border = |c: char| c.is_whitespace() || "\"';|&()<>=`".contains(c);
     // Remove quotes, so that a quoted part and the text after it are one word, as in
     // `"$DIR"/name`.
     let bare = text.replace(['"', '\''], "");
     // The complete text may also be a file name: one that contains a space or a separator.
     let words = bare.split(is_border).chain(std::iter::once(text));
-    let paths = words.filter_map(|word| resolve_word(word, places));
+    let paths = words.filter_map(|word| resolve_command_word(word, places));
     let mut found = Vec::new();
     for path in paths.filter(|path| path.is_file()) {
         if !found.contains(&path) {
@@ -62,11 +65,11 @@ pub(super) fn program_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
         let real = real.as_deref().and_then(Path::parent).map(Path::to_owned);
         [named, real].into_iter().flatten()
     });
-    existing_narrow_folders(folders, home)
+    existing_non_broad_folders(folders, home)
 }
 
 /// Returns the directories that exist and are not broad, each once. See [`program_folders`].
-pub(super) fn existing_narrow_folders(
+pub(super) fn existing_non_broad_folders(
     folders: impl IntoIterator<Item = PathBuf>,
     home: &Path,
 ) -> Vec<PathBuf> {
@@ -91,7 +94,7 @@ pub(super) fn existing_narrow_folders(
 }
 
 /// Resolves a word of a command line to a path; `None` if it cannot be a path.
-fn resolve_word(word: &str, places: FileNameBaseFolders<'_>) -> Option<PathBuf> {
+fn resolve_command_word(word: &str, places: CommandLineBaseFolders<'_>) -> Option<PathBuf> {
     if word.is_empty() || word.contains(['\n', '\0']) {
         return None;
     }
@@ -193,13 +196,17 @@ mod tests {
             (other.to_str().unwrap(), vec![other.clone()]),
         ];
         for (text, expected) in cases {
-            let places = FileNameBaseFolders {
+            let places = CommandLineBaseFolders {
                 home: &home,
                 variables: &variables,
                 current: Some(&project),
             };
-            assert_eq!(named_files(text, places), expected, "{text}");
-            let places = FileNameBaseFolders {
+            assert_eq!(
+                files_named_in_command_line(text, places),
+                expected,
+                "{text}"
+            );
+            let places = CommandLineBaseFolders {
                 current: None,
                 ..places
             };
@@ -207,7 +214,7 @@ mod tests {
                 .into_iter()
                 .filter(|path| text.contains(['$', '~']) || *path == other);
             assert_eq!(
-                named_files(text, places),
+                files_named_in_command_line(text, places),
                 absolute.collect::<Vec<_>>(),
                 "{text}"
             );

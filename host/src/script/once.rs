@@ -15,39 +15,44 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::Script;
+use super::HookScript;
 use crate::disk::TemporaryFolder;
 use crate::json;
 use crate::paths::Paths;
 use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::failure::Failure;
 use crate::secret::SecretScanner;
-use crate::text::clean_line;
-use crate::tool::builtin::{CommandEnvironment, LeftoverFilesSearch, ProcessContainment};
-use crate::tool::process::{Finished, OnLine, OutputPipes, Process, ProcessEnding, Stream};
+use crate::text::escape_and_truncate_line;
+use crate::tool::builtin::{
+    CommandConfinementAndEnvironment, GitExecutedFilesSearch, ProcessConfinementAndKeeper,
+};
+use crate::tool::process::{
+    FinishedProcess, OutputLineCallback, OutputPipeMode, ProcessEndReason, ProcessOutputStream,
+    ProcessSpec,
+};
 
 /// Maximum size of an outcome, in bytes: that of the largest request body that a hook may return.
-pub(super) const MAX_OUTCOME_BYTES: usize = 8 << 20;
+pub(super) const MAX_SCRIPT_OUTCOME_BYTES: usize = 8 << 20;
 
 /// Maximum size of the standard error of a script, in bytes. Only the end of it is shown.
-const MAX_ERRORS_BYTES: usize = 1 << 20;
+const MAX_SCRIPT_STDERR_BYTES: usize = 1 << 20;
 
 /// Number of bytes of standard error that are shown.
-const SHOWN_ERRORS_BYTES: usize = 500;
+const DISPLAYED_STDERR_BYTES: usize = 500;
 
 /// Prefix of the temporary directories for the input of scripts.
-pub(super) const TEMPORARY_PREFIX: &str = "rind-hook-";
+pub(super) const SCRIPT_INPUT_FOLDER_PREFIX: &str = "rind-hook-";
 
 /// Name of the input file.
-const INPUT: &str = "input.json";
+const SCRIPT_INPUT_FILE_NAME: &str = "input.json";
 
 /// Timeout of one search of the workspace, before or after a script runs. A search does not count
 /// towards the script's timeout, but must not block the turn for long.
-const MAX_LOOK: Duration = Duration::from_secs(60);
+const WORKSPACE_SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time between the timeout of the call, which the dispatcher enforces, and the stop of the
 /// process.
-const GRACE: Duration = Duration::from_secs(5);
+const PROCESS_STOP_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Program of a script, with the settings to start it.
 #[derive(Clone, Debug)]
@@ -58,14 +63,18 @@ pub(crate) struct ScriptProgram {
     readable: Vec<PathBuf>,
     env: Vec<(OsString, OsString)>,
     workspace: PathBuf,
-    commands: CommandEnvironment,
+    commands: CommandConfinementAndEnvironment,
 }
 
 impl ScriptProgram {
     /// Creates the program of a script that runs in the workspace of `paths` with the confinement
     /// and environment of `commands`. A directory that contains one of Rind's own directories,
     /// which contain secrets and sessions, is not made readable.
-    pub(crate) fn new(script: &Script, paths: &Paths, commands: CommandEnvironment) -> Self {
+    pub(crate) fn new(
+        script: &HookScript,
+        paths: &Paths,
+        commands: CommandConfinementAndEnvironment,
+    ) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let own = [&paths.config, &paths.data, &paths.cache].map(real);
         let is_apart = |folder: &&PathBuf| {
@@ -78,7 +87,7 @@ impl ScriptProgram {
             readable: script.files.iter().chain(folders).cloned().collect(),
             env: commands
                 .env
-                .environment()
+                .command_environment()
                 .into_iter()
                 .chain(script.env.iter().cloned())
                 .collect(),
@@ -87,7 +96,7 @@ impl ScriptProgram {
         }
     }
 
-    async fn process_containment(&self) -> Result<ProcessContainment, Failure> {
+    async fn confinement_for_script_process(&self) -> Result<ProcessConfinementAndKeeper, Failure> {
         self.commands.process_containment().await.map_err(|why| {
             Failure::Unavailable(format!(
                 "scripts run like the commands of bash, and these {why}"
@@ -97,10 +106,17 @@ impl ScriptProgram {
 
     /// Records the state of the directories that the process may change, so that a search after the
     /// process finds new files that git would run. `deadline` is the timeout of the process.
-    async fn scan_workspace(&self, deadline: Duration) -> Result<LeftoverFilesSearch, Failure> {
-        let confine = self.process_containment().await?.confine;
-        let look =
-            LeftoverFilesSearch::scan_before(&self.workspace, confine.as_ref(), deadline).await;
+    async fn begin_leftover_files_search(
+        &self,
+        deadline: Duration,
+    ) -> Result<GitExecutedFilesSearch, Failure> {
+        let confine = self.confinement_for_script_process().await?.confine;
+        let look = GitExecutedFilesSearch::scan_before_command(
+            &self.workspace,
+            confine.as_ref(),
+            deadline,
+        )
+        .await;
         look.map_err(Failure::Unavailable)
     }
 
@@ -109,25 +125,25 @@ impl ScriptProgram {
         &self,
         stdin: PathBuf,
         deadline: Duration,
-        on_line: OnLine,
-    ) -> Result<Process, Failure> {
-        let ProcessContainment {
+        on_line: OutputLineCallback,
+    ) -> Result<ProcessSpec, Failure> {
+        let ProcessConfinementAndKeeper {
             mut confine,
             keeper,
-        } = self.process_containment().await?;
+        } = self.confinement_for_script_process().await?;
         if let Some(confinement) = &mut confine {
             confinement.read.extend(self.readable.iter().cloned());
         }
         let mut words = self.command.iter().cloned();
-        Ok(Process {
+        Ok(ProcessSpec {
             program: words.next().unwrap_or_default(),
             args: words.collect(),
             cwd: self.workspace.clone(),
             env: self.env.clone(),
             stdin: Some(stdin),
             deadline,
-            streams: OutputPipes::Separate,
-            capture_bytes: MAX_OUTCOME_BYTES,
+            streams: OutputPipeMode::Separate,
+            capture_bytes: MAX_SCRIPT_OUTCOME_BYTES,
             on_line: Some(on_line),
             on_bytes: None,
             confine,
@@ -138,19 +154,19 @@ impl ScriptProgram {
 
 /// Callback that receives the description of each file that a script created and that git would
 /// run. It is called even if the caller dropped the call of the script.
-pub(super) type OnPlanted = Box<dyn Fn(String) + Send>;
+pub(super) type GitExecutedFileCallback = Box<dyn Fn(String) + Send>;
 
 /// Calls a script once. Dropping the future stops the process and its descendants.
 pub(super) async fn call_script_once(
     program: &ScriptProgram,
     input: Vec<u8>,
-    script: &Script,
-    on_planted: OnPlanted,
+    script: &HookScript,
+    on_planted: GitExecutedFileCallback,
 ) -> Result<Value, Failure> {
     let finished = run_program_once(program, input, script.deadline, on_planted).await?;
     let errors = stderr_excerpt(&finished);
     match finished.ending {
-        ProcessEnding::Exited(0) => parse_outcome(&finished.stdout.text()),
+        ProcessEndReason::Exited(0) => parse_script_outcome(&finished.stdout.text()),
         ending => Err(missing_outcome_failure(ending, &errors)),
     }
 }
@@ -161,25 +177,34 @@ pub(super) async fn run_program_once(
     program: &ScriptProgram,
     input: Vec<u8>,
     deadline: Duration,
-    on_planted: OnPlanted,
-) -> Result<Finished, Failure> {
+    on_planted: GitExecutedFileCallback,
+) -> Result<FinishedProcess, Failure> {
     let cancel = CancellationToken::new();
     let _stop_on_drop = cancel.clone().drop_guard();
-    let flood = OutputLimit::new(&cancel);
+    let flood = ScriptOutputLimiter::new(&cancel);
     let program = program.clone();
-    let on_line = flood.line_callback();
+    let on_line = flood.output_line_callback();
     // Scan the workspace before the script's timeout starts. A search after the script compares
     // with this scan to find new files that git would run.
-    let look =
-        wait_for_workspace_search(program.scan_workspace(deadline + GRACE), MAX_LOOK).await??;
+    let look = wait_for_workspace_search(
+        program.begin_leftover_files_search(deadline + PROCESS_STOP_GRACE_PERIOD),
+        WORKSPACE_SEARCH_TIMEOUT,
+    )
+    .await??;
     let (ended, has_ended) = oneshot::channel::<()>();
     // Run this as a separate task: even if the caller drops the call, the process is stopped, the
     // workspace is searched for files that git would run, and the input file is removed.
     let running = tokio::spawn(async move {
         let input = tokio::task::spawn_blocking(move || write_script_input(&input)).await;
-        let input = input.map_err(input_failure)?.map_err(input_failure)?;
+        let input = input
+            .map_err(input_write_failure)?
+            .map_err(input_write_failure)?;
         let process = program
-            .build_process(input.path().join(INPUT), deadline + GRACE, on_line)
+            .build_process(
+                input.path().join(SCRIPT_INPUT_FILE_NAME),
+                deadline + PROCESS_STOP_GRACE_PERIOD,
+                on_line,
+            )
             .await?;
         let finished = process.run(&cancel).await;
         drop(ended);
@@ -192,9 +217,9 @@ pub(super) async fn run_program_once(
     // The receiver resolves when the task drops the sender: the process has ended or could not be
     // started.
     let _ = has_ended.await;
-    let finished = wait_for_workspace_search(running, MAX_LOOK)
+    let finished = wait_for_workspace_search(running, WORKSPACE_SEARCH_TIMEOUT)
         .await?
-        .map_err(input_failure)??;
+        .map_err(input_write_failure)??;
     match flood.exceeded_limit_message() {
         Some(why) => Err(Failure::Limit(why)),
         None => Ok(finished),
@@ -216,24 +241,24 @@ async fn wait_for_workspace_search<T>(
     })
 }
 
-fn input_failure(error: impl std::fmt::Display) -> Failure {
+fn input_write_failure(error: impl std::fmt::Display) -> Failure {
     Failure::Unavailable(format!("cannot write the input of the script: {error}"))
 }
 
 /// Writes the input to a file in a private temporary folder. A pipe is not used, because a program
 /// that does not read its input would block the writer.
 fn write_script_input(input: &[u8]) -> std::io::Result<TemporaryFolder> {
-    let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
-    std::fs::write(folder.path().join(INPUT), input)?;
+    let folder = TemporaryFolder::new(SCRIPT_INPUT_FOLDER_PREFIX)?;
+    std::fs::write(folder.path().join(SCRIPT_INPUT_FILE_NAME), input)?;
     Ok(folder)
 }
 
 /// Parses an outcome. Empty output is an outcome that changes nothing.
-pub(super) fn parse_outcome(text: &str) -> Result<Value, Failure> {
+pub(super) fn parse_script_outcome(text: &str) -> Result<Value, Failure> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    let value = json::parse_json(text.trim(), MAX_OUTCOME_BYTES)
+    let value = json::parse_json(text.trim(), MAX_SCRIPT_OUTCOME_BYTES)
         .map_err(|error| Failure::Malformed(format!("its output {error}")))?;
     if value.is_object() {
         Ok(value)
@@ -246,7 +271,7 @@ pub(super) fn parse_outcome(text: &str) -> Result<Value, Failure> {
 
 /// Returns the failure of a script that ended without writing an outcome. `errors` is its standard
 /// error output.
-pub(super) fn missing_outcome_failure(ending: ProcessEnding, errors: &str) -> Failure {
+pub(super) fn missing_outcome_failure(ending: ProcessEndReason, errors: &str) -> Failure {
     let with_errors = |what: String| {
         let errors = add_confinement_advice(errors);
         if errors.is_empty() {
@@ -256,18 +281,20 @@ pub(super) fn missing_outcome_failure(ending: ProcessEnding, errors: &str) -> Fa
         }
     };
     match ending {
-        ProcessEnding::Exited(code) => Failure::Error(with_errors(format!("exit code {code}"))),
-        ProcessEnding::Signaled(signal) => {
+        ProcessEndReason::Exited(code) => Failure::Error(with_errors(format!("exit code {code}"))),
+        ProcessEndReason::Signaled(signal) => {
             Failure::Crash(with_errors(format!("ended by signal {signal}")))
         }
-        ProcessEnding::Exceeded(limit) => Failure::Limit(limit.to_string()),
-        ProcessEnding::Deadline => Failure::Error("it did not end before its deadline".to_owned()),
-        ProcessEnding::Cancelled => Failure::Unavailable("it was stopped".to_owned()),
+        ProcessEndReason::Exceeded(limit) => Failure::Limit(limit.to_string()),
+        ProcessEndReason::Deadline => {
+            Failure::Error("it did not end before its deadline".to_owned())
+        }
+        ProcessEndReason::Cancelled => Failure::Unavailable("it was stopped".to_owned()),
     }
 }
 
 /// Phrases in error messages of programs that did not find a file or could not read it.
-const NOT_READ: &[&str] = &[
+const UNREADABLE_FILE_ERROR_PHRASES: &[&str] = &[
     "No such file",
     "Permission denied",
     "No module named",
@@ -278,7 +305,10 @@ const NOT_READ: &[&str] = &[
 
 /// Adds advice to the error output of a script if it looks as if the confinement blocked a file.
 pub(super) fn add_confinement_advice(errors: &str) -> Cow<'_, str> {
-    if !NOT_READ.iter().any(|words| errors.contains(words)) {
+    if !UNREADABLE_FILE_ERROR_PHRASES
+        .iter()
+        .any(|words| errors.contains(words))
+    {
         return errors.into();
     }
     format!(
@@ -289,25 +319,25 @@ pub(super) fn add_confinement_advice(errors: &str) -> Cow<'_, str> {
 }
 
 /// Returns the end of the standard error as one line, with secrets masked.
-pub(super) fn stderr_excerpt(finished: &Finished) -> String {
-    error_line(&finished.stderr.text())
+pub(super) fn stderr_excerpt(finished: &FinishedProcess) -> String {
+    masked_error_line(&finished.stderr.text())
 }
 
-/// Returns the last [`SHOWN_ERRORS_BYTES`] of a text as one line, with secrets masked.
-pub(super) fn error_line(text: &str) -> String {
-    let text = SecretScanner::shared().masked(text.trim());
-    let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERRORS_BYTES));
-    clean_line(&text[start..], SHOWN_ERRORS_BYTES)
+/// Returns the last [`DISPLAYED_STDERR_BYTES`] of a text as one line, with secrets masked.
+pub(super) fn masked_error_line(text: &str) -> String {
+    let text = SecretScanner::shared().to_masked_text(text.trim());
+    let start = text.ceil_char_boundary(text.len().saturating_sub(DISPLAYED_STDERR_BYTES));
+    escape_and_truncate_line(&text[start..], DISPLAYED_STDERR_BYTES)
 }
 
 /// Limit of a script's output: counts the written bytes, and stops a script that writes too much.
 #[derive(Clone)]
-pub(super) struct OutputLimit {
+pub(super) struct ScriptOutputLimiter {
     cancel: CancellationToken,
     written: Arc<[AtomicU64; 2]>,
 }
 
-impl OutputLimit {
+impl ScriptOutputLimiter {
     pub(super) fn new(cancel: &CancellationToken) -> Self {
         Self {
             cancel: cancel.clone(),
@@ -315,11 +345,11 @@ impl OutputLimit {
         }
     }
 
-    pub(super) fn count_output_line(&self, stream: Stream, line: &str) {
+    pub(super) fn count_output_line(&self, stream: ProcessOutputStream, line: &str) {
         let [out, errors] = &*self.written;
         let (written, most) = match stream {
-            Stream::Stdout => (out, MAX_OUTCOME_BYTES),
-            Stream::Stderr => (errors, MAX_ERRORS_BYTES),
+            ProcessOutputStream::Stdout => (out, MAX_SCRIPT_OUTCOME_BYTES),
+            ProcessOutputStream::Stderr => (errors, MAX_SCRIPT_STDERR_BYTES),
         };
         let bytes = line.len() as u64 + 1;
         if written.fetch_add(bytes, Ordering::Relaxed) + bytes > most as u64 {
@@ -327,7 +357,7 @@ impl OutputLimit {
         }
     }
 
-    fn line_callback(&self) -> OnLine {
+    fn output_line_callback(&self) -> OutputLineCallback {
         let flood = self.clone();
         Arc::new(move |stream, line| flood.count_output_line(stream, line))
     }
@@ -345,13 +375,14 @@ impl OutputLimit {
         let [out, errors] = &*self.written;
         // The count includes a line break for every line, so it is one byte too high if the last
         // line has no line break.
-        if out.load(Ordering::Relaxed) > MAX_OUTCOME_BYTES as u64 {
+        if out.load(Ordering::Relaxed) > MAX_SCRIPT_OUTCOME_BYTES as u64 {
             return Some(format!(
-                "it wrote more than {MAX_OUTCOME_BYTES} bytes to standard output"
+                "it wrote more than {MAX_SCRIPT_OUTCOME_BYTES} bytes to standard output"
             ));
         }
-        (errors.load(Ordering::Relaxed) > MAX_ERRORS_BYTES as u64)
-            .then(|| format!("it wrote more than {MAX_ERRORS_BYTES} bytes to standard error"))
+        (errors.load(Ordering::Relaxed) > MAX_SCRIPT_STDERR_BYTES as u64).then(|| {
+            format!("it wrote more than {MAX_SCRIPT_STDERR_BYTES} bytes to standard error")
+        })
     }
 }
 
@@ -361,7 +392,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::point::deadline::with_deadline;
+    use crate::point::deadline::run_call_with_deadline;
 
     #[tokio::test]
     async fn a_look_takes_none_of_the_time_of_a_script_and_has_a_bound() {
@@ -370,9 +401,12 @@ mod tests {
             wait_for_workspace_search(tokio::time::sleep(takes), short * 20).await
         };
         let call = pin!(look(short * 5));
-        assert_eq!(with_deadline(short, Instant::now(), call).await, Ok(()));
+        assert_eq!(
+            run_call_with_deadline(short, Instant::now(), call).await,
+            Ok(())
+        );
         let call = pin!(look(Duration::from_secs(600)));
-        let failure = with_deadline(short, Instant::now(), call)
+        let failure = run_call_with_deadline(short, Instant::now(), call)
             .await
             .unwrap_err();
         assert!(failure.to_string().contains("work in a smaller folder"));

@@ -1,23 +1,24 @@
 //! Pins files of a script to the content that a person allowed.
 //!
 //! A project's hooks run programs in the workspace, where the agent can change them. This module
-//! must not know who allowed a script, nor where the answer is stored. Start from [`PinnedFile`].
+//! must not know who allowed a script, nor where the answer is stored. Start from
+//! [`DigestPinnedFile`].
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Maximum size of a pinned file, in bytes. Scripts usually have a few kilobytes.
-const MAX_BYTES: u64 = 16 << 20;
+const MAX_PINNED_FILE_BYTES: u64 = 16 << 20;
 
 /// Path of a file, and the digest of the content that the file must still have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinnedFile {
+pub struct DigestPinnedFile {
     path: PathBuf,
     digest: String,
 }
 
-impl PinnedFile {
+impl DigestPinnedFile {
     /// Pins a file to its current content.
     ///
     /// # Errors
@@ -60,11 +61,11 @@ impl PinnedFile {
 fn file_digest(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?
-        .take(MAX_BYTES + 1)
+        .take(MAX_PINNED_FILE_BYTES + 1)
         .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
+    if bytes.len() as u64 > MAX_PINNED_FILE_BYTES {
         return Err(io::Error::other(format!(
-            "it has more than {MAX_BYTES} bytes, too many to be checked before each call"
+            "it has more than {MAX_PINNED_FILE_BYTES} bytes, too many to be checked before each call"
         )));
     }
     Ok(blake3::hash(&bytes).to_hex().to_string())
@@ -79,7 +80,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("check.sh");
         std::fs::write(&path, "exit 0").unwrap();
-        let pin = PinnedFile::pin_file(path.clone()).unwrap();
+        let pin = DigestPinnedFile::pin_file(path.clone()).unwrap();
         pin.check_unchanged().unwrap();
         std::fs::write(&path, "exit 2").unwrap();
         let why = pin.check_unchanged().unwrap_err();
@@ -87,6 +88,6 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let why = pin.check_unchanged().unwrap_err();
         assert!(why.contains("cannot be read"), "{why}");
-        PinnedFile::pin_file(path).unwrap_err();
+        DigestPinnedFile::pin_file(path).unwrap_err();
     }
 }

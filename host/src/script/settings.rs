@@ -8,14 +8,14 @@ use std::time::Duration;
 use regex::Regex;
 use serde::Deserialize;
 
-use super::{Script, names};
+use super::{HookScript, names};
 use crate::config::{Section, number};
 use crate::point::catalog;
 use crate::point::failure::OnFailure;
-use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE};
+use crate::point::registry::{DEFAULT_HOOK_DEADLINE, DEFAULT_HOOK_PRIORITY};
 
 /// Default timeout of an async script.
-const ASYNC_DEADLINE: Duration = Duration::from_secs(15);
+const DEFAULT_ASYNC_SCRIPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Hooks configured by the operator, except those of plugins.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -85,7 +85,7 @@ fn default_true() -> bool {
 
 /// Directories against which relative paths and `~/` in the settings are resolved.
 #[derive(Clone, Copy, Debug)]
-pub struct PathBaseFolders<'a> {
+pub struct ScriptSettingsBaseFolders<'a> {
     /// Home directory, for `~` at the start of a word.
     pub home: &'a Path,
     /// Directory of the settings file.
@@ -100,47 +100,51 @@ impl ScriptSettings {
     pub fn build_script(
         &self,
         name: &str,
-        base: PathBaseFolders<'_>,
+        base: ScriptSettingsBaseFolders<'_>,
         place: String,
-    ) -> Result<Script, String> {
+    ) -> Result<HookScript, String> {
         let wanted = match &self.point {
             PointNames::One(point) => std::slice::from_ref(point),
             PointNames::More(points) => points,
         };
         let mut points = Vec::new();
         for point in wanted {
-            let row = catalog::find_point(point).ok_or_else(|| {
+            let row = catalog::find_builtin_point(point).ok_or_else(|| {
                 format!("there is no point `{point}`; `rind schema hooks` lists them")
             })?;
             if !points.contains(&row.name) {
                 points.push(row.name);
             }
         }
-        let (command, files) = resolve_command(&self.command, base);
-        let matcher = self.matcher.as_deref().map(parse_matcher).transpose()?;
+        let (command, files) = resolve_command_paths(&self.command, base);
+        let matcher = self
+            .matcher
+            .as_deref()
+            .map(compile_tool_name_pattern)
+            .transpose()?;
         let by_default = if self.is_async {
-            ASYNC_DEADLINE
+            DEFAULT_ASYNC_SCRIPT_TIMEOUT
         } else {
-            HOOK_DEADLINE
+            DEFAULT_HOOK_DEADLINE
         };
-        let mut script = Script::new(name, &points, &[]);
+        let mut script = HookScript::new(name, &points, &[]);
         (script.command, script.files) = (command, files);
         script.folders = names::program_folders(&script.files, base.home);
         script.matcher = matcher;
-        script.priority = self.priority.unwrap_or(DEFAULT_PRIORITY);
+        script.priority = self.priority.unwrap_or(DEFAULT_HOOK_PRIORITY);
         script.deadline = self.timeout_seconds.map_or(by_default, Duration::from_secs);
         script.on_failure = self.on_failure;
         script.is_async = self.is_async;
         script.may.clone_from(&self.may);
         script.is_warm = self.is_warm;
         script.place = place;
-        script.check()?;
+        script.check_constraints()?;
         Ok(script)
     }
 }
 
 /// Compiles a pattern that matches full tool names.
-pub(super) fn parse_matcher(pattern: &str) -> Result<Regex, String> {
+pub(super) fn compile_tool_name_pattern(pattern: &str) -> Result<Regex, String> {
     Regex::new(&format!("^(?:{pattern})$")).map_err(|error| {
         format!(
             "`matcher` is not a regular expression: {}",
@@ -149,7 +153,7 @@ pub(super) fn parse_matcher(pattern: &str) -> Result<Regex, String> {
     })
 }
 
-impl PathBaseFolders<'_> {
+impl ScriptSettingsBaseFolders<'_> {
     /// Resolves a path from the settings: against the home directory after `~/`, else against the
     /// directory of the settings file.
     #[must_use]
@@ -163,7 +167,10 @@ impl PathBaseFolders<'_> {
 
 /// Resolves the paths in a command. Returns the command, and the existing files that it names,
 /// which the script may read.
-fn resolve_command(words: &[String], base: PathBaseFolders<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
+fn resolve_command_paths(
+    words: &[String],
+    base: ScriptSettingsBaseFolders<'_>,
+) -> (Vec<OsString>, Vec<PathBuf>) {
     let path = |(at, word): (usize, &String)| {
         if word.starts_with("~/") || (at == 0 && word.contains('/')) {
             base.resolve_path(word)

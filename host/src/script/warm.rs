@@ -18,47 +18,50 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::json::Call;
-use super::once::{self, MAX_OUTCOME_BYTES, OutputLimit, ScriptProgram};
+use super::once::{self, MAX_SCRIPT_OUTCOME_BYTES, ScriptOutputLimiter, ScriptProgram};
 use crate::json;
 use crate::lock::lock;
 use crate::point::deadline::wait_in_call_queue;
 use crate::point::failure::Failure;
 use crate::secret::SecretScanner;
-use crate::text::clean_line;
-use crate::tool::process::{Finished, InputPipe, MAX_LINE_BYTES, OnLine, Stream};
+use crate::text::escape_and_truncate_line;
+use crate::tool::process::{
+    FinishedProcess, InputNamedPipe, MAX_UNSPLIT_OUTPUT_LINE_BYTES, OutputLineCallback,
+    ProcessOutputStream,
+};
 
 /// Maximum number of starts of one script in a session. A script that exits after every call would
 /// cost more time than one process per call.
-const MAX_STARTS: u32 = 4;
+const MAX_SCRIPT_STARTS_PER_SESSION: u32 = 4;
 
 /// Timeout of the process: longer than any session, so that the process never times out.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+const UNLIMITED_PROCESS_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Maximum number of lines of output that wait to be read. A script that writes more without being
 /// called is stopped.
-const MAX_LINES: usize = 64;
+const MAX_UNREAD_OUTPUT_LINES: usize = 64;
 
 /// Number of bytes at the end of standard error that are kept for the text of an error.
-const KEPT_ERRORS_BYTES: usize = 4096;
+const KEPT_STDERR_TAIL_BYTES: usize = 4096;
 
 /// A script that keeps running between calls. It answers one call at a time.
 pub(super) struct PersistentScript {
     program: ScriptProgram,
-    state: AsyncMutex<WarmProcessState>,
+    state: AsyncMutex<PersistentScriptState>,
 }
 
 #[derive(Default)]
-struct WarmProcessState {
-    running: Option<RunningScript>,
+struct PersistentScriptState {
+    running: Option<RunningScriptProcess>,
     n_starts: u32,
     n_calls: u64,
 }
 
-struct RunningScript {
+struct RunningScriptProcess {
     stdin: Sender,
     lines: Receiver<String>,
-    ended: oneshot::Receiver<Result<Finished, Failure>>,
-    flood: OutputLimit,
+    ended: oneshot::Receiver<Result<FinishedProcess, Failure>>,
+    flood: ScriptOutputLimiter,
     errors: Arc<Mutex<String>>,
     _stop: DropGuard,
 }
@@ -95,16 +98,16 @@ impl PersistentScript {
         line.push(b'\n');
         // Move the process out of the state: if this future is dropped, the process is dropped too,
         // which stops it.
-        let mut running = match state.running.take().filter(RunningScript::is_alive) {
+        let mut running = match state.running.take().filter(RunningScriptProcess::is_alive) {
             Some(running) => running,
             None => {
-                if state.n_starts == MAX_STARTS {
+                if state.n_starts == MAX_SCRIPT_STARTS_PER_SESSION {
                     return Err(Failure::Unavailable(format!(
-                        "its process exited {MAX_STARTS} times in this session and is not started again"
+                        "its process exited {MAX_SCRIPT_STARTS_PER_SESSION} times in this session and is not started again"
                     )));
                 }
                 state.n_starts += 1;
-                RunningScript::start_script(&self.program).await?
+                RunningScriptProcess::start_script(&self.program).await?
             }
         };
         let answer = running.send_call_and_read_answer(id, &line).await?;
@@ -117,33 +120,35 @@ fn serialization_failure(error: serde_json::Error) -> Failure {
     Failure::Unavailable(format!("the call cannot be written as JSON: {error}"))
 }
 
-impl RunningScript {
+impl RunningScriptProcess {
     async fn start_script(program: &ScriptProgram) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::Unavailable(format!(
                 "the pipe for its standard input cannot be made: {error}"
             ))
         };
-        let (pipe, stdin) = InputPipe::create(once::TEMPORARY_PREFIX)
+        let (pipe, stdin) = InputNamedPipe::create(once::SCRIPT_INPUT_FOLDER_PREFIX)
             .await
             .map_err(failed)?;
         let cancel = CancellationToken::new();
-        let flood = OutputLimit::new(&cancel);
+        let flood = ScriptOutputLimiter::new(&cancel);
         let errors: Arc<Mutex<String>> = Arc::default();
-        let (sender, lines) = mpsc::channel(MAX_LINES);
-        let on_line: OnLine = {
+        let (sender, lines) = mpsc::channel(MAX_UNREAD_OUTPUT_LINES);
+        let on_line: OutputLineCallback = {
             let (flood, errors, cancel) = (flood.clone(), errors.clone(), cancel.clone());
             Arc::new(move |stream, line| {
                 flood.count_output_line(stream, line);
                 match stream {
-                    Stream::Stdout if sender.try_send(line.to_owned()).is_err() => cancel.cancel(),
-                    Stream::Stdout => {}
-                    Stream::Stderr => append_error_line(&errors, line),
+                    ProcessOutputStream::Stdout if sender.try_send(line.to_owned()).is_err() => {
+                        cancel.cancel()
+                    }
+                    ProcessOutputStream::Stdout => {}
+                    ProcessOutputStream::Stderr => append_stderr_line(&errors, line),
                 }
             })
         };
         let process = program
-            .build_process(pipe.path().to_owned(), FOREVER, on_line)
+            .build_process(pipe.path().to_owned(), UNLIMITED_PROCESS_TIMEOUT, on_line)
             .await?;
         let (sender, ended) = oneshot::channel();
         let until = cancel.clone();
@@ -189,13 +194,13 @@ impl RunningScript {
             // Poll the output before the write: lines that the script wrote before it exited still
             // count.
             biased;
-            answer = read_answer(&mut self.lines, id) => match answer {
+            answer = read_script_answer(&mut self.lines, id) => match answer {
                 Ok(answer) => Ok(answer),
-                Err(ScriptAnswerError::Ended) => Err(self.wait_for_failure().await),
+                Err(ScriptAnswerError::Ended) => Err(self.wait_for_exit_failure().await),
                 // The process cannot be used again: the rest of the line would be read as the
                 // answer to the next call.
                 Err(ScriptAnswerError::TooLong) => Err(Failure::Error(format!(
-                    "it wrote a line of more than {MAX_LINE_BYTES} bytes, so it was stopped; its next call starts it again"
+                    "it wrote a line of more than {MAX_UNSPLIT_OUTPUT_LINE_BYTES} bytes, so it was stopped; its next call starts it again"
                 ))),
             },
             failure = writing => Err(failure),
@@ -203,11 +208,11 @@ impl RunningScript {
     }
 
     /// Waits until the script's process has ended, and returns the failure of the current call.
-    async fn wait_for_failure(&mut self) -> Failure {
+    async fn wait_for_exit_failure(&mut self) -> Failure {
         if let Some(why) = self.flood.exceeded_limit_message() {
             return Failure::Limit(why);
         }
-        let errors = once::error_line(&lock(&self.errors));
+        let errors = once::masked_error_line(&lock(&self.errors));
         match (&mut self.ended).await {
             Ok(Ok(finished)) => match once::missing_outcome_failure(finished.ending, &errors) {
                 // The next call restarts the script, so this is an error of one call and not a
@@ -231,7 +236,7 @@ enum ScriptAnswerError {
 }
 
 /// Waits for the answer to the call with this id.
-async fn read_answer(
+async fn read_script_answer(
     lines: &mut Receiver<String>,
     id: u64,
 ) -> Result<Result<Value, Failure>, ScriptAnswerError> {
@@ -240,7 +245,7 @@ async fn read_answer(
         if line.trim().is_empty() {
             continue;
         }
-        let read = json::parse_json(&line, MAX_OUTCOME_BYTES);
+        let read = json::parse_json(&line, MAX_SCRIPT_OUTCOME_BYTES);
         let read = read.and_then(|value| {
             serde_json::from_value::<ScriptAnswer>(value).map_err(|error| {
                 format!("is not an answer, which has the form `{{\"id\": …, \"outcome\": {{…}}}}`: {error}")
@@ -248,12 +253,14 @@ async fn read_answer(
         });
         let answer = match read {
             Ok(answer) => answer,
-            Err(_) if line.len() >= MAX_LINE_BYTES => return Err(ScriptAnswerError::TooLong),
+            Err(_) if line.len() >= MAX_UNSPLIT_OUTPUT_LINE_BYTES => {
+                return Err(ScriptAnswerError::TooLong);
+            }
             Err(why) => {
                 // Mask secrets before the line is truncated: half a secret would not be recognized.
                 let (line, why) = (
-                    clean_line(&SecretScanner::shared().masked(&line), 80),
-                    once::error_line(&why),
+                    escape_and_truncate_line(&SecretScanner::shared().to_masked_text(&line), 80),
+                    once::masked_error_line(&why),
                 );
                 return Ok(Err(Failure::Malformed(format!("the line `{line}` {why}"))));
             }
@@ -267,7 +274,7 @@ async fn read_answer(
             ))),
             ScriptAnswer {
                 error: Some(error), ..
-            } => Err(Failure::Error(once::error_line(&error))),
+            } => Err(Failure::Error(once::masked_error_line(&error))),
             ScriptAnswer {
                 outcome: Some(Value::Object(outcome)),
                 ..
@@ -282,11 +289,11 @@ async fn read_answer(
 
 /// Appends a line to the stored standard error. Drops the beginning of the stored text if it is too
 /// long.
-fn append_error_line(errors: &Mutex<String>, line: &str) {
+fn append_stderr_line(errors: &Mutex<String>, line: &str) {
     let mut errors = lock(errors);
     errors.push_str(line);
     errors.push('\n');
-    let excess = errors.len().saturating_sub(KEPT_ERRORS_BYTES);
+    let excess = errors.len().saturating_sub(KEPT_STDERR_TAIL_BYTES);
     let excess = errors.ceil_char_boundary(excess);
     errors.drain(..excess);
 }

@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex};
 
 use super::Error;
 use super::guarded;
-use super::log::{DiskSyncRule, sync_folder, write_private_with_wait, write_via_unnamed_file};
+use super::log::{
+    SessionWriteSyncRule, sync_folder, write_private_file_with_sync_rule, write_via_unnamed_file,
+};
 use super::storage::Blobs;
 use crate::disk::create_private_folder;
 use crate::lock::lock;
@@ -22,15 +24,15 @@ use crate::message::Blob;
 pub const MAX_BLOB_BYTES: u64 = 8 << 20;
 
 /// Maximum size of all blobs of a session, in bytes.
-pub const MAX_BLOBS_BYTES: u64 = 256 << 20;
+pub const MAX_TOTAL_BLOB_BYTES_PER_SESSION: u64 = 256 << 20;
 
 /// Returns the name under which [`Blobs`] stores a value: the hash of its bytes.
-pub(super) fn hash_name(bytes: &[u8]) -> String {
+pub(super) fn compute_hash_name(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// Whether a text has the form of a name from [`hash_name`]. Names come from plugins and from files
-/// that may have been tampered with.
+/// Whether a text has the form of a name from [`compute_hash_name`]. Names come from plugins and
+/// from files that may have been tampered with.
 pub(super) fn is_hash_name(text: &str) -> bool {
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     text.len() == 2 * blake3::OUT_LEN && text.bytes().all(is_hex)
@@ -38,21 +40,21 @@ pub(super) fn is_hash_name(text: &str) -> bool {
 
 /// A folder whose files are named by the BLAKE3 hash of their content.
 #[derive(Clone, Debug)]
-pub(super) struct HashNamedFiles {
+pub(super) struct HashNamedFilesFolder {
     folder: PathBuf,
-    wait: DiskSyncRule,
+    wait: SessionWriteSyncRule,
 }
 
-impl HashNamedFiles {
+impl HashNamedFilesFolder {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
-            wait: DiskSyncRule::default(),
+            wait: SessionWriteSyncRule::default(),
         }
     }
 
     /// Sets whether a write waits until the data is on the disk.
-    pub(super) fn with_wait(self, wait: DiskSyncRule) -> Self {
+    pub(super) fn with_disk_sync_rule(self, wait: SessionWriteSyncRule) -> Self {
         Self { wait, ..self }
     }
 
@@ -61,18 +63,18 @@ impl HashNamedFiles {
         is_hash_name(name).then(|| self.folder.join(name))
     }
 
-    fn require_path(&self, name: &str) -> Result<PathBuf, Error> {
+    fn file_path_or_damaged_error(&self, name: &str) -> Result<PathBuf, Error> {
         self.file_path(name).ok_or_else(|| self.damaged(name))
     }
 
     /// Copies all files to the folder of `to`, which does not exist yet. Used for a fork of a
     /// session, which needs its own copies.
-    pub(super) fn copy_to(&self, to: &Self) -> Result<(), Error> {
+    pub(super) fn copy_files_to(&self, to: &Self) -> Result<(), Error> {
         for (from, name) in self.list_files()? {
             create_private_folder(&to.folder)
                 .map_err(|source| Error::write_error(&to.folder, source))?;
             let copy = to.folder.join(name);
-            guarded::copy(&from, &copy)?;
+            guarded::copy_regular_file(&from, &copy)?;
         }
         Ok(())
     }
@@ -90,9 +92,9 @@ impl HashNamedFiles {
     }
 }
 
-impl Blobs for HashNamedFiles {
+impl Blobs for HashNamedFilesFolder {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.require_path(name)?;
+        let path = self.file_path_or_damaged_error(name)?;
         if self.get(name).is_ok() {
             return Ok(());
         }
@@ -103,24 +105,24 @@ impl Blobs for HashNamedFiles {
         if write_via_unnamed_file(&path, bytes, self.wait).is_err() {
             let half = self
                 .folder
-                .join(format!("{name}.{}.half", crate::clock::new_id()));
-            write_private_with_wait(&half, bytes, self.wait)
+                .join(format!("{name}.{}.half", crate::clock::new_uuid_v7()));
+            write_private_file_with_sync_rule(&half, bytes, self.wait)
                 .and_then(|()| fs::rename(&half, &path))
                 .map_err(|source| {
                     let _ = fs::remove_file(&half);
                     failed(source)
                 })?;
         }
-        if self.wait == DiskSyncRule::Waits {
+        if self.wait == SessionWriteSyncRule::Waits {
             sync_folder(&self.folder);
         }
         Ok(())
     }
 
     fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let path = self.require_path(name)?;
+        let path = self.file_path_or_damaged_error(name)?;
         let bytes = fs::read(&path).map_err(|source| Error::read_error(&path, source))?;
-        if hash_name(&bytes) != name {
+        if compute_hash_name(&bytes) != name {
             return Err(self.damaged(name));
         }
         Ok(bytes)
@@ -178,7 +180,7 @@ impl SessionBlobs {
     /// Stores the bytes of a blob, and returns once they are on the disk, so that no message can
     /// refer to a missing blob. Blocks.
     pub fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<(), Error> {
-        if hash_name(bytes) != blob.id {
+        if compute_hash_name(bytes) != blob.id {
             return Err(self.blobs.damaged(&blob.id));
         }
         self.put_bytes_with_id(&blob.id, bytes)
@@ -187,13 +189,13 @@ impl SessionBlobs {
     /// Returns the id under which a text is stored: the hash of its bytes.
     #[must_use]
     pub fn text_blob_id(text: &str) -> String {
-        hash_name(text.as_bytes())
+        compute_hash_name(text.as_bytes())
     }
 
     /// Returns the id under which bytes are stored: their hash.
     #[must_use]
     pub fn compute_blob_id(bytes: &[u8]) -> String {
-        hash_name(bytes)
+        compute_hash_name(bytes)
     }
 
     /// Stores a text under its [id](Self::text_blob_id). Blocks.
@@ -218,8 +220,11 @@ impl SessionBlobs {
             Some(known) => known,
             None => self.blobs.total()?,
         };
-        if before + size > MAX_BLOBS_BYTES {
-            return Err(limit("all that a session keeps", MAX_BLOBS_BYTES));
+        if before + size > MAX_TOTAL_BLOB_BYTES_PER_SESSION {
+            return Err(limit(
+                "all that a session keeps",
+                MAX_TOTAL_BLOB_BYTES_PER_SESSION,
+            ));
         }
         self.blobs.put(id, bytes)?;
         *total = Some(before + size);

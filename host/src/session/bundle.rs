@@ -4,7 +4,7 @@
 //! file is a copy of its `session.jsonl`. If the session has blobs, subagents or an incomplete last
 //! line, the file is a tar archive of its folder, with `ID/session.jsonl` and so on. The lock,
 //! checkpoints, leftovers of interrupted writes and foreign files are not exported. Start from
-//! [`export_session`] and [`import_session`].
+//! [`prepare_session_export`] and [`import_session`].
 
 mod import;
 
@@ -12,13 +12,13 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-pub use import::{ImportedSession, import_session};
+pub use import::{ImportedSessionIdAndNotices, import_session};
 
 use super::guarded;
-use super::log::FILE;
-use super::moved::{SessionCopyOrder, copy_session};
+use super::log::SESSION_FILE_NAME;
+use super::moved::{SessionPartsCopyOrder, copy_session};
 use super::parts::{SessionFile, SessionFileKind, list_session_files};
-use super::storage::files::SessionFiles;
+use super::storage::files::FileSessionBackend;
 use super::{Error, SessionStore};
 use crate::disk::TemporaryFolder;
 
@@ -33,7 +33,7 @@ pub enum SessionExportFormat {
 
 /// A session that is about to be exported.
 #[derive(Debug)]
-pub struct SessionExport {
+pub struct SessionToExport {
     id: String,
     folder: std::path::PathBuf,
     parts: Vec<SessionFile>,
@@ -46,7 +46,7 @@ pub struct SessionExport {
     _aside: Option<TemporaryFolder>,
 }
 
-impl SessionExport {
+impl SessionToExport {
     /// Returns the format in which the session is written.
     #[must_use]
     pub fn export_format(&self) -> SessionExportFormat {
@@ -56,7 +56,7 @@ impl SessionExport {
     /// Returns messages about files in the session's folder that are not exported, because Rind
     /// does not create such files.
     #[must_use]
-    pub fn left_out(&self) -> &[String] {
+    pub fn omitted_file_messages(&self) -> &[String] {
         &self.left_out
     }
 
@@ -65,13 +65,14 @@ impl SessionExport {
     pub fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
         if self.form == SessionExportFormat::Lines {
             return self
-                .write_lines(out)
-                .map_err(|source| self.bundle_error(source));
+                .write_session_lines(out)
+                .map_err(|source| self.session_export_error(source));
         }
         let mut archive = tar::Builder::new(out);
         for part in &self.parts {
             let path = self.folder.join(&part.path);
-            let (file, meta) = guarded::open(&path).map_err(|e| Error::read_error(&path, e))?;
+            let (file, meta) =
+                guarded::open_regular_file(&path).map_err(|e| Error::read_error(&path, e))?;
             let mut rest = FixedLengthReader {
                 file,
                 left: meta.len(),
@@ -83,14 +84,14 @@ impl SessionExport {
             let name = format!("{}/{}", self.id, part.path);
             archive
                 .append_data(&mut header, name, &mut rest)
-                .map_err(|source| self.bundle_error(source))?;
+                .map_err(|source| self.session_export_error(source))?;
         }
         let ended = archive.into_inner().map(drop);
-        ended.map_err(|source| self.bundle_error(source))
+        ended.map_err(|source| self.session_export_error(source))
     }
 
-    fn write_lines(&self, out: &mut dyn Write) -> io::Result<()> {
-        let (file, meta) = guarded::open(&self.folder.join(FILE))?;
+    fn write_session_lines(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (file, meta) = guarded::open_regular_file(&self.folder.join(SESSION_FILE_NAME))?;
         let mut rest = FixedLengthReader {
             file,
             left: meta.len(),
@@ -98,7 +99,7 @@ impl SessionExport {
         io::copy(&mut rest, out).map(drop)
     }
 
-    fn bundle_error(&self, source: io::Error) -> Error {
+    fn session_export_error(&self, source: io::Error) -> Error {
         Error::Bundle {
             what: format!("the session {}", self.id),
             why: source.to_string(),
@@ -128,7 +129,7 @@ impl Read for FixedLengthReader {
 
 /// Writes a private file to `path`: `write` writes to a temporary file, which is synced to the disk
 /// and then renamed. So the file at `path` is always complete.
-pub fn save_atomically(
+pub fn write_private_file_atomically(
     path: &Path,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -157,17 +158,17 @@ pub fn save_atomically(
 /// session may be open.
 ///
 /// If the store keeps no files, the session is copied to temporary files first.
-pub fn export_session(store: &SessionStore, id: &str) -> Result<SessionExport, Error> {
+pub fn prepare_session_export(store: &SessionStore, id: &str) -> Result<SessionToExport, Error> {
     if id.contains('/') {
         return Err(Error::Bundle {
             what: format!("`{id}`"),
             why: "subagents are exported with their session; omit `/agents/…`".to_owned(),
         });
     }
-    if store.require_files().is_err() {
-        return export_through_copy(store, id);
+    if store.require_file_backend().is_err() {
+        return prepare_export_through_copy(store, id);
     }
-    let folder = store.folder_of(id)?;
+    let folder = store.session_folder(id)?;
     let mut all =
         list_session_files(&folder).map_err(|source| Error::read_error(&folder, source))?;
     // Read the entries first, because the session may be open: the files to which an entry refers
@@ -186,12 +187,12 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<SessionExport, E
             false
         }
     });
-    let is_plain = all.len() == 1 && ends_with_line_feed(&folder.join(FILE))?;
+    let is_plain = all.len() == 1 && ends_with_line_feed(&folder.join(SESSION_FILE_NAME))?;
     let form = match is_plain {
         true => SessionExportFormat::Lines,
         false => SessionExportFormat::Archive,
     };
-    Ok(SessionExport {
+    Ok(SessionToExport {
         id: id.to_owned(),
         folder,
         parts: all,
@@ -202,13 +203,13 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<SessionExport, E
 }
 
 /// Prepares the export of a session in a store without files, through a copy in temporary files.
-fn export_through_copy(store: &SessionStore, id: &str) -> Result<SessionExport, Error> {
-    let at = store.address(id)?;
-    let (aside, files) = temporary_files()?;
-    let from = (&**store.sessions(), &at);
-    copy_session(from, (&files, &at), SessionCopyOrder::LinesFirst)?;
-    let bundle = export_session(&SessionStore::from_files(files), id)?;
-    Ok(SessionExport {
+fn prepare_export_through_copy(store: &SessionStore, id: &str) -> Result<SessionToExport, Error> {
+    let at = store.session_address(id)?;
+    let (aside, files) = create_temporary_store()?;
+    let from = (&**store.session_backend(), &at);
+    copy_session(from, (&files, &at), SessionPartsCopyOrder::LinesFirst)?;
+    let bundle = prepare_session_export(&SessionStore::from_files(files), id)?;
+    Ok(SessionToExport {
         _aside: Some(aside),
         ..bundle
     })
@@ -216,19 +217,19 @@ fn export_through_copy(store: &SessionStore, id: &str) -> Result<SessionExport, 
 
 /// Creates a store of files in a temporary folder, and returns both. Dropping the folder removes
 /// the files.
-fn temporary_files() -> Result<(TemporaryFolder, SessionFiles), Error> {
+fn create_temporary_store() -> Result<(TemporaryFolder, FileSessionBackend), Error> {
     let folder = TemporaryFolder::new(".rind-sessions-").map_err(|source| Error::Bundle {
         what: "a session in a store without files".to_owned(),
         why: format!("no temporary folder can be made: {source}"),
     })?;
-    let files = SessionFiles::new(folder.path()).without_disk_sync();
+    let files = FileSessionBackend::new(folder.path()).without_disk_sync();
     Ok((folder, files))
 }
 
 /// Whether a file ends with a line feed.
 fn ends_with_line_feed(path: &Path) -> Result<bool, Error> {
     let failed = |source| Error::read_error(path, source);
-    let (mut file, meta) = guarded::open(path).map_err(failed)?;
+    let (mut file, meta) = guarded::open_regular_file(path).map_err(failed)?;
     if meta.len() == 0 {
         return Ok(false);
     }

@@ -14,18 +14,18 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::blobs::hash_name;
+use super::blobs::compute_hash_name;
 use super::children;
-use super::entry::{Body, VERSION};
+use super::entry::{Body, SESSION_FORMAT_VERSION};
 use super::guarded;
-use super::left_holders::{is_unfinished_holder_id, started_turn_number};
-use super::named::ReferencedBlobs;
+use super::left_holders::{is_unfinished_archived_turn_subagent, turn_number_if_turn_start};
+use super::named::ReferencedBlobNames;
 use super::parts::{SessionFile, SessionFileKind, list_session_files};
 use super::transcript::SessionTranscript;
 use super::{Error, SessionStore};
 
 /// Maximum number of faulty lines of one file that are listed; further ones are only counted.
-const MAX_LISTED: usize = 20;
+const MAX_LISTED_FAULTY_LINES: usize = 20;
 
 /// Number and total size of a session's entries of one type, or of its files of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -71,7 +71,7 @@ pub struct SessionExamination {
 
 impl SessionExamination {
     /// Adds the faults, notes and totals that were found in one file of entries.
-    fn add_examination(&mut self, own: Self) {
+    fn merge_entry_file_findings(&mut self, own: Self) {
         self.faults.extend(own.faults);
         self.notes.extend(own.notes);
         self.newer = self.newer.or(own.newer);
@@ -105,8 +105,8 @@ impl SessionExamination {
 
 /// Blobs, subagents and turns to which the entries in one session file refer.
 #[derive(Debug, Default)]
-struct ReferencedData {
-    blobs: ReferencedBlobs,
+struct SessionEntryReferences {
+    blobs: ReferencedBlobNames,
     /// Ids that entries name: of subagents, and of the agents that hold archived turns.
     agents: BTreeSet<String>,
     /// Ids of the subagents for which no entry records a completed step: the program was killed
@@ -120,7 +120,7 @@ struct ReferencedData {
 
 /// Examines the files of a session. Fails only if the folder of the session cannot be read.
 pub fn examine_session(store: &SessionStore, id: &str) -> Result<SessionExamination, Error> {
-    let folder = store.folder_of(id)?;
+    let folder = store.session_folder(id)?;
     let mut found = SessionExamination {
         id: id.to_owned(),
         ..SessionExamination::default()
@@ -138,11 +138,11 @@ pub fn examine_session(store: &SessionStore, id: &str) -> Result<SessionExaminat
         }
     }
     for (above, own) in of_each {
-        match is_unfinished_archive_holder(&above, &all) {
+        match is_unfinished_archived_turn_folder(&above, &all) {
             true => found.notes.push(format!(
                 "{above} holds a copy of an archived turn that was not finished; the next archival creates it again"
             )),
-            false => found.add_examination(own),
+            false => found.merge_entry_file_findings(own),
         }
     }
     if found.newer.is_some() {
@@ -152,16 +152,20 @@ pub fn examine_session(store: &SessionStore, id: &str) -> Result<SessionExaminat
         let what = "it has no session.jsonl; `rind session rm` removes the rest";
         found.add_fault(what.to_owned(), None);
     }
-    examine_files(&folder, &files, &all, &mut found);
+    examine_non_entry_files(&folder, &files, &all, &mut found);
     Ok(found)
 }
 
 /// Examines one file of entries, and returns the data to which they refer. `above` is the path of
 /// the file's folder within the session, with a `/` at the end; it is empty for the session itself.
-fn examine_entries(folder: &Path, above: &str, found: &mut SessionExamination) -> ReferencedData {
-    let mut wanted = ReferencedData::default();
+fn examine_entries(
+    folder: &Path,
+    above: &str,
+    found: &mut SessionExamination,
+) -> SessionEntryReferences {
+    let mut wanted = SessionEntryReferences::default();
     let path = folder.join(above).join("session.jsonl");
-    let read = match chain::examine_lines(&path) {
+    let read = match chain::examine_entry_file(&path) {
         Ok(read) => read,
         Err(error) => {
             found.add_fault(
@@ -171,17 +175,17 @@ fn examine_entries(folder: &Path, above: &str, found: &mut SessionExamination) -
             return wanted;
         }
     };
-    if read.version > VERSION {
+    if read.version > SESSION_FORMAT_VERSION {
         found.newer = Some(read.version);
         return wanted;
     }
     for (n, what) in read.faults.iter().enumerate() {
         match n {
-            MAX_LISTED => found.notes.push(format!(
+            MAX_LISTED_FAULTY_LINES => found.notes.push(format!(
                 "{above}session.jsonl has {} more faults in its lines",
-                read.faults.len() - MAX_LISTED
+                read.faults.len() - MAX_LISTED_FAULTY_LINES
             )),
-            n if n > MAX_LISTED => {}
+            n if n > MAX_LISTED_FAULTY_LINES => {}
             _ => found.add_fault(format!("{above}session.jsonl {}", what.text), what.repair),
         }
     }
@@ -190,8 +194,8 @@ fn examine_entries(folder: &Path, above: &str, found: &mut SessionExamination) -
         let growth = found.growth.entry(kind.clone()).or_default();
         growth.count += 1;
         growth.bytes += bytes;
-        transcript.apply_body(body);
-        wanted.turns.extend(started_turn_number(body));
+        transcript.apply_entry_body(body);
+        wanted.turns.extend(turn_number_if_turn_start(body));
         wanted
             .agents
             .extend(children::subagent_of_entry(body).map(|child| child.agent));
@@ -211,13 +215,13 @@ fn examine_entries(folder: &Path, above: &str, found: &mut SessionExamination) -
         wanted.blobs.add_entry_blobs(body);
     }
     wanted.due.extend(transcript.due.keys());
-    record_resume_effects(above, transcript, found);
+    note_changes_made_on_resume(above, transcript, found);
     wanted
 }
 
 /// Adds notes about the changes that a resume would make: it closes an open turn and calls without
 /// a result, and restores the pairing of calls and results.
-fn record_resume_effects(
+fn note_changes_made_on_resume(
     above: &str,
     mut transcript: SessionTranscript,
     found: &mut SessionExamination,
@@ -240,17 +244,17 @@ fn record_resume_effects(
             transcript.turn
         ));
     }
-    let mended = transcript.repair_calls().into_iter();
+    let mended = transcript.repair_call_pairing().into_iter();
     found
         .notes
         .extend(mended.map(|what| format!("on a resume: {what}")));
 }
 
 /// Examines all files except those with entries, and reports the files that are missing.
-fn examine_files(
+fn examine_non_entry_files(
     folder: &Path,
     files: &[SessionFile],
-    all: &BTreeMap<String, ReferencedData>,
+    all: &BTreeMap<String, SessionEntryReferences>,
     found: &mut SessionExamination,
 ) {
     let content: BTreeSet<&String> = all.values().flat_map(|own| &own.blobs.content).collect();
@@ -282,7 +286,7 @@ fn examine_files(
                 };
                 if !is_wanted {
                     found.add_superfluous_file_fault(path, format!("no entry refers to {path}"));
-                } else if !matches_hash_name(&folder.join(path), name) {
+                } else if !has_content_matching_hash_name(&folder.join(path), name) {
                     let what = format!("{path} is corrupt: its hash does not match its name");
                     found.add_fault(what, None);
                 }
@@ -342,8 +346,10 @@ fn examine_files(
     }
     for above in all.keys().filter(|above| !above.is_empty()) {
         let (parent, agent) = split_agent_path(above);
-        let is_named = |own: &ReferencedData| own.agents.contains(agent);
-        if !all.get(&parent).is_some_and(is_named) && !is_unfinished_archive_holder(above, all) {
+        let is_named = |own: &SessionEntryReferences| own.agents.contains(agent);
+        if !all.get(&parent).is_some_and(is_named)
+            && !is_unfinished_archived_turn_folder(above, all)
+        {
             found.add_superfluous_file_fault(
                 above,
                 format!("no entry names the subagent in {above}"),
@@ -363,15 +369,18 @@ fn split_agent_path(above: &str) -> (String, &str) {
 
 /// Whether the folder `above` belongs to a holder (a subagent that keeps an archived turn) that no
 /// entry names, because the process was killed while it archived the turn.
-fn is_unfinished_archive_holder(above: &str, all: &BTreeMap<String, ReferencedData>) -> bool {
+fn is_unfinished_archived_turn_folder(
+    above: &str,
+    all: &BTreeMap<String, SessionEntryReferences>,
+) -> bool {
     let (parent, agent) = split_agent_path(above);
     let (Some(parent), Some(own)) = (all.get(&parent), all.get(above)) else {
         return false;
     };
     let is_named = above.is_empty() || parent.agents.contains(agent);
-    !is_named && is_unfinished_holder_id(agent, &parent.due, &own.turns)
+    !is_named && is_unfinished_archived_turn_subagent(agent, &parent.due, &own.turns)
 }
 
-fn matches_hash_name(path: &Path, name: &str) -> bool {
-    guarded::read(path).is_ok_and(|bytes| hash_name(&bytes) == name)
+fn has_content_matching_hash_name(path: &Path, name: &str) -> bool {
+    guarded::read_regular_file(path).is_ok_and(|bytes| compute_hash_name(&bytes) == name)
 }

@@ -22,16 +22,18 @@ use crate::point::payload::{Source, Tier, TurnSummary};
 
 pub use report::Report;
 pub(super) use report::ReportLine;
-pub use value::{AllowedPart, Holder, LastingSkill, PromptRow, RememberedSkill, TurnToArchive};
+pub use value::{
+    ActivatedSkill, AllowedPart, Holder, PromptRow, TurnDueForArchiving, UsedOrApprovedSkill,
+};
 
 /// Version of the format. A file with a higher version is refused, because entries of known types
 /// may have changed their meaning.
-pub const VERSION: u32 = 1;
+pub const SESSION_FORMAT_VERSION: u32 = 1;
 
 /// Returns the JSON Schema of a line of a session file. A reader must ignore fields and types that
 /// it does not know.
 #[must_use]
-pub fn schema() -> Schema {
+pub fn entry_json_schema() -> Schema {
     SchemaSettings::draft2020_12()
         .for_deserialize()
         .into_generator()
@@ -53,7 +55,7 @@ pub struct Entry {
 }
 
 /// Reason of a [`Body::SkillEnded`] entry: the user ended the skill with `/done`.
-pub(crate) const DONE: &str = "done";
+pub(crate) const USER_ENDED_SKILL_REASON: &str = "done";
 
 /// Content of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -518,7 +520,7 @@ pub enum Body {
 
 /// Types of entries that this version knows. An entry of a known type that does not parse is an
 /// error; an entry of any other type was written by another version and is kept unchanged.
-const KNOWN: &[&str] = &[
+const KNOWN_ENTRY_TYPES: &[&str] = &[
     "session",
     "resumed",
     "forked",
@@ -562,7 +564,7 @@ impl Entry {
         match &entry.body {
             Body::Unknown { fields } => match fields.get("type").and_then(Value::as_str) {
                 None => Err("it has no type".to_owned()),
-                Some(name) if KNOWN.contains(&name) => Err(format!(
+                Some(name) if KNOWN_ENTRY_TYPES.contains(&name) => Err(format!(
                     "it has the type `{name}`, but not the fields of this type"
                 )),
                 Some(_) => Ok(entry),
@@ -573,12 +575,12 @@ impl Entry {
 
     /// Encodes the entry as a line, including the line feed.
     pub(super) fn to_json_line(&self) -> Result<Vec<u8>, serde_json::Error> {
-        entry_line(self)
+        encode_entry_line(self)
     }
 }
 
 /// Encodes an entry as a line, including the line feed.
-pub(super) fn entry_line(entry: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn encode_entry_line(entry: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     // Capacity that suffices for most entries, so that the buffer does not grow.
     let mut line = Vec::with_capacity(512);
     serde_json::to_writer(&mut line, entry)?;

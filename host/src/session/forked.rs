@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use super::children;
 use super::entry::{Body, Entry};
-use super::named::ReferencedBlobs;
+use super::named::ReferencedBlobNames;
 use super::storage::{BlobKind, SessionAddress};
-use super::store::new_address;
+use super::store::new_session_address;
 use super::{Error, Session, SessionSpec, SessionStore};
 
 impl SessionStore {
@@ -22,7 +22,7 @@ impl SessionStore {
         until: Option<&str>,
         spec: &SessionSpec,
     ) -> Result<Session, Error> {
-        let (mut entries, _) = self.read(id)?;
+        let (mut entries, _) = self.read_entries(id)?;
         if let Some(until) = until {
             let at = entries.iter().position(|entry| entry.id == until);
             let at = at.ok_or_else(|| self.session_not_found_error(&format!("{id}/{until}")))?;
@@ -32,12 +32,12 @@ impl SessionStore {
         for entry in &entries {
             lines.extend(entry.to_json_line()?);
         }
-        let new = new_address(&crate::clock::new_session_id())?;
-        let agents = children::introduced_agent_ids(&entries);
-        self.sessions()
-            .fork(&self.address(id)?, &new, &lines, &agents)?;
+        let new = new_session_address(&crate::clock::new_session_id())?;
+        let agents = children::recorded_agent_ids(&entries);
+        self.session_backend()
+            .fork(&self.session_address(id)?, &new, &lines, &agents)?;
         let lost = self.release_unreferenced_blobs(&new, &entries)?;
-        let session = Session::open(new, self.sessions().clone(), spec)?;
+        let session = Session::open(new, self.session_backend().clone(), spec)?;
         session.append(Body::Forked {
             from: id.to_owned(),
         })?;
@@ -56,17 +56,17 @@ impl SessionStore {
         copy: &SessionAddress,
         entries: &[Entry],
     ) -> Result<Vec<(String, String)>, Error> {
-        let mut named = ReferencedBlobs::default();
+        let mut named = ReferencedBlobNames::default();
         for entry in entries {
             named.add_entry_blobs(&entry.body);
         }
-        let content = self.sessions().blobs(copy, BlobKind::Content);
+        let content = self.session_backend().blobs(copy, BlobKind::Content);
         let mut ahead = self.session_agent_ids(copy.as_str())?;
         while let Some(agent) = ahead.pop() {
             // Include the blobs to which messages of subagents refer, which belong to the root
             // session.
-            let mut own = ReferencedBlobs::default();
-            let (entries, _) = self.read(&agent)?;
+            let mut own = ReferencedBlobNames::default();
+            let (entries, _) = self.read_entries(&agent)?;
             for entry in &entries {
                 own.add_entry_blobs(&entry.body);
             }
@@ -79,7 +79,7 @@ impl SessionStore {
                 content.release(&name);
             }
         }
-        let state = self.sessions().blobs(copy, BlobKind::State);
+        let state = self.session_backend().blobs(copy, BlobKind::State);
         let kept: BTreeSet<&String> = named.state.values().collect();
         for name in state.names()? {
             if !kept.contains(&name) {

@@ -2,8 +2,8 @@
 //!
 //! Owns how such a file is opened (never through a symlink, and without waiting for the other end
 //! of a pipe) and how its lines are read (with a maximum length, so that a file without line feeds
-//! does not fill the memory). It must not know what a line means. Start from [`open`] and
-//! [`LineReader`].
+//! does not fill the memory). It must not know what a line means. Start from [`open_regular_file`]
+//! and [`LimitedLineReader`].
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -13,21 +13,23 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::Error;
-use super::log::private_options;
+use super::log::set_private_permissions;
 
 /// Maximum length of a line in bytes; a longer line is skipped and reported. The longest line that
 /// the program writes is a message with the results of a step.
-pub const MAX_LINE_BYTES: usize = 64 << 20;
+pub const MAX_SESSION_LINE_BYTES: usize = 64 << 20;
 
 /// Maximum length of the id of a session, in bytes.
-const MAX_ID_BYTES: usize = 96;
+const MAX_SESSION_ID_BYTES: usize = 96;
 
 /// Whether a text has the form of a session id: a single path component that cannot lead out of its
 /// parent folder.
 #[must_use]
 pub fn is_session_id(text: &str) -> bool {
     let is_in_id = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=MAX_ID_BYTES).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(is_in_id)
+    (1..=MAX_SESSION_ID_BYTES).contains(&text.len())
+        && !text.starts_with('.')
+        && text.bytes().all(is_in_id)
 }
 
 /// Whether a new session may get this id. `last` is reserved: users write it for the last session.
@@ -36,9 +38,9 @@ pub(super) fn is_new_session_id(text: &str) -> bool {
     is_session_id(text) && text != "last"
 }
 
-/// Opens a regular file for reading. See [`open_with_options`].
-pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
-    open_with_options(path, OpenOptions::new().read(true))
+/// Opens a regular file for reading. See [`open_regular_file_with_options`].
+pub(super) fn open_regular_file(path: &Path) -> io::Result<(File, Metadata)> {
+    open_regular_file_with_options(path, OpenOptions::new().read(true))
 }
 
 /// Opens a regular file with these options. The options must not truncate the file, because the
@@ -46,7 +48,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
 ///
 /// # Errors
 /// The last component of the path is a symlink, or the file is not a regular one, such as a pipe.
-pub(crate) fn open_with_options(
+pub(crate) fn open_regular_file_with_options(
     path: &Path,
     options: &mut OpenOptions,
 ) -> io::Result<(File, Metadata)> {
@@ -68,17 +70,18 @@ pub(crate) fn open_with_options(
 }
 
 /// Reads the content of a regular file. Does not follow a symlink.
-pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.0.read_to_end(&mut bytes)?;
+    open_regular_file(path)?.0.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// Copies a regular file to a new file that only its owner can read.
-pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    let (mut file, _) = open(from).map_err(|source| Error::read_error(from, source))?;
+pub(super) fn copy_regular_file(from: &Path, to: &Path) -> Result<(), Error> {
+    let (mut file, _) =
+        open_regular_file(from).map_err(|source| Error::read_error(from, source))?;
     let mut options = OpenOptions::new();
-    private_options(options.write(true).create_new(true))
+    set_private_permissions(options.write(true).create_new(true))
         .open(to)
         .and_then(|mut copy| io::copy(&mut file, &mut copy))
         .map(drop)
@@ -86,7 +89,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// Whether a path is an existing folder and not a symlink.
-pub(super) fn is_folder(path: &Path) -> io::Result<bool> {
+pub(super) fn is_real_folder(path: &Path) -> io::Result<bool> {
     match path.symlink_metadata() {
         Ok(meta) => Ok(meta.is_dir()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -96,7 +99,7 @@ pub(super) fn is_folder(path: &Path) -> io::Result<bool> {
 
 /// One line of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum FileLine<'a> {
+pub(super) enum LimitedFileLine<'a> {
     /// Content of the line without its line feed.
     Whole(&'a [u8]),
     /// Content after the last line feed: a line that was not written completely.
@@ -106,7 +109,7 @@ pub(super) enum FileLine<'a> {
 }
 
 /// Reader of the lines of a file, with a limit for the length of each.
-pub(super) struct LineReader<R> {
+pub(super) struct LimitedLineReader<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     limit: usize,
@@ -116,7 +119,7 @@ pub(super) struct LineReader<R> {
     pub(super) ended_at: u64,
 }
 
-impl<R: Read> LineReader<R> {
+impl<R: Read> LimitedLineReader<R> {
     pub(super) fn new(reader: R, limit: usize) -> Self {
         Self {
             reader: BufReader::with_capacity(256 << 10, reader),
@@ -128,7 +131,7 @@ impl<R: Read> LineReader<R> {
     }
 
     /// Returns the next line that is not blank; `None` at the end.
-    pub(super) fn next(&mut self) -> io::Result<Option<FileLine<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<LimitedFileLine<'_>>> {
         loop {
             self.line.clear();
             let mut n_dropped = 0_u64;
@@ -163,14 +166,14 @@ impl<R: Read> LineReader<R> {
             }
             self.number += 1;
             if n_dropped > 0 {
-                return Ok(Some(FileLine::TooLong(n_dropped)));
+                return Ok(Some(LimitedFileLine::TooLong(n_dropped)));
             }
             if is_blank {
                 continue;
             }
             return Ok(Some(match is_ended {
-                true => FileLine::Whole(&self.line),
-                false => FileLine::Torn(&self.line),
+                true => LimitedFileLine::Whole(&self.line),
+                false => LimitedFileLine::Torn(&self.line),
             }));
         }
     }
@@ -182,13 +185,13 @@ mod tests {
 
     #[test]
     fn lines_are_read_whatever_a_file_holds() {
-        let mut lines = LineReader::new(&b"one\n\n \ntoo long\ntwo\n\xff"[..], 4);
+        let mut lines = LimitedLineReader::new(&b"one\n\n \ntoo long\ntwo\n\xff"[..], 4);
         let mut read = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             let shown = match line {
-                FileLine::Whole(text) => String::from_utf8_lossy(text).into_owned(),
-                FileLine::Torn(text) => format!("torn {}", text.len()),
-                FileLine::TooLong(n) => format!("{n} bytes"),
+                LimitedFileLine::Whole(text) => String::from_utf8_lossy(text).into_owned(),
+                LimitedFileLine::Torn(text) => format!("torn {}", text.len()),
+                LimitedFileLine::TooLong(n) => format!("{n} bytes"),
             };
             read.push((lines.number, shown));
         }
@@ -226,14 +229,17 @@ mod tests {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         let fifo = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), fifo, mode, 0).unwrap();
-        assert!(open(&at("file")).is_ok());
+        assert!(open_regular_file(&at("file")).is_ok());
         for (name, words) in [
             ("link", "links are not followed"),
             ("pipe", "not a regular file"),
             (".", "not a regular file"),
         ] {
             assert!(
-                open(&at(name)).unwrap_err().to_string().contains(words),
+                open_regular_file(&at(name))
+                    .unwrap_err()
+                    .to_string()
+                    .contains(words),
                 "{name}"
             );
         }

@@ -10,19 +10,19 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Body, Entry};
-use super::guarded::FileLine;
+use super::guarded::LimitedFileLine;
 use crate::message::Role;
 
 /// Maximum length of the title and of the first input in a session's head, in bytes.
-const MAX_TEXT_BYTES: usize = 1 << 10;
+const MAX_TITLE_OR_FIRST_INPUT_BYTES: usize = 1 << 10;
 
 /// Number of bytes at the beginning of a line in which the type of the line's entry is searched.
-const KIND_WITHIN: usize = 512;
+const ENTRY_TYPE_SEARCH_BYTES: usize = 512;
 
 /// Maximum total length, in bytes, of the lines about tool calls that are kept after an answer of
 /// the model, to decide whether the turn waits for the user. If the lines are longer, the state of
 /// an unfinished turn is [`SessionState::Open`].
-const MAX_SINCE_BYTES: usize = 64 << 20;
+const MAX_CALL_LINES_SINCE_ANSWER_BYTES: usize = 64 << 20;
 
 /// State of the last turn of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,20 +83,24 @@ pub struct SessionHead {
 /// The type of an entry is written before its content, so a `"type"` in the content is never the
 /// first.
 pub(super) fn find_entry_type(line: &[u8]) -> &[u8] {
-    const MARK: &[u8] = b"\"type\":\"";
-    let start = line.get(..line.len().min(KIND_WITHIN)).unwrap_or_default();
-    let Some(at) = memchr::memmem::find(start, MARK) else {
+    const TYPE_FIELD_JSON_PREFIX: &[u8] = b"\"type\":\"";
+    let start = line
+        .get(..line.len().min(ENTRY_TYPE_SEARCH_BYTES))
+        .unwrap_or_default();
+    let Some(at) = memchr::memmem::find(start, TYPE_FIELD_JSON_PREFIX) else {
         return &[];
     };
-    let rest = start.get(at + MARK.len()..).unwrap_or_default();
+    let rest = start
+        .get(at + TYPE_FIELD_JSON_PREFIX.len()..)
+        .unwrap_or_default();
     let end = memchr::memchr(b'"', rest).unwrap_or_default();
     rest.get(..end).unwrap_or_default()
 }
 
 /// Whether entries of this type never change the summary (head) of a session, so that their lines
 /// need not be parsed.
-fn is_irrelevant_entry_type(kind: &[u8]) -> bool {
-    const SKIPPED: &[&[u8]] = &[
+fn is_entry_type_ignored_in_summary(kind: &[u8]) -> bool {
+    const HEAD_IRRELEVANT_ENTRY_TYPES: &[&[u8]] = &[
         b"trace",
         b"access",
         b"state",
@@ -113,12 +117,12 @@ fn is_irrelevant_entry_type(kind: &[u8]) -> bool {
         b"skill-remembered",
         b"audit-gap",
     ];
-    SKIPPED.contains(&kind)
+    HEAD_IRRELEVANT_ENTRY_TYPES.contains(&kind)
 }
 
 /// Returns the title that an entry gives the session, if it is a plugin's custom entry named
 /// `title`.
-pub(super) fn plugin_title(body: &Body) -> Option<&str> {
+pub(super) fn plugin_session_title(body: &Body) -> Option<&str> {
     match body {
         Body::Custom { name, value, .. } if name == "title" => {
             value.as_str().filter(|title| !title.trim().is_empty())
@@ -128,8 +132,10 @@ pub(super) fn plugin_title(body: &Body) -> Option<&str> {
 }
 
 /// Whether a plugin's custom entry may set the title, judged by the first bytes of its line.
-fn may_have_title(line: &[u8]) -> bool {
-    let start = line.get(..line.len().min(KIND_WITHIN)).unwrap_or_default();
+fn may_set_session_title(line: &[u8]) -> bool {
+    let start = line
+        .get(..line.len().min(ENTRY_TYPE_SEARCH_BYTES))
+        .unwrap_or_default();
     memchr::memmem::find(start, b"\"name\":\"title\"").is_some()
 }
 
@@ -155,17 +161,17 @@ pub(super) struct SessionHeadBuilder {
 
 impl SessionHeadBuilder {
     /// Updates the summary of the session with the next line of its file.
-    pub(super) fn apply_line(&mut self, line: &FileLine<'_>) {
+    pub(super) fn apply_line(&mut self, line: &LimitedFileLine<'_>) {
         let line = match line {
-            FileLine::Whole(line) | FileLine::Torn(line) => *line,
-            FileLine::TooLong(_) => {
+            LimitedFileLine::Whole(line) | LimitedFileLine::Torn(line) => *line,
+            LimitedFileLine::TooLong(_) => {
                 self.head.damaged += 1;
                 return;
             }
         };
         match find_entry_type(line) {
-            kind if is_irrelevant_entry_type(kind) => return,
-            b"custom" if !may_have_title(line) => return,
+            kind if is_entry_type_ignored_in_summary(kind) => return,
+            b"custom" if !may_set_session_title(line) => return,
             b"message" => {
                 let is_answer = memchr::memmem::find(line, b"\"role\":\"assistant\"").is_some();
                 if is_answer {
@@ -188,10 +194,11 @@ impl SessionHeadBuilder {
         }
     }
 
-    /// Stores a line about tool calls in `since`, unless the limit [`MAX_SINCE_BYTES`] is exceeded.
+    /// Stores a line about tool calls in `since`, unless the limit
+    /// [`MAX_CALL_LINES_SINCE_ANSWER_BYTES`] is exceeded.
     fn store_call_line(&mut self, line: &[u8]) {
         self.since_bytes = self.since_bytes.saturating_add(line.len());
-        if self.since_bytes <= MAX_SINCE_BYTES {
+        if self.since_bytes <= MAX_CALL_LINES_SINCE_ANSWER_BYTES {
             self.since.push(line.to_vec());
         }
     }
@@ -214,7 +221,7 @@ impl SessionHeadBuilder {
             Body::Aside { by } => head.aside = Some(by.clone()),
             Body::Title { title } => self.given = Some(truncate_text(title)),
             Body::Custom { .. } => {
-                let title = plugin_title(&entry.body).map(truncate_text);
+                let title = plugin_session_title(&entry.body).map(truncate_text);
                 self.by_plugin = title.or_else(|| self.by_plugin.take());
             }
             Body::TurnStart { input, .. } => {
@@ -223,14 +230,14 @@ impl SessionHeadBuilder {
                     head.first_input = Some(truncate_text(input));
                 }
                 self.is_open = true;
-                self.end_turn();
+                self.add_turn_cost();
                 self.last.clear();
                 self.clear_call_lines();
             }
             Body::TurnEnd { summary, .. } => {
                 self.running = (summary.cost_usd, summary.unpriced_tokens);
                 self.is_open = false;
-                self.end_turn();
+                self.add_turn_cost();
             }
             Body::Cut { .. } => self.is_open = false,
             Body::Command {
@@ -263,7 +270,7 @@ impl SessionHeadBuilder {
     }
 
     /// Adds the cost of the turn to the cost of the session.
-    fn end_turn(&mut self) {
+    fn add_turn_cost(&mut self) {
         let (usd, tokens) = std::mem::take(&mut self.running);
         self.add_cost(usd, tokens);
     }
@@ -274,7 +281,7 @@ impl SessionHeadBuilder {
     }
 
     pub(super) fn finish(mut self) -> SessionHead {
-        self.end_turn();
+        self.add_turn_cost();
         self.head.state = match (self.head.turns, self.is_open) {
             (0, _) => SessionState::Empty,
             (_, false) => SessionState::Finished,
@@ -294,7 +301,7 @@ impl SessionHeadBuilder {
     /// Whether the last message of the model contains a tool call that has not started, while none
     /// of its calls is running.
     fn is_waiting_for_user(&self) -> bool {
-        if self.since_bytes > MAX_SINCE_BYTES {
+        if self.since_bytes > MAX_CALL_LINES_SINCE_ANSWER_BYTES {
             return false;
         }
         let Ok(Entry {
@@ -322,7 +329,7 @@ impl SessionHeadBuilder {
 }
 
 fn truncate_text(text: &str) -> String {
-    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
+    let end = text.floor_char_boundary(MAX_TITLE_OR_FIRST_INPUT_BYTES);
     text.get(..end).unwrap_or_default().to_owned()
 }
 
@@ -334,7 +341,7 @@ mod tests {
         let mut builder = SessionHeadBuilder::default();
         for (at, line) in lines.iter().enumerate() {
             let line = format!(r#"{{"id":"{at}","parent":null,"time":{at},{line}}}"#);
-            builder.apply_line(&FileLine::Whole(line.as_bytes()));
+            builder.apply_line(&LimitedFileLine::Whole(line.as_bytes()));
         }
         builder.finish()
     }
@@ -371,15 +378,15 @@ mod tests {
     #[test]
     fn lines_about_calls_are_kept_up_to_a_limit() {
         let mut builder = SessionHeadBuilder {
-            since_bytes: MAX_SINCE_BYTES,
+            since_bytes: MAX_CALL_LINES_SINCE_ANSWER_BYTES,
             ..SessionHeadBuilder::default()
         };
-        builder.apply_line(&FileLine::Whole(br#"{"type":"tool-start"}"#));
+        builder.apply_line(&LimitedFileLine::Whole(br#"{"type":"tool-start"}"#));
         assert!(builder.since.is_empty() && !builder.is_waiting_for_user());
-        builder.apply_line(&FileLine::Whole(
+        builder.apply_line(&LimitedFileLine::Whole(
             br#"{"type":"message","message":{"role":"assistant"}}"#,
         ));
-        builder.apply_line(&FileLine::Whole(br#"{"type":"tool-start"}"#));
+        builder.apply_line(&LimitedFileLine::Whole(br#"{"type":"tool-start"}"#));
         assert_eq!(builder.since.len(), 1, "an answer begins anew");
     }
 

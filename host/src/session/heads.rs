@@ -5,7 +5,7 @@
 //! modification time and inode of the session's file are unchanged. The cache serves lists only,
 //! and a failure to write the file is not an error. For a store without files, the heads are cached
 //! in memory.
-//! Start from [`SessionStore::heads`].
+//! Start from [`SessionStore::list_session_heads`].
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -15,26 +15,26 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::guarded::{self, LineReader, MAX_LINE_BYTES};
+use super::guarded::{self, LimitedLineReader, MAX_SESSION_LINE_BYTES};
 use super::head::{SessionHead, SessionHeadBuilder};
-use super::log::FILE;
-use super::storage::{FramePosition, ListedSession};
-use super::store::lines_display_path;
+use super::log::SESSION_FILE_NAME;
+use super::storage::{FramePosition, SessionListItem};
+use super::store::session_display_path;
 use super::{Error, SessionStore};
 use crate::lock::lock;
 
 /// Name of the file with the cached heads of sessions, in the folder of all sessions.
-pub(super) const CACHE: &str = ".heads.json";
+pub(super) const HEADS_CACHE_FILE_NAME: &str = ".heads.json";
 
 /// Version of the cache format. Increase it when the meaning of a head's field changes.
-const CACHE_VERSION: u32 = 2;
+const HEADS_CACHE_FORMAT_VERSION: u32 = 2;
 
 /// Maximum size of the cache file, in bytes; a larger one is ignored.
-const MAX_CACHE_BYTES: u64 = 256 << 20;
+const MAX_HEADS_CACHE_FILE_BYTES: u64 = 256 << 20;
 
 /// Summaries ([`SessionHead`]) of all sessions, and notices about unreadable sessions.
 #[derive(Clone, Debug, Default)]
-pub struct SessionHeads {
+pub struct SessionHeadList {
     /// Heads, the most recently written session first.
     pub rows: Vec<SessionHead>,
     /// Messages about sessions that cannot be read.
@@ -55,7 +55,7 @@ struct CachedSessionHead {
     head: SessionHead,
 }
 
-fn metadata_stamp(meta: &Metadata) -> (u64, i64, i64, u64) {
+fn file_metadata_stamp(meta: &Metadata) -> (u64, i64, i64, u64) {
     (meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino())
 }
 
@@ -63,17 +63,19 @@ impl SessionStore {
     /// Returns the heads of all sessions, the most recently written session first. A session that
     /// cannot be read is reported in the notices and does not affect the others. Takes no session's
     /// lock, and reads only the sessions that changed since the last call.
-    pub fn heads(&self) -> Result<SessionHeads, Error> {
-        match self.require_files() {
-            Ok(files) => self.session_heads_with_cache(&files.root().join(CACHE)),
-            Err(_) => self.session_heads_without_files(),
+    pub fn list_session_heads(&self) -> Result<SessionHeadList, Error> {
+        match self.require_file_backend() {
+            Ok(files) => self.summaries_of_file_store_with_cache(
+                &files.root_folder().join(HEADS_CACHE_FILE_NAME),
+            ),
+            Err(_) => self.summaries_of_fileless_store(),
         }
     }
 
     /// Returns the heads (summaries) of all sessions in a store that keeps no files. Sessions that
     /// were written since the last call are read completely.
-    fn session_heads_without_files(&self) -> Result<SessionHeads, Error> {
-        let mut heads = SessionHeads::default();
+    fn summaries_of_fileless_store(&self) -> Result<SessionHeadList, Error> {
+        let mut heads = SessionHeadList::default();
         let mut kept = lock(self.cached_session_heads());
         let mut known = std::mem::take(&mut *kept);
         for listed in self.list_valid_sessions()? {
@@ -82,10 +84,12 @@ impl SessionStore {
                 |old: &SessionHead| (old.updated, old.bytes) == (listed.updated, listed.bytes);
             let head = match old.filter(same) {
                 Some(head) => head,
-                None => match self.read_listed_head(&listed) {
+                None => match self.read_summary_of_listed_session(&listed) {
                     Ok(head) => head,
                     Err(error) => {
-                        heads.notices.push(unreadable_notice(&listed.id, &error));
+                        heads
+                            .notices
+                            .push(unreadable_session_notice(&listed.id, &error));
                         continue;
                     }
                 },
@@ -97,11 +101,14 @@ impl SessionStore {
         Ok(heads)
     }
 
-    fn read_listed_head(&self, listed: &ListedSession) -> Result<SessionHead, Error> {
-        let at = self.address(&listed.id)?;
-        let lines = self.sessions().read(&at, FramePosition::START)?;
-        let name = lines_display_path(&**self.sessions(), &at);
-        let built = build_head(&listed.id, &lines[..]);
+    fn read_summary_of_listed_session(
+        &self,
+        listed: &SessionListItem,
+    ) -> Result<SessionHead, Error> {
+        let at = self.session_address(&listed.id)?;
+        let lines = self.session_backend().read(&at, FramePosition::START)?;
+        let name = session_display_path(&**self.session_backend(), &at);
+        let built = build_session_summary_from_lines(&listed.id, &lines[..]);
         Ok(SessionHead {
             bytes: listed.bytes,
             updated: listed.updated,
@@ -109,35 +116,35 @@ impl SessionStore {
         })
     }
 
-    fn session_heads_with_cache(&self, cache: &Path) -> Result<SessionHeads, Error> {
+    fn summaries_of_file_store_with_cache(&self, cache: &Path) -> Result<SessionHeadList, Error> {
         let mut known = read_head_cache(cache);
         let n_known = known.heads.len();
         let mut fresh = SessionHeadCache {
-            version: CACHE_VERSION,
+            version: HEADS_CACHE_FORMAT_VERSION,
             ..SessionHeadCache::default()
         };
-        let mut heads = SessionHeads::default();
+        let mut heads = SessionHeadList::default();
         let mut n_new = 0;
-        for (id, folder) in self.folders()? {
-            let path = folder.join(FILE);
+        for (id, folder) in self.session_folders()? {
+            let path = folder.join(SESSION_FILE_NAME);
             let (file, meta) = match open_session_file(&folder, &path) {
                 Ok(Some(opened)) => opened,
                 Ok(None) => continue,
                 Err(error) => {
-                    heads.notices.push(unreadable_notice(&id, &error));
+                    heads.notices.push(unreadable_session_notice(&id, &error));
                     continue;
                 }
             };
-            let stamp = metadata_stamp(&meta);
+            let stamp = file_metadata_stamp(&meta);
             let cached = known.heads.remove(&id).filter(|old| old.stamp == stamp);
             let head = match cached {
                 Some(cached) if cached.head.id == id => cached.head,
                 _ => {
                     n_new += 1;
-                    match build_file_head(&id, file, &meta) {
+                    match build_head_from_file(&id, file, &meta) {
                         Ok(head) => head,
                         Err(error) => {
-                            heads.notices.push(unreadable_notice(&id, &error));
+                            heads.notices.push(unreadable_session_notice(&id, &error));
                             continue;
                         }
                     }
@@ -154,7 +161,7 @@ impl SessionStore {
     }
 }
 
-impl SessionHeads {
+impl SessionHeadList {
     /// Sorts the rows by the time of the last write, newest first.
     fn sort_newest_first(&mut self) {
         let newest = |a: &SessionHead, b: &SessionHead| (b.updated, &b.id).cmp(&(a.updated, &a.id));
@@ -171,35 +178,35 @@ fn write_head_cache(path: &Path, cache: &SessionHeadCache) {
 
 /// Opens the file of a session; `None` if the folder exists but has no session file.
 fn open_session_file(folder: &Path, path: &Path) -> std::io::Result<Option<(File, Metadata)>> {
-    match guarded::open(path) {
+    match guarded::open_regular_file(path) {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if error.kind() == ErrorKind::NotFound && folder.exists() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn unreadable_notice(id: &str, error: &dyn std::error::Error) -> String {
+fn unreadable_session_notice(id: &str, error: &dyn std::error::Error) -> String {
     format!(
         "session {id} is not listed, because it cannot be read: {error}; see `rind session doctor {id}`"
     )
 }
 
-fn build_file_head(id: &str, file: File, meta: &Metadata) -> std::io::Result<SessionHead> {
+fn build_head_from_file(id: &str, file: File, meta: &Metadata) -> std::io::Result<SessionHead> {
     Ok(SessionHead {
         bytes: meta.len(),
         updated: meta
             .mtime()
             .saturating_mul(1000)
             .saturating_add(meta.mtime_nsec() / 1_000_000),
-        ..build_head(id, file)?
+        ..build_session_summary_from_lines(id, file)?
     })
 }
 
 /// Builds the summary of a session (its head) from the session's lines. The caller sets the size of
 /// the session and the time of the last write.
-fn build_head(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
+fn build_session_summary_from_lines(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
     let mut builder = SessionHeadBuilder::default();
-    let mut lines = LineReader::new(lines, MAX_LINE_BYTES);
+    let mut lines = LimitedLineReader::new(lines, MAX_SESSION_LINE_BYTES);
     while let Some(line) = lines.next()? {
         builder.apply_line(&line);
     }
@@ -213,13 +220,13 @@ fn build_head(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
 /// Reads the cache; returns an empty one if the file is missing, corrupt or of another version.
 fn read_head_cache(path: &Path) -> SessionHeadCache {
     let read = || {
-        let (file, meta) = guarded::open(path).ok()?;
+        let (file, meta) = guarded::open_regular_file(path).ok()?;
         let mut bytes = Vec::new();
-        file.take(MAX_CACHE_BYTES.min(meta.len()))
+        file.take(MAX_HEADS_CACHE_FILE_BYTES.min(meta.len()))
             .read_to_end(&mut bytes)
             .ok()?;
         let cache: SessionHeadCache = serde_json::from_slice(&bytes).ok()?;
-        (cache.version == CACHE_VERSION).then_some(cache)
+        (cache.version == HEADS_CACHE_FORMAT_VERSION).then_some(cache)
     };
     read().unwrap_or_default()
 }
@@ -230,13 +237,13 @@ mod tests {
 
     use super::*;
     use crate::session::storage::{SessionAddress, Sessions};
-    use crate::session::{MemorySessions, SessionTail};
+    use crate::session::{MemorySessions, SessionTailReader};
 
     fn line(n: u32, fields: &str) -> Vec<u8> {
         format!("{{\"id\":\"{n}\",\"parent\":null,\"time\":{n},{fields}}}\n").into_bytes()
     }
 
-    fn lines_of(tail: &mut SessionTail) -> Vec<u64> {
+    fn lines_of(tail: &mut SessionTailReader) -> Vec<u64> {
         let read = tail.read_more().unwrap();
         read.entries.iter().map(|entry| entry.line).collect()
     }
@@ -249,14 +256,14 @@ mod tests {
             r#""type":"turn-start","turn":1,"input":"first words","source":"terminal""#;
         let kept = MemorySessions::default();
         let store = SessionStore::with_backend(Arc::new(kept.clone()));
-        assert!(store.heads().unwrap().rows.is_empty());
+        assert!(store.list_session_heads().unwrap().rows.is_empty());
         let at = SessionAddress::parse("one").unwrap();
         let mut journal = kept.create(&at).unwrap();
         journal
             .append(&[line(1, HEADER), line(2, START)].concat())
             .unwrap();
-        let turns = || store.heads().unwrap().rows[0].turns;
-        let head = store.heads().unwrap().rows.remove(0);
+        let turns = || store.list_session_heads().unwrap().rows[0].turns;
+        let head = store.list_session_heads().unwrap().rows.remove(0);
         assert_eq!(
             (&*head.id, &*head.title, head.turns),
             ("one", "first words", 1)
@@ -266,11 +273,20 @@ mod tests {
         assert!(lines_of(&mut tail).is_empty());
         journal.append(&line(3, START)).unwrap();
         assert_eq!((lines_of(&mut tail), turns()), (vec![3], 2));
-        assert_eq!(store.read_lines("one").unwrap().entries.len(), 3);
+        assert_eq!(
+            store
+                .read_entries_with_line_numbers("one")
+                .unwrap()
+                .entries
+                .len(),
+            3
+        );
         assert!(matches!(
-            store.read_lines("two"),
+            store.read_entries_with_line_numbers("two"),
             Err(Error::Unknown { .. })
         ));
-        assert!(store.check_exists("two").is_err() && store.check_exists("one").is_ok());
+        assert!(
+            store.check_session_exists("two").is_err() && store.check_session_exists("one").is_ok()
+        );
     }
 }

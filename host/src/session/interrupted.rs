@@ -3,11 +3,11 @@
 //!
 //! Owns the facts about that turn and the texts that report its interrupted tool calls to the
 //! model. It must not know how a turn is continued (`agent` does). Start from
-//! [`InterruptedTurn::apply_entry`].
+//! [`InterruptedTurn::update_last_turn`].
 
 use std::collections::BTreeMap;
 
-use super::entry::{Body, LastingSkill};
+use super::entry::{ActivatedSkill, Body};
 use super::undo;
 use crate::message::{Blob, EffectClass, Message, Role, ToolCall};
 use crate::point::payload::{Source, TurnSummary};
@@ -36,15 +36,15 @@ pub struct InterruptedTurn {
     /// Number of answers of the model in the turn.
     pub n_steps: u32,
     /// Skills that are active until the end of this turn, oldest first.
-    pub(crate) skills: Vec<LastingSkill>,
+    pub(crate) skills: Vec<ActivatedSkill>,
     /// Progress of the tool calls that began after the model's last answer, by call id.
-    calls: BTreeMap<String, InterruptedCallProgress>,
+    calls: BTreeMap<String, InterruptedToolCallProgress>,
 }
 
 /// Turn that a session ran for an input with an id. A session accepts only one input with the same
 /// id.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TakenInput {
+pub struct TurnForInputId {
     /// Number of the turn that began with the input, or of the last turn that continued that turn.
     pub turn: u32,
     /// Summary and output of the turn, once it has ended.
@@ -54,7 +54,7 @@ pub struct TakenInput {
 /// A tool call of the model's last answer that was running when the turn was interrupted, and that
 /// may have had side effects.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct InterruptedCall {
+pub(crate) struct InterruptedToolCall {
     /// The call, as the model made it.
     pub(crate) call: ToolCall,
     /// Id of the message that gave the model the result "the call may have run".
@@ -65,10 +65,10 @@ pub(crate) struct InterruptedCall {
 
 /// Reason of the entry that replaces the message "the call may have run" with the result of the
 /// repeated call.
-pub(crate) const REPEATED: &str = "run again";
+pub(crate) const REPEATED_CALL_REASON: &str = "run again";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InterruptedCallProgress {
+enum InterruptedToolCallProgress {
     /// The call has begun and not ended. Contains its effect class and the number of times that it
     /// began.
     Running(EffectClass, u32),
@@ -78,7 +78,7 @@ enum InterruptedCallProgress {
 impl InterruptedTurn {
     /// Updates the last turn with the next entry of the session. `last` becomes `None` when the
     /// turn ends or is undone.
-    pub(super) fn apply_entry(last: &mut Option<Self>, body: &Body) {
+    pub(super) fn update_last_turn(last: &mut Option<Self>, body: &Body) {
         match body {
             Body::TurnStart {
                 turn,
@@ -115,7 +115,7 @@ impl InterruptedTurn {
                 });
             }
             Body::TurnEnd { .. } => *last = None,
-            Body::Replaced { reason, .. } if reason == undo::REASON => *last = None,
+            Body::Replaced { reason, .. } if reason == undo::UNDONE_TURN_REASON => *last = None,
             _ => {
                 if let Some(last) = last {
                     last.update_from_entry(body);
@@ -143,18 +143,20 @@ impl InterruptedTurn {
                 ..
             } => {
                 let n_begun = match self.calls.get(call) {
-                    Some(InterruptedCallProgress::Running(_, before)) => before.saturating_add(1),
+                    Some(InterruptedToolCallProgress::Running(_, before)) => {
+                        before.saturating_add(1)
+                    }
                     _ => 1,
                 };
-                let running = InterruptedCallProgress::Running(*effect_class, n_begun);
+                let running = InterruptedToolCallProgress::Running(*effect_class, n_begun);
                 self.calls.insert(call.clone(), running);
             }
             Body::ToolEnd { call, .. } => {
                 self.calls
-                    .insert(call.clone(), InterruptedCallProgress::Ended);
+                    .insert(call.clone(), InterruptedToolCallProgress::Ended);
             }
             Body::SkillActivated { .. } => {
-                self.skills.extend(LastingSkill::from_entry(body, false));
+                self.skills.extend(ActivatedSkill::from_entry(body, false));
             }
             Body::SkillEnded { skill, .. } => self.skills.retain(|own| own.skill != *skill),
             _ => {}
@@ -163,18 +165,20 @@ impl InterruptedTurn {
 
     /// Returns the text that the model gets as the result of an interrupted call. The text says
     /// whether the call began and whether it ended.
-    pub(super) fn interrupted_call_result(last: Option<&Self>, call: &str) -> &'static str {
+    pub(super) fn interrupted_call_result_text(last: Option<&Self>, call: &str) -> &'static str {
         match last.and_then(|last| last.calls.get(call)) {
-            None => NOT_BEGUN,
-            Some(InterruptedCallProgress::Running(EffectClass::Read, _)) => READING,
-            Some(InterruptedCallProgress::Running(..)) => MAY_HAVE_RUN,
-            Some(InterruptedCallProgress::Ended) => RESULT_LOST,
+            None => NOT_BEGUN_CALL_RESULT_TEXT,
+            Some(InterruptedToolCallProgress::Running(EffectClass::Read, _)) => {
+                INTERRUPTED_READ_RESULT_TEXT
+            }
+            Some(InterruptedToolCallProgress::Running(..)) => MAY_HAVE_RUN_CALL_RESULT_TEXT,
+            Some(InterruptedToolCallProgress::Ended) => LOST_CALL_RESULT_TEXT,
         }
     }
 
     /// Returns the calls of the last answer that were reported to the model as "may have run", in
     /// order. `messages` is the conversation.
-    pub(crate) fn interrupted_calls(&self, messages: &[Message]) -> Vec<InterruptedCall> {
+    pub(crate) fn interrupted_calls(&self, messages: &[Message]) -> Vec<InterruptedToolCall> {
         let Some(at) = messages.iter().rposition(|one| one.role == Role::Assistant) else {
             return Vec::new();
         };
@@ -186,15 +190,17 @@ impl InterruptedTurn {
             .into_iter()
             .flat_map(Message::tool_calls)
         {
-            let Some(InterruptedCallProgress::Running(_, n_begun)) = self.calls.get(&call.id)
+            let Some(InterruptedToolCallProgress::Running(_, n_begun)) = self.calls.get(&call.id)
             else {
                 continue;
             };
             let told = results.iter().find(|message| {
                 let mut own = message.tool_results();
-                own.any(|own| own.call_id == call.id && own.content.text() == MAY_HAVE_RUN)
+                own.any(|own| {
+                    own.call_id == call.id && own.content.text() == MAY_HAVE_RUN_CALL_RESULT_TEXT
+                })
             });
-            cut.extend(told.map(|told| InterruptedCall {
+            cut.extend(told.map(|told| InterruptedToolCall {
                 call: call.clone(),
                 told: told.id.clone(),
                 n_begun: *n_begun,
@@ -204,15 +210,15 @@ impl InterruptedTurn {
     }
 }
 
-const NOT_BEGUN: &str =
+const NOT_BEGUN_CALL_RESULT_TEXT: &str =
     "[interrupted: the turn was cut off before this call began; it did nothing]";
 
-const READING: &str = "[interrupted: the turn was cut off while this call ran; it only reads, so it can be called again]";
+const INTERRUPTED_READ_RESULT_TEXT: &str = "[interrupted: the turn was cut off while this call ran; it only reads, so it can be called again]";
 
-const MAY_HAVE_RUN: &str = "[interrupted: the turn was cut off while this call ran; it may have run, wholly or in part, or run \
+const MAY_HAVE_RUN_CALL_RESULT_TEXT: &str = "[interrupted: the turn was cut off while this call ran; it may have run, wholly or in part, or run \
                             still. Look at what it did before you call it again]";
 
-const RESULT_LOST: &str = "[interrupted: this call ran to its end, and the turn was cut off before its result was kept. Look at \
+const LOST_CALL_RESULT_TEXT: &str = "[interrupted: this call ran to its end, and the turn was cut off before its result was kept. Look at \
                            what it did; do not call it again for the same purpose]";
 
 #[cfg(test)]
@@ -248,7 +254,7 @@ mod tests {
     fn follow(bodies: &[Body]) -> Option<InterruptedTurn> {
         let mut last = None;
         for body in bodies {
-            InterruptedTurn::apply_entry(&mut last, body);
+            InterruptedTurn::update_last_turn(&mut last, body);
         }
         last
     }
@@ -271,7 +277,7 @@ mod tests {
                 .is_taken
         );
         let undone = Body::Replaced {
-            reason: undo::REASON.to_owned(),
+            reason: undo::UNDONE_TURN_REASON.to_owned(),
             removed: Vec::new(),
             messages: Vec::new(),
             holder: None,
@@ -296,19 +302,19 @@ mod tests {
             ended,
         ]);
         for (call, expected) in [
-            ("1", READING),
-            ("2", MAY_HAVE_RUN),
-            ("3", RESULT_LOST),
-            ("4", NOT_BEGUN),
+            ("1", INTERRUPTED_READ_RESULT_TEXT),
+            ("2", MAY_HAVE_RUN_CALL_RESULT_TEXT),
+            ("3", LOST_CALL_RESULT_TEXT),
+            ("4", NOT_BEGUN_CALL_RESULT_TEXT),
         ] {
             assert_eq!(
-                InterruptedTurn::interrupted_call_result(last.as_ref(), call),
+                InterruptedTurn::interrupted_call_result_text(last.as_ref(), call),
                 expected
             );
         }
         assert_eq!(
-            InterruptedTurn::interrupted_call_result(None, "1"),
-            NOT_BEGUN
+            InterruptedTurn::interrupted_call_result_text(None, "1"),
+            NOT_BEGUN_CALL_RESULT_TEXT
         );
     }
 
@@ -318,7 +324,14 @@ mod tests {
             let call = ToolCall::new(id, "send", json!({}));
             Message::new(Role::Assistant, vec![Content::ToolCall(call)])
         };
-        let told = |id: &str| Message::result(ToolResult::new(id, "send", MAY_HAVE_RUN, true));
+        let told = |id: &str| {
+            Message::result(ToolResult::new(
+                id,
+                "send",
+                MAY_HAVE_RUN_CALL_RESULT_TEXT,
+                true,
+            ))
+        };
         let said = |message: &Message| Body::Message {
             message: message.clone(),
         };

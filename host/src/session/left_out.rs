@@ -2,12 +2,12 @@
 //! an archived turn) keeps.
 //!
 //! Their entries stay in the session file, so the messages can be found again. Messages of a turn
-//! that the user undid are not included. Start from [`compacted_turns`].
+//! that the user undid are not included. Start from [`find_compacted_turns`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::entry::{Body, Entry};
-use super::interrupted::REPEATED;
+use super::interrupted::REPEATED_CALL_REASON;
 use super::undo;
 use crate::message::Message;
 
@@ -24,7 +24,7 @@ pub(crate) struct CompactedTurn {
 /// Returns the turns from which compaction removed messages, each with the removed messages, oldest
 /// turn first. `entries` are all entries of the file. `is_here` returns whether the message with
 /// this id is still in the conversation.
-pub(crate) fn compacted_turns(
+pub(crate) fn find_compacted_turns(
     entries: Vec<Entry>,
     is_here: impl Fn(&str) -> bool,
 ) -> Vec<CompactedTurn> {
@@ -46,14 +46,14 @@ pub(crate) fn compacted_turns(
             } => held.extend(removed.iter().filter_map(|id| turn_of.get(id).copied())),
             Body::Replaced {
                 reason, removed, ..
-            } if reason == undo::REASON => undone.extend(removed),
+            } if reason == undo::UNDONE_TURN_REASON => undone.extend(removed),
             // A call was repeated: its result replaces the message "the call may have run".
             Body::Replaced {
                 reason,
                 removed,
                 messages,
                 ..
-            } if reason == REPEATED => {
+            } if reason == REPEATED_CALL_REASON => {
                 let turn = removed.iter().find_map(|id| turn_of.get(id).copied());
                 let turn = turn.unwrap_or(now);
                 for message in &messages {
@@ -130,12 +130,12 @@ mod tests {
             replaced("undone", &["f"], false),
         ];
         let entries = bodies.into_iter().map(|body| Entry {
-            id: crate::clock::new_id(),
+            id: crate::clock::new_uuid_v7(),
             parent: None,
             time: 0,
             body,
         });
-        let left = compacted_turns(entries.collect(), |id| id == "b");
+        let left = find_compacted_turns(entries.collect(), |id| id == "b");
         let found: Vec<(u32, Vec<String>)> = left
             .iter()
             .map(|own| {

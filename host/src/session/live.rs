@@ -6,6 +6,7 @@
 //!
 //! This module must not know the agent loop or the meaning of messages. Start from [`Session`].
 
+mod append;
 mod earlier;
 mod held;
 
@@ -13,23 +14,23 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use held::UnwrittenLines;
+use held::UnwrittenSessionLines;
 use serde_json::Value;
 
 use super::blobs::SessionBlobs;
-use super::children::ChildSession;
-use super::entry::{Body, Entry, Report, ReportLine, TurnToArchive, VERSION};
-use super::interrupted::{InterruptedTurn, TakenInput};
-use super::state::PluginStates;
+use super::children::SubagentSession;
+use super::entry::{Body, Entry, Report, SESSION_FORMAT_VERSION, TurnDueForArchiving};
+use super::interrupted::{InterruptedTurn, TurnForInputId};
+use super::state::PluginSessionStates;
 use super::storage::{BlobKind, FramePosition, Journal, SessionAddress, Sessions, UnsyncedFrames};
 use super::transcript::SessionTranscript;
 use super::undo::{self, UndoneTurn};
 use super::{Error, SessionSpec};
 use crate::lock::lock;
-use crate::message::{Message, ToolCall};
+use crate::message::Message;
 
 /// Reason in the [`Body::Cut`] entry of a turn: the program stopped, or dropped the turn's future.
-const CUT_OFF: &str = "the turn was cut off";
+const CUT_OFF_TURN_REASON: &str = "the turn was cut off";
 
 /// An open session, the only writer of its file. All methods take `&self`: the agent, the trace
 /// sink and the handles of plugins share one session.
@@ -43,17 +44,17 @@ pub struct Session {
     is_resumed: bool,
     notices: Vec<String>,
     blobs: SessionBlobs,
-    inner: Mutex<SessionState>,
+    inner: Mutex<OpenSessionState>,
 }
 
-struct SessionState {
+struct OpenSessionState {
     journal: Box<dyn Journal>,
     transcript: SessionTranscript,
-    states: PluginStates,
+    states: PluginSessionStates,
     last_entry: Option<String>,
     /// Write error that no caller could receive. The next sync returns it.
     deferred: Option<Error>,
-    held: UnwrittenLines,
+    held: UnwrittenSessionLines,
     /// Status lines that plugins set and that are not in the file yet, by plugin.
     statuses: BTreeMap<String, String>,
 }
@@ -67,30 +68,30 @@ impl Session {
         spec: &SessionSpec,
     ) -> Result<Self, Error> {
         let journal = store.create(&address)?;
-        let session = Self::with_journal(journal, address, store);
-        session.append(session_header(spec, parent))?;
+        let session = Self::new_without_entries(journal, address, store);
+        session.append(session_header_body(spec, parent))?;
         session.sync()?;
         Ok(session)
     }
 
     /// Returns an open session without entries in memory, which writes to `journal`.
-    fn with_journal(
+    fn new_without_entries(
         journal: Box<dyn Journal>,
         address: SessionAddress,
         store: Arc<dyn Sessions>,
     ) -> Self {
-        let states = PluginStates::new(store.blobs(&address, BlobKind::State));
+        let states = PluginSessionStates::new(store.blobs(&address, BlobKind::State));
         Self {
             is_resumed: false,
             notices: Vec::new(),
             blobs: SessionBlobs::new(store.blobs(&address, BlobKind::Content)),
-            inner: Mutex::new(SessionState {
+            inner: Mutex::new(OpenSessionState {
                 journal,
                 transcript: SessionTranscript::default(),
                 states,
                 last_entry: None,
                 deferred: None,
-                held: UnwrittenLines::default(),
+                held: UnwrittenSessionLines::default(),
                 statuses: BTreeMap::new(),
             }),
             address,
@@ -106,18 +107,18 @@ impl Session {
         spec: &SessionSpec,
     ) -> Result<Self, Error> {
         let opened = store.open(&address)?;
-        let name = super::store::lines_display_path(&*store, &address);
+        let name = super::store::session_display_path(&*store, &address);
         let (entries, unreadable) = super::store::parse_entries(&name, &opened.lines)?;
-        let mut session = Self::with_journal(opened.journal, address, store);
+        let mut session = Self::new_without_entries(opened.journal, address, store);
         session.is_resumed = true;
         let mut notices = opened.notices;
         notices.extend(unreadable);
-        let mut inner = session.lock();
+        let mut inner = session.lock_state();
         for entry in entries {
-            inner.apply_written_body(&entry.body);
+            inner.apply_body_to_memory(&entry.body);
             inner.last_entry = Some(entry.id);
         }
-        notices.extend(inner.transcript.repair_calls());
+        notices.extend(inner.transcript.repair_call_pairing());
         let open = inner.transcript.calls_without_result();
         if !open.is_empty() {
             let names: Vec<&str> = open.iter().map(|call| call.name.as_str()).collect();
@@ -133,12 +134,12 @@ impl Session {
                 is_switch: false,
             }
         } else {
-            session_header(spec, None)
+            session_header_body(spec, None)
         };
-        inner.append_body(first)?;
+        inner.append_entry_with_body(first)?;
         drop(inner);
         session.notices = notices;
-        session.cut_turn()?;
+        session.close_interrupted_turn()?;
         session.sync()?;
         Ok(session)
     }
@@ -146,7 +147,7 @@ impl Session {
     /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &Arc<str> {
-        self.address.shared()
+        self.address.as_shared_str()
     }
 
     /// Returns the address of the session in its store.
@@ -157,14 +158,14 @@ impl Session {
 
     /// Returns the store that keeps the session.
     #[must_use]
-    pub fn sessions(&self) -> &Arc<dyn Sessions> {
+    pub fn session_backend(&self) -> &Arc<dyn Sessions> {
         &self.store
     }
 
     /// Returns the folder for files about the session that only this machine needs; `None` if the
     /// store keeps none.
     #[must_use]
-    pub fn folder(&self) -> Option<PathBuf> {
+    pub fn local_folder(&self) -> Option<PathBuf> {
         self.store.folder(&self.address)
     }
 
@@ -191,12 +192,12 @@ impl Session {
     /// Appends an entry to the file and applies it to the in-memory state. If the write fails,
     /// neither of them contains the entry.
     pub fn append(&self, body: Body) -> Result<(), Error> {
-        self.lock().append_body(body)
+        self.lock_state().append_entry_with_body(body)
     }
 
     /// Appends entries of another session unchanged, except for their parent ids.
-    pub(super) fn append_copies(&self, entries: Vec<Entry>) -> Result<(), Error> {
-        let mut inner = self.lock();
+    pub(super) fn append_copied_entries(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        let mut inner = self.lock_state();
         for entry in entries {
             let parent = inner.last_entry.clone();
             inner.write_entry(Entry { parent, ..entry })?;
@@ -206,32 +207,32 @@ impl Session {
 
     /// Appends like [`Session::append`], for callers that cannot handle an error: the next
     /// [`Session::sync`] returns the error.
-    pub fn append_or_defer(&self, body: Body) {
-        let mut inner = self.lock();
-        let written = inner.append_body(body);
+    pub fn append_or_defer_error(&self, body: Body) {
+        let mut inner = self.lock_state();
+        let written = inner.append_entry_with_body(body);
         inner.defer_write_error(written);
     }
 
     /// Appends a report on a plugin's action. The report is written together with the next entry or
-    /// at the next sync. A write error is deferred as in [`Session::append_or_defer`].
-    pub fn report(&self, report: &Report<'_>) {
-        let mut inner = self.lock();
+    /// at the next sync. A write error is deferred as in [`Session::append_or_defer_error`].
+    pub fn append_plugin_report(&self, report: &Report<'_>) {
+        let mut inner = self.lock_state();
         let written = inner.append_report(report);
         inner.defer_write_error(written);
     }
 
     /// Blocks until all entries written so far are on the disk. Other threads can append meanwhile.
     pub fn sync(&self) -> Result<(), Error> {
-        if let Some(lines) = self.unsynced_frames()? {
+        if let Some(lines) = self.take_unsynced_entries()? {
             lines.wait();
         }
-        self.lock().journal.check()
+        self.lock_state().journal.check()
     }
 
     /// Waits like [`Session::sync`], on a blocking thread, so that the async executor is not
     /// blocked.
-    pub async fn synced(&self) -> Result<(), Error> {
-        if let Some(lines) = self.unsynced_frames()? {
+    pub async fn sync_on_blocking_thread(&self) -> Result<(), Error> {
+        if let Some(lines) = self.take_unsynced_entries()? {
             let synced = tokio::task::spawn_blocking(move || lines.wait()).await;
             if synced.is_err() {
                 // The blocking task panicked or was never started: the lines may not be on the
@@ -239,14 +240,14 @@ impl Session {
                 return self.sync();
             }
         }
-        self.lock().journal.check()
+        self.lock_state().journal.check()
     }
 
     /// Returns the entries that a power failure could still lose, to be synced while other threads
     /// append; `None` if all entries are on the disk. If that sync fails, the next write or sync
     /// returns the error.
-    pub(crate) fn unsynced_frames(&self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
-        let mut inner = self.lock();
+    pub(crate) fn take_unsynced_entries(&self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
+        let mut inner = self.lock_state();
         if let Some(error) = inner.deferred.take() {
             return Err(error);
         }
@@ -257,31 +258,31 @@ impl Session {
     /// Returns all messages of the conversation, oldest first.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
-        self.lock().transcript.messages.clone()
+        self.lock_state().transcript.messages.clone()
     }
 
     /// Returns the last `n` messages, oldest first.
     #[must_use]
     pub fn last_messages(&self, n: usize) -> Vec<Message> {
-        self.view_last_messages(n, <[Message]>::to_vec)
+        self.with_last_messages(n, <[Message]>::to_vec)
     }
 
     /// Calls `view` with the last `n` messages, oldest first, while the session is locked.
-    pub(crate) fn view_last_messages<R>(&self, n: usize, view: impl FnOnce(&[Message]) -> R) -> R {
-        let inner = self.lock();
+    pub(crate) fn with_last_messages<R>(&self, n: usize, view: impl FnOnce(&[Message]) -> R) -> R {
+        let inner = self.lock_state();
         let messages = &inner.transcript.messages;
         let from = messages.len().saturating_sub(n);
         view(messages.get(from..).unwrap_or_default())
     }
 
     /// Calls `view` with all messages, oldest first, while the session is locked.
-    pub(crate) fn view_messages<R>(&self, view: impl FnOnce(&[Message]) -> R) -> R {
-        self.view_last_messages(usize::MAX, view)
+    pub(crate) fn with_all_messages<R>(&self, view: impl FnOnce(&[Message]) -> R) -> R {
+        self.with_last_messages(usize::MAX, view)
     }
 
     /// Whether the conversation contains a result for this call.
-    pub(crate) fn has_result(&self, call: &str) -> bool {
-        let inner = self.lock();
+    pub(crate) fn has_call_result(&self, call: &str) -> bool {
+        let inner = self.lock_state();
         let mut newest_first = inner.transcript.messages.iter().rev();
         newest_first.any(|message| message.has_result(call))
     }
@@ -289,42 +290,46 @@ impl Session {
     /// Returns the number of messages in the conversation.
     #[must_use]
     pub fn n_messages(&self) -> usize {
-        self.lock().transcript.messages.len()
+        self.lock_state().transcript.messages.len()
     }
 
     /// Returns the number of the last turn that started; 0 before the first.
     #[must_use]
-    pub fn turn(&self) -> u32 {
-        self.lock().transcript.turn
+    pub fn last_turn_number(&self) -> u32 {
+        self.lock_state().transcript.turn
     }
 
     /// Returns the length of all entries, in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.lock().journal.bytes()
+    pub(crate) fn total_entry_bytes(&self) -> u64 {
+        self.lock_state().journal.bytes()
     }
 
     /// Returns the position in the session at which the next entry will be appended.
-    pub(crate) fn log_end(&self) -> FramePosition {
-        self.lock().journal.end()
+    pub(crate) fn next_entry_position(&self) -> FramePosition {
+        self.lock_state().journal.end()
     }
 
     /// Returns the direct subagents that have a session of their own, oldest first.
     #[must_use]
-    pub fn children(&self) -> Vec<ChildSession> {
-        self.lock().transcript.children.clone()
+    pub fn subagents(&self) -> Vec<SubagentSession> {
+        self.lock_state().transcript.children.clone()
     }
 
     /// Returns the finished turns that are due to be archived, in order.
     #[must_use]
-    pub fn archival_due(&self) -> Vec<TurnToArchive> {
-        self.lock().transcript.due.values().cloned().collect()
+    pub fn turns_due_for_archival(&self) -> Vec<TurnDueForArchiving> {
+        self.lock_state().transcript.due.values().cloned().collect()
     }
 
     /// Closes every call of the last assistant message that has no result: appends the message from
     /// `known` with its result or, if there is none, an error result with the text `why`. Returns
     /// the appended messages.
-    pub fn close_calls(&self, known: &[Message], why: &str) -> Result<Vec<Message>, Error> {
-        let mut inner = self.lock();
+    pub fn close_calls_without_result(
+        &self,
+        known: &[Message],
+        why: &str,
+    ) -> Result<Vec<Message>, Error> {
+        let mut inner = self.lock_state();
         if inner.transcript.calls_without_result().is_empty() {
             return Ok(Vec::new());
         }
@@ -333,27 +338,27 @@ impl Session {
 
     /// Marks a turn that started and did not end as cut, and closes each open call with a result
     /// that reports whether the call ran. Does nothing if the last turn ended.
-    pub fn cut_turn(&self) -> Result<Vec<Message>, Error> {
-        let mut inner = self.lock();
+    pub fn close_interrupted_turn(&self) -> Result<Vec<Message>, Error> {
+        let mut inner = self.lock_state();
         if !inner.transcript.is_turn_open && inner.transcript.calls_without_result().is_empty() {
             return Ok(Vec::new());
         }
         let last = inner.transcript.interrupted.clone();
-        inner.append_missing_results(&[], CUT_OFF, |call| {
-            InterruptedTurn::interrupted_call_result(last.as_ref(), &call.id)
+        inner.append_missing_results(&[], CUT_OFF_TURN_REASON, |call| {
+            InterruptedTurn::interrupted_call_result_text(last.as_ref(), &call.id)
         })
     }
 
     /// Returns the last turn if it was interrupted: it has started and has not ended.
     #[must_use]
-    pub fn interrupted(&self) -> Option<InterruptedTurn> {
-        self.lock().transcript.interrupted.clone()
+    pub fn interrupted_turn(&self) -> Option<InterruptedTurn> {
+        self.lock_state().transcript.interrupted.clone()
     }
 
     /// Returns the input with this id, if the session has accepted one.
     #[must_use]
-    pub fn taken_input(&self, input_id: &str) -> Option<TakenInput> {
-        self.lock().transcript.inputs.get(input_id).cloned()
+    pub fn find_turn_for_input_id(&self, input_id: &str) -> Option<TurnForInputId> {
+        self.lock_state().transcript.inputs.get(input_id).cloned()
     }
 
     /// Removes the last turn that still has messages in the conversation; `None` if no turn has
@@ -361,19 +366,19 @@ impl Session {
     ///
     /// # Errors
     /// A part of the turn was replaced by a summary, or the file cannot be written.
-    pub fn undo(&self, entries: &[Entry]) -> Result<Option<UndoneTurn>, Error> {
-        let mut inner = self.lock();
-        let Some(last) = undo::last_turn(entries, &inner.transcript.messages)? else {
+    pub fn undo_last_turn(&self, entries: &[Entry]) -> Result<Option<UndoneTurn>, Error> {
+        let mut inner = self.lock_state();
+        let Some(last) = undo::find_last_turn(entries, &inner.transcript.messages)? else {
             return Ok(None);
         };
-        inner.append_body(Body::Replaced {
-            reason: undo::REASON.to_owned(),
+        inner.append_entry_with_body(Body::Replaced {
+            reason: undo::UNDONE_TURN_REASON.to_owned(),
             removed: last.messages,
             messages: Vec::new(),
             holder: None,
         })?;
         if let Some(due) = inner.transcript.due.get(&last.turn).cloned() {
-            inner.append_body(Body::Archival {
+            inner.append_entry_with_body(Body::Archival {
                 turn: due.turn,
                 reason: due.reason,
                 tries: due.tries,
@@ -389,22 +394,23 @@ impl Session {
     /// # Errors
     /// A part of one of the turns was replaced by a summary, in which case none is removed, or the
     /// file cannot be written.
-    pub fn rewind(&self, entries: &[Entry], turn: u32) -> Result<Vec<UndoneTurn>, Error> {
-        let planned = self.turns_since(entries, turn)?;
+    pub fn undo_turns_since(&self, entries: &[Entry], turn: u32) -> Result<Vec<UndoneTurn>, Error> {
+        let planned = self.turns_to_rewind(entries, turn)?;
         for _ in &planned {
-            self.undo(entries)?;
+            self.undo_last_turn(entries)?;
         }
         Ok(planned)
     }
 
-    /// Returns the turns that [`rewind`](Self::rewind) removes, the last one first.
+    /// Returns the turns that [`undo_turns_since`](Self::undo_turns_since) removes, the last one
+    /// first.
     ///
     /// # Errors
     /// A part of one of the turns was replaced by a summary.
-    pub fn turns_since(&self, entries: &[Entry], turn: u32) -> Result<Vec<UndoneTurn>, Error> {
+    pub fn turns_to_rewind(&self, entries: &[Entry], turn: u32) -> Result<Vec<UndoneTurn>, Error> {
         let mut conversation = self.messages();
         let mut turns = Vec::new();
-        while let Some(last) = undo::last_turn(entries, &conversation)? {
+        while let Some(last) = undo::find_last_turn(entries, &conversation)? {
             if last.turn < turn {
                 break;
             }
@@ -420,46 +426,52 @@ impl Session {
     /// # Errors
     /// A part of the turn was replaced by a summary.
     pub fn last_turn(&self, entries: &[Entry]) -> Result<Option<UndoneTurn>, Error> {
-        let last = undo::last_turn(entries, &self.messages())?;
+        let last = undo::find_last_turn(entries, &self.messages())?;
         Ok(last.map(|last| last.undone))
     }
 
     /// Returns a value of a plugin's session state.
     pub fn state_get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {
-        self.lock().states.get(plugin, key)
+        self.lock_state().states.get(plugin, key)
     }
 
     /// Sets (`Some`) or removes (`None`) a value of a plugin's session state.
     pub fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), Error> {
-        let mut inner = self.lock();
-        let Some(body) = inner.states.prepare_value_change(plugin, key, value)? else {
+        let mut inner = self.lock_state();
+        let Some(body) = inner
+            .states
+            .create_state_entry_for_change(plugin, key, value)?
+        else {
             return Ok(());
         };
-        inner.append_body(body)
+        inner.append_entry_with_body(body)
     }
 
     /// Sets or removes a value like [`Session::state_set`], but writes the change with the next
     /// entry or at the next sync. Use this for small changes that an entry follows anyway: a write
     /// of its own costs more than producing the change.
-    pub fn state_set_with_next(
+    pub fn state_set_with_next_entry(
         &self,
         plugin: &str,
         key: &str,
         value: Option<&str>,
     ) -> Result<(), Error> {
-        let mut inner = self.lock();
-        let Some(body) = inner.states.prepare_value_change(plugin, key, value)? else {
+        let mut inner = self.lock_state();
+        let Some(body) = inner
+            .states
+            .create_state_entry_for_change(plugin, key, value)?
+        else {
             return Ok(());
         };
         let entry = inner.create_next_entry(body);
-        inner.append_line_with_next(entry.to_json_line()?)?;
+        inner.buffer_line_until_next_entry(entry.to_json_line()?)?;
         inner.write_and_apply_entry(entry)
     }
 
     /// Writes the lines that could not be written earlier, and the state changes and reports that
     /// wait for the next entry.
-    pub fn write_waiting(&self) -> Result<(), Error> {
-        let mut inner = self.lock();
+    pub fn write_deferred_lines(&self) -> Result<(), Error> {
+        let mut inner = self.lock_state();
         inner.write_held_lines()?;
         inner.journal.write_waiting()
     }
@@ -467,127 +479,33 @@ impl Session {
     /// Returns the keys of a plugin's session state that start with `prefix`, sorted.
     #[must_use]
     pub fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
-        self.lock().states.list_keys(plugin, prefix)
+        self.lock_state().states.list_keys(plugin, prefix)
     }
 
     /// Appends a custom entry of a plugin.
-    pub fn append_custom(&self, plugin: &str, name: &str, value: Value) -> Result<(), Error> {
-        let mut inner = self.lock();
+    pub fn append_custom_entry(&self, plugin: &str, name: &str, value: Value) -> Result<(), Error> {
+        let mut inner = self.lock_state();
         let bytes = name.len() + value.to_string().len();
-        inner.states.count_bytes(plugin, bytes)?;
-        inner.append_body(Body::Custom {
+        inner.states.count_written_bytes(plugin, bytes)?;
+        inner.append_entry_with_body(Body::Custom {
             plugin: plugin.to_owned(),
             name: name.to_owned(),
             value,
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, SessionState> {
+    fn lock_state(&self) -> MutexGuard<'_, OpenSessionState> {
         // A poisoned lock is safe to use: an entry is applied right after it is written, so a panic
         // elsewhere cannot separate file and memory.
         lock(&self.inner)
     }
 }
 
-impl SessionState {
-    fn append_body(&mut self, body: Body) -> Result<(), Error> {
-        if let Body::TurnEnd { .. } | Body::Command { .. } | Body::LoopRun { .. } = body {
-            self.write_statuses()?;
-        }
-        let entry = self.create_next_entry(body);
-        self.write_entry(entry)
-    }
-
-    fn create_next_entry(&self, body: Body) -> Entry {
-        Entry {
-            id: crate::clock::new_id(),
-            parent: self.last_entry.clone(),
-            time: crate::clock::now_ms(),
-            body,
-        }
-    }
-
-    fn write_entry(&mut self, entry: Entry) -> Result<(), Error> {
-        let line = entry.to_json_line()?;
-        self.write_held_lines()?;
-        self.journal.append(&line)?;
-        self.write_and_apply_entry(entry)
-    }
-
-    fn write_and_apply_entry(&mut self, entry: Entry) -> Result<(), Error> {
-        let unused = self.apply_written_body(&entry.body);
-        self.last_entry = Some(entry.id);
-        if let Some(blob) = unused {
-            // Sync before removing the old blob: a power failure must not lose both the new value
-            // and the old one.
-            self.journal.sync()?;
-            self.states.remove_blob(&blob);
-        }
-        Ok(())
-    }
-
-    fn defer_write_error(&mut self, written: Result<(), Error>) {
-        if let Err(error) = written {
-            self.deferred.get_or_insert(error);
-        }
-    }
-
-    /// Appends a report on a plugin's action without applying it, because neither conversation nor
-    /// state depend on reports.
-    fn append_report(&mut self, report: &Report<'_>) -> Result<(), Error> {
-        let id = crate::clock::new_id();
-        let line = super::entry::entry_line(&ReportLine {
-            id: id.clone(),
-            parent: self.last_entry.as_deref(),
-            time: crate::clock::now_ms(),
-            entry_type: report.entry_type(),
-            record: report,
-        })?;
-        self.append_line_with_next(line)?;
-        self.last_entry = Some(id);
-        Ok(())
-    }
-
-    /// Appends a result for each tool call that has none: its result in `known`, or else an error
-    /// result with the text that `unknown` returns for the call.
-    fn append_missing_results<'t>(
-        &mut self,
-        known: &[Message],
-        why: &str,
-        unknown: impl Fn(&ToolCall) -> &'t str,
-    ) -> Result<Vec<Message>, Error> {
-        let open = self.transcript.calls_without_result();
-        self.append_body(Body::Cut {
-            turn: self.transcript.turn,
-            reason: why.to_owned(),
-            calls: open.iter().map(|call| call.id.clone()).collect(),
-        })?;
-        let mut added = Vec::with_capacity(open.len());
-        for call in &open {
-            let is_of_call =
-                |message: &&Message| message.tool_results().any(|own| own.call_id == call.id);
-            let message = known.iter().find(is_of_call).cloned();
-            let message =
-                message.unwrap_or_else(|| Message::result(call.result(unknown(call), true)));
-            self.append_body(Body::Message {
-                message: message.clone(),
-            })?;
-            added.push(message);
-        }
-        Ok(added)
-    }
-
-    fn apply_written_body(&mut self, body: &Body) -> Option<String> {
-        self.transcript.apply_body(body);
-        self.states.apply_body(body)
-    }
-}
-
 impl_partial_debug!(Session, self, address = self.address, store = self.store);
 
-fn session_header(spec: &SessionSpec, parent: Option<&str>) -> Body {
+fn session_header_body(spec: &SessionSpec, parent: Option<&str>) -> Body {
     Body::Session {
-        version: VERSION,
+        version: SESSION_FORMAT_VERSION,
         workspace: spec.workspace.display().to_string(),
         provider: spec.provider.clone(),
         model: spec.model.clone(),

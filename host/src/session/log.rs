@@ -14,24 +14,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Error;
-use super::entry::{Body, Entry, VERSION};
+use super::entry::{Body, Entry, SESSION_FORMAT_VERSION};
 use super::guarded;
 use super::storage::{FramePosition, Journal, UnsyncedFrames};
-use super::synced::{SyncedFile, UnsyncedData};
+use super::synced::{FileSyncState, UnsyncedSessionData};
 
 /// Name of the session file in the session's folder.
-pub(super) const FILE: &str = "session.jsonl";
+pub(super) const SESSION_FILE_NAME: &str = "session.jsonl";
 
 /// Name of the lock file. Its lock marks the session as open for writing, and its content is the
 /// pid of the writer.
-pub(super) const LOCK: &str = "lock";
+pub(super) const LOCK_FILE_NAME: &str = "lock";
 
 /// Maximum total size, in bytes, of the lines buffered until the next append.
-const MAX_WAITING_BYTES: usize = 64 << 10;
+const MAX_BUFFERED_LINES_BYTES: usize = 64 << 10;
 
 /// Rule on whether a write of a session waits until the data is on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum DiskSyncRule {
+pub(super) enum SessionWriteSyncRule {
     /// Waits for the sync, so that entries survive a power failure.
     #[default]
     Waits,
@@ -41,7 +41,7 @@ pub(super) enum DiskSyncRule {
 }
 
 /// File operations of the log. Tests replace them to simulate a full disk.
-pub(super) trait LogDisk: Send + Sync {
+pub(super) trait SessionLogFileOperations: Send + Sync {
     /// Appends bytes. If the operation fails, a prefix of the bytes may have been written.
     fn add(&self, bytes: &[u8]) -> io::Result<()>;
     /// Truncates the file to a length.
@@ -50,7 +50,7 @@ pub(super) trait LogDisk: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
-impl LogDisk for File {
+impl SessionLogFileOperations for File {
     fn add(&self, bytes: &[u8]) -> io::Result<()> {
         let mut file = self;
         file.write_all(bytes)
@@ -67,12 +67,12 @@ impl LogDisk for File {
 
 /// File of a session, open for appending.
 pub(super) struct SessionLog {
-    disk: Arc<dyn LogDisk>,
+    disk: Arc<dyn SessionLogFileOperations>,
     path: PathBuf,
     /// Length of the file up to the end of the last complete line.
     len: u64,
-    synced: Arc<SyncedFile>,
-    wait: DiskSyncRule,
+    synced: Arc<FileSyncState>,
+    wait: SessionWriteSyncRule,
     /// Lines that wait in memory and are written together with the next line.
     waiting: Vec<u8>,
     /// Whether a failed write may have left part of a line after `len`.
@@ -82,7 +82,7 @@ pub(super) struct SessionLog {
 }
 
 /// Result of opening an existing file.
-pub(super) struct OpenedLog {
+pub(super) struct OpenedSessionLog {
     /// File of the session, open for appending.
     pub(super) log: SessionLog,
     /// Complete lines of the file.
@@ -93,31 +93,33 @@ pub(super) struct OpenedLog {
 
 impl SessionLog {
     /// Creates the file of a new session. `folder` must exist.
-    pub(super) fn create_log(folder: &Path, wait: DiskSyncRule) -> Result<Self, Error> {
+    pub(super) fn create_log(folder: &Path, wait: SessionWriteSyncRule) -> Result<Self, Error> {
         let lock = lock_session(folder)?;
-        let path = folder.join(FILE);
-        let file = private_options(OpenOptions::new().append(true).create_new(true))
+        let path = folder.join(SESSION_FILE_NAME);
+        let file = set_private_permissions(OpenOptions::new().append(true).create_new(true))
             .open(&path)
             .map_err(|source| Error::write_error(&path, source))?;
-        if wait == DiskSyncRule::Waits {
+        if wait == SessionWriteSyncRule::Waits {
             sync_folder(folder);
             if let Some(parent) = folder.parent() {
                 sync_folder(parent);
             }
         }
-        let mut log = Self::with_disk(Arc::new(file), path, 0, Some(lock));
+        let mut log = Self::with_log_file_operations(Arc::new(file), path, 0, Some(lock));
         log.wait = wait;
         Ok(log)
     }
 
     /// Opens the file of a session and repairs an incomplete last line.
-    pub(super) fn open_log(folder: &Path) -> Result<OpenedLog, Error> {
+    pub(super) fn open_log(folder: &Path) -> Result<OpenedSessionLog, Error> {
         let lock = lock_session(folder)?;
-        let path = folder.join(FILE);
+        let path = folder.join(SESSION_FILE_NAME);
         let mut bytes = Vec::new();
-        let (mut file, _) =
-            guarded::open_with_options(&path, OpenOptions::new().read(true).append(true))
-                .map_err(|source| Error::read_error(&path, source))?;
+        let (mut file, _) = guarded::open_regular_file_with_options(
+            &path,
+            OpenOptions::new().read(true).append(true),
+        )
+        .map_err(|source| Error::read_error(&path, source))?;
         file.read_to_end(&mut bytes)
             .map_err(|source| Error::read_error(&path, source))?;
         // Do not repair a file of a newer version, in which a line that looks incomplete may be
@@ -136,8 +138,11 @@ impl SessionLog {
                 .map_err(|source| Error::write_error(&path, source))?;
             bytes.push(b'\n');
         } else if !rest.is_empty() {
-            let kept = folder.join(format!("{FILE}.{}.torn", crate::clock::new_id()));
-            write_private(&kept, rest).map_err(|source| Error::write_error(&kept, source))?;
+            let kept = folder.join(format!(
+                "{SESSION_FILE_NAME}.{}.torn",
+                crate::clock::new_uuid_v7()
+            ));
+            write_private_file(&kept, rest).map_err(|source| Error::write_error(&kept, source))?;
             file.set_len(len as u64)
                 .map_err(|source| Error::write_error(&path, source))?;
             notices.push(format!(
@@ -148,21 +153,27 @@ impl SessionLog {
             ));
             bytes.truncate(len);
         }
-        let log = Self::with_disk(Arc::new(file), path, bytes.len() as u64, Some(lock));
-        Ok(OpenedLog {
+        let log =
+            Self::with_log_file_operations(Arc::new(file), path, bytes.len() as u64, Some(lock));
+        Ok(OpenedSessionLog {
             log,
             bytes,
             notices,
         })
     }
 
-    fn with_disk(disk: Arc<dyn LogDisk>, path: PathBuf, len: u64, lock: Option<File>) -> Self {
+    fn with_log_file_operations(
+        disk: Arc<dyn SessionLogFileOperations>,
+        path: PathBuf,
+        len: u64,
+        lock: Option<File>,
+    ) -> Self {
         Self {
             disk,
             path,
             len,
-            synced: Arc::new(SyncedFile::new(len)),
-            wait: DiskSyncRule::default(),
+            synced: Arc::new(FileSyncState::new(len)),
+            wait: SessionWriteSyncRule::default(),
             waiting: Vec::new(),
             has_rest: false,
             lock,
@@ -204,7 +215,7 @@ impl Journal for SessionLog {
 
     /// Buffers the line until the next append, because one write per small line is slow.
     fn append_with_next(&mut self, line: &[u8]) -> Result<(), Error> {
-        if self.waiting.len() + line.len() > MAX_WAITING_BYTES {
+        if self.waiting.len() + line.len() > MAX_BUFFERED_LINES_BYTES {
             self.append(&[])?;
         }
         self.waiting.extend_from_slice(line);
@@ -222,10 +233,10 @@ impl Journal for SessionLog {
     fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
         self.check()?;
         self.write_waiting()?;
-        if self.wait == DiskSyncRule::Skips || self.len <= self.synced.len() {
+        if self.wait == SessionWriteSyncRule::Skips || self.len <= self.synced.len() {
             return Ok(None);
         }
-        Ok(Some(Box::new(UnsyncedData {
+        Ok(Some(Box::new(UnsyncedSessionData {
             disk: self.disk.clone(),
             synced: self.synced.clone(),
             len: self.len,
@@ -235,7 +246,7 @@ impl Journal for SessionLog {
     /// Fails after a failed sync, because from then on it is unknown which bytes are on the disk.
     fn check(&self) -> Result<(), Error> {
         self.synced
-            .check()
+            .check_sync_error()
             .map_err(|source| Error::write_error(&self.path, source))
     }
 }
@@ -252,11 +263,13 @@ impl Drop for SessionLog {
     }
 }
 
-/// Returns the version in the first line, if it is newer than [`VERSION`].
+/// Returns the version in the first line, if it is newer than [`SESSION_FORMAT_VERSION`].
 fn find_newer_format_version(bytes: &[u8]) -> Option<u32> {
     let first = bytes.split(|byte| *byte == b'\n').next()?;
     match Entry::parse_line(first).ok()?.body {
-        Body::Session { version, .. } => Some(version).filter(|found| *found > VERSION),
+        Body::Session { version, .. } => {
+            Some(version).filter(|found| *found > SESSION_FORMAT_VERSION)
+        }
         _ => None,
     }
 }
@@ -264,10 +277,10 @@ fn find_newer_format_version(bytes: &[u8]) -> Option<u32> {
 /// Locks a session. The error contains the pid of the process that holds the lock, or reports that
 /// the lock file is not a regular file: a symlink is not followed, so its target is never written.
 pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
-    let path = folder.join(LOCK);
+    let path = folder.join(LOCK_FILE_NAME);
     let mut options = OpenOptions::new();
-    private_options(options.read(true).write(true).create(true).truncate(false));
-    let (mut file, _) = guarded::open_with_options(&path, &mut options)
+    set_private_permissions(options.read(true).write(true).create(true).truncate(false));
+    let (mut file, _) = guarded::open_regular_file_with_options(&path, &mut options)
         .map_err(|source| Error::write_error(&path, source))?;
     match file.try_lock() {
         Ok(()) => {
@@ -292,29 +305,31 @@ pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
 
 /// Sets the permissions of files that are created with `options`: only the owner has access,
 /// because sessions contain all text of the user and the tools.
-pub(crate) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn set_private_permissions(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
 /// Writes a complete file that only its owner can read, and waits until it is on the disk.
-pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_private_with_wait(path, bytes, DiskSyncRule::Waits)
+pub(super) fn write_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_private_file_with_sync_rule(path, bytes, SessionWriteSyncRule::Waits)
 }
 
-/// Writes like [`write_private`], but waits for the disk only if `wait` is [`DiskSyncRule::Waits`].
-pub(super) fn write_private_with_wait(
+/// Writes like [`write_private_file`], but waits for the disk only if `wait` is
+/// [`SessionWriteSyncRule::Waits`].
+pub(super) fn write_private_file_with_sync_rule(
     path: &Path,
     bytes: &[u8],
-    wait: DiskSyncRule,
+    wait: SessionWriteSyncRule,
 ) -> io::Result<()> {
     let mut file =
-        private_options(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
+        set_private_permissions(OpenOptions::new().write(true).create(true).truncate(true))
+            .open(path)?;
     file.write_all(bytes)?;
     match wait {
-        DiskSyncRule::Waits => file.sync_data(),
-        DiskSyncRule::Skips => Ok(()),
+        SessionWriteSyncRule::Waits => file.sync_data(),
+        SessionWriteSyncRule::Skips => Ok(()),
     }
 }
 
@@ -325,7 +340,7 @@ pub(super) fn write_private_with_wait(
 pub(super) fn write_via_unnamed_file(
     path: &Path,
     bytes: &[u8],
-    wait: DiskSyncRule,
+    wait: SessionWriteSyncRule,
 ) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
     use std::os::fd::AsRawFd;
@@ -334,7 +349,7 @@ pub(super) fn write_via_unnamed_file(
     let how = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let mut file = File::from(open(folder, how, Mode::RUSR | Mode::WUSR)?);
     file.write_all(bytes)?;
-    if wait == DiskSyncRule::Waits {
+    if wait == SessionWriteSyncRule::Waits {
         file.sync_data()?;
     }
     let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -343,7 +358,11 @@ pub(super) fn write_via_unnamed_file(
 
 /// Returns an error, because only Linux has unnamed files.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn write_via_unnamed_file(_: &Path, _: &[u8], _: DiskSyncRule) -> io::Result<()> {
+pub(super) fn write_via_unnamed_file(
+    _: &Path,
+    _: &[u8],
+    _: SessionWriteSyncRule,
+) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -51,43 +51,44 @@ mod transcript;
 mod undo;
 mod view;
 
-pub use blobs::{MAX_BLOB_BYTES, MAX_BLOBS_BYTES, SessionBlobs};
+pub use blobs::{MAX_BLOB_BYTES, MAX_TOTAL_BLOB_BYTES_PER_SESSION, SessionBlobs};
 pub use bundle::{
-    ImportedSession, SessionExport, SessionExportFormat, export_session, import_session,
-    save_atomically,
+    ImportedSessionIdAndNotices, SessionExportFormat, SessionToExport, import_session,
+    prepare_session_export, write_private_file_atomically,
 };
-pub use children::{ChildSession, SessionLocation};
+pub use children::{SessionAddressAndStore, SubagentSession};
 pub use doctor::{CountAndSize, SessionExamination, SessionFault, examine_session, repair_session};
-pub(crate) use entry::DONE;
+pub(crate) use entry::USER_ENDED_SKILL_REASON;
 pub use entry::{
-    AllowedPart, Body, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report,
-    TurnToArchive, VERSION, schema,
+    ActivatedSkill, AllowedPart, Body, Entry, Holder, PromptRow, Report, SESSION_FORMAT_VERSION,
+    TurnDueForArchiving, UsedOrApprovedSkill, entry_json_schema,
 };
-pub(crate) use guarded::open_with_options as open_guarded;
-pub use guarded::{MAX_LINE_BYTES, is_session_id};
+pub(crate) use guarded::open_regular_file_with_options as open_guarded;
+pub use guarded::{MAX_SESSION_LINE_BYTES, is_session_id};
 pub use head::{SessionHead, SessionState};
-pub use heads::SessionHeads;
-pub(crate) use interrupted::{InterruptedCall, REPEATED};
-pub use interrupted::{InterruptedTurn, TakenInput};
-pub(crate) use left_holders::remove_unfinished_holders;
-pub(crate) use left_out::{CompactedTurn, compacted_turns};
+pub use heads::SessionHeadList;
+pub(crate) use interrupted::{InterruptedToolCall, REPEATED_CALL_REASON};
+pub use interrupted::{InterruptedTurn, TurnForInputId};
+pub(crate) use left_holders::remove_unfinished_archived_turn_sessions;
+pub(crate) use left_out::{CompactedTurn, find_compacted_turns};
 pub use live::Session;
-pub(crate) use log::private_options;
-pub use owning::{SessionUsage, sessions_to_remove};
+pub(crate) use log::set_private_permissions;
+pub use owning::{SessionSizeAndLastUse, select_sessions_to_remove};
 pub use parts::SessionFileKind;
-pub use reading::{NumberedLine, SessionEntries, SessionTail};
-pub use search::{SearchMatch, SearchReport, SearchText, search_sessions};
+pub use reading::{NumberedEntriesAndNotices, NumberedEntry, SessionTailReader};
+pub use search::{SearchMatch, SessionSearchHitOrNotice, SessionSearchPattern, search_sessions};
 pub use state::{
-    INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
+    MAX_INLINE_STATE_VALUE_BYTES, MAX_STATE_BYTES_PER_PLUGIN, MAX_STATE_BYTES_WRITTEN_PER_PLUGIN,
+    MAX_STATE_KEY_BYTES, MAX_STATE_VALUE_BYTES,
 };
-pub use storage::files::SessionFiles;
+pub use storage::files::FileSessionBackend;
 pub use storage::memory::MemorySessions;
 pub use storage::{
-    BlobKind, Blobs, FramePosition, Journal, ListedSession, OpenedJournal, SessionAddress,
+    BlobKind, Blobs, FramePosition, Journal, OpenedJournal, SessionAddress, SessionListItem,
     SessionPage, Sessions, UnsyncedFrames,
 };
-pub use store::{ResolvedSession, SessionRow, SessionStore};
-pub(crate) use undo::REASON as UNDONE;
+pub use store::{SessionRow, SessionStore, SessionWorkspaceAndModel};
+pub(crate) use undo::UNDONE_TURN_REASON as UNDONE;
 pub use undo::UndoneTurn;
 pub use view::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 
@@ -95,7 +96,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of session ids that an error message lists.
-const MAX_NAMED: usize = 3;
+const MAX_SESSION_IDS_IN_ERROR: usize = 3;
 
 /// Workspace, provider and model of a session, which are written to the header of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +147,7 @@ pub enum Error {
         pid: Option<u32>,
     },
     /// The file was written by a newer version of the program.
-    #[error("{} has version {found} of the format and this version of rind knows {VERSION}; update rind", path.display())]
+    #[error("{} has version {found} of the format and this version of rind knows {SESSION_FORMAT_VERSION}; update rind", path.display())]
     Newer {
         /// Path of the session file.
         path: PathBuf,
@@ -175,7 +176,7 @@ pub enum Error {
     #[error(
         "`{}` cannot be the id of a session: an id has 1 to 96 letters, digits, `-`, `_` and `.`, does not begin with `.`, and \
          is not `last`",
-        crate::text::clean_line(id, 96)
+        crate::text::escape_and_truncate_line(id, 96)
     )]
     InvalidId {
         /// Requested id of the new session.
@@ -207,7 +208,7 @@ pub enum Error {
     #[error(
         "`{wanted}` matches {} sessions, the last used {}; give more of the id, see `rind session list`",
         found.len(),
-        found.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
+        found.iter().take(MAX_SESSION_IDS_IN_ERROR).map(String::as_str).collect::<Vec<_>>().join(", ")
     )]
     Ambiguous {
         /// Prefix that the user gave.

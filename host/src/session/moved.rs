@@ -9,7 +9,7 @@ use super::storage::{BlobKind, FramePosition, SessionAddress, Sessions};
 
 /// Order in which the parts of a session are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SessionCopyOrder {
+pub(super) enum SessionPartsCopyOrder {
     /// Copy the session's lines before its values: only the copying program uses the store, which
     /// accepts values for an existing session only.
     LinesFirst,
@@ -22,10 +22,10 @@ pub(super) enum SessionCopyOrder {
 pub(super) fn copy_session(
     (from, from_at): (&dyn Sessions, &SessionAddress),
     (to, to_at): (&dyn Sessions, &SessionAddress),
-    order: SessionCopyOrder,
+    order: SessionPartsCopyOrder,
 ) -> Result<(), Error> {
     let lines = from.read(from_at, FramePosition::START)?;
-    if order == SessionCopyOrder::LinesFirst {
+    if order == SessionPartsCopyOrder::LinesFirst {
         to.create_whole(to_at, &lines)?;
     }
     for kind in [BlobKind::Content, BlobKind::State] {
@@ -35,11 +35,14 @@ pub(super) fn copy_session(
         }
     }
     for agent in from.children(from_at)? {
-        if let (Some(old), Some(new)) = (from_at.child(&agent), to_at.child(&agent)) {
+        if let (Some(old), Some(new)) = (
+            from_at.subagent_address(&agent),
+            to_at.subagent_address(&agent),
+        ) {
             copy_session((from, &old), (to, &new), order)?;
         }
     }
-    if order == SessionCopyOrder::LinesLast {
+    if order == SessionPartsCopyOrder::LinesLast {
         to.create_whole(to_at, &lines)?;
     }
     Ok(())

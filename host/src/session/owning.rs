@@ -1,20 +1,20 @@
 //! Sets titles of sessions, and removes sessions.
 //!
 //! Ensures that only the holder of a session's lock changes the session, and that an interrupted
-//! removal leaves no partial session. Start from [`SessionStore::rename`] and
+//! removal leaves no partial session. Start from [`SessionStore::set_session_title`] and
 //! [`SessionStore::remove`].
 
 use super::entry::{Body, Entry};
-use super::log::FILE;
-use super::store::{lines_display_path, parse_entries};
+use super::log::SESSION_FILE_NAME;
+use super::store::{parse_entries, session_display_path};
 use super::{Error, Session, SessionStore, parts};
 
 /// Maximum length of a title, in characters.
-const MAX_TITLE_CHARS: usize = 200;
+const MAX_SESSION_TITLE_CHARS: usize = 200;
 
 /// Size and time of last use of a session, by which sessions to remove are selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionUsage {
+pub struct SessionSizeAndLastUse {
     /// Id of the session.
     pub id: String,
     /// Time of the last write, in milliseconds since 1970.
@@ -23,16 +23,20 @@ pub struct SessionUsage {
     pub bytes: u64,
 }
 
-/// Returns a title on one line, truncated to [`MAX_TITLE_CHARS`].
-fn clean_title(title: &str) -> String {
+/// Returns a title on one line, truncated to [`MAX_SESSION_TITLE_CHARS`].
+fn normalize_title(title: &str) -> String {
     let words: Vec<&str> = title.split_whitespace().collect();
-    words.join(" ").chars().take(MAX_TITLE_CHARS).collect()
+    words
+        .join(" ")
+        .chars()
+        .take(MAX_SESSION_TITLE_CHARS)
+        .collect()
 }
 
 impl Session {
     /// Sets the title of this session, and returns the stored title.
     pub fn set_title(&self, title: &str) -> Result<String, Error> {
-        let title = clean_title(title);
+        let title = normalize_title(title);
         self.append(Body::Title {
             title: title.clone(),
         })?;
@@ -44,18 +48,18 @@ impl Session {
 impl SessionStore {
     /// Sets the title of a session, and returns the stored title. Nothing else of the session
     /// changes: an open turn stays open.
-    pub fn rename(&self, id: &str, title: &str) -> Result<String, Error> {
-        let title = clean_title(title);
-        let at = self.address(id)?;
-        // `read` refuses a session of a newer version. Call it first, because `open` would repair
-        // the end of the file.
-        self.read(id)?;
-        let mut opened = self.sessions().open(&at)?;
-        let name = lines_display_path(&**self.sessions(), &at);
+    pub fn set_session_title(&self, id: &str, title: &str) -> Result<String, Error> {
+        let title = normalize_title(title);
+        let at = self.session_address(id)?;
+        // `read_entries` refuses a session of a newer version. Call it first, because `open` would
+        // repair the end of the file.
+        self.read_entries(id)?;
+        let mut opened = self.session_backend().open(&at)?;
+        let name = session_display_path(&**self.session_backend(), &at);
         let (entries, _) = parse_entries(&name, &opened.lines)?;
         let last = entries.last();
         let entry = Entry {
-            id: crate::clock::new_id(),
+            id: crate::clock::new_uuid_v7(),
             parent: last.map(|entry| entry.id.clone()),
             time: crate::clock::now_ms(),
             body: Body::Title {
@@ -70,24 +74,24 @@ impl SessionStore {
     /// Removes a session with its blobs, subagents and archived turns. Fails if a process has it
     /// open. A session without a readable file is removed too.
     pub fn remove(&self, id: &str) -> Result<(), Error> {
-        self.sessions().remove(&self.address(id)?)
+        self.session_backend().remove(&self.session_address(id)?)
     }
 
     /// Returns the size and time of last use of every session, the last used first.
-    pub fn list_session_uses(&self) -> Result<Vec<SessionUsage>, Error> {
+    pub fn list_session_usage(&self) -> Result<Vec<SessionSizeAndLastUse>, Error> {
         let mut all = Vec::new();
-        for (id, folder) in self.folders()? {
-            let meta = folder.join(FILE).symlink_metadata();
+        for (id, folder) in self.session_folders()? {
+            let meta = folder.join(SESSION_FILE_NAME).symlink_metadata();
             let Ok(updated) = meta.and_then(|meta| meta.modified()) else {
                 continue;
             };
             let since = updated
                 .duration_since(std::time::UNIX_EPOCH)
                 .unwrap_or_default();
-            all.push(SessionUsage {
+            all.push(SessionSizeAndLastUse {
                 id,
                 updated: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
-                bytes: parts::size(&folder),
+                bytes: parts::session_size_bytes(&folder),
             });
         }
         all.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
@@ -97,13 +101,13 @@ impl SessionStore {
 
 /// Returns the sessions to remove, the least recently used first: those last used before `before`
 /// (in milliseconds since 1970), and then the least recently used others until the rest has at most
-/// `max_bytes`. `all` is sorted as [`SessionStore::list_session_uses`] returns it.
+/// `max_bytes`. `all` is sorted as [`SessionStore::list_session_usage`] returns it.
 #[must_use]
-pub fn sessions_to_remove(
-    all: &[SessionUsage],
+pub fn select_sessions_to_remove(
+    all: &[SessionSizeAndLastUse],
     before: Option<i64>,
     max_bytes: Option<u64>,
-) -> Vec<SessionUsage> {
+) -> Vec<SessionSizeAndLastUse> {
     let mut total = 0_u64;
     let mut found = Vec::new();
     for own in all {
@@ -125,14 +129,14 @@ mod tests {
 
     #[test]
     fn the_oldest_sessions_are_surplus() {
-        let stored = |id: &str, updated, bytes| SessionUsage {
+        let stored = |id: &str, updated, bytes| SessionSizeAndLastUse {
             id: id.to_owned(),
             updated,
             bytes,
         };
         let all = [stored("c", 30, 5), stored("b", 20, 5), stored("a", 10, 1)];
         let ids = |before, most| {
-            let found = sessions_to_remove(&all, before, most);
+            let found = select_sessions_to_remove(&all, before, most);
             found.into_iter().map(|own| own.id).collect::<String>()
         };
         assert_eq!(ids(None, None), "");

@@ -8,19 +8,19 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::children::{AGENTS, is_agent_id};
+use super::children::{SUBAGENTS_FOLDER_NAME, is_agent_id};
 use super::guarded;
-use super::log::FILE;
+use super::log::SESSION_FILE_NAME;
 
 /// Name of the folder for data that repairs removed from a session.
-pub(super) const KEPT: &str = "kept";
+pub(super) const REPAIR_REMOVED_DATA_FOLDER_NAME: &str = "kept";
 
 /// Maximum depth of nested subagents.
-const MAX_DEPTH: usize = 8;
+const MAX_NESTED_SUBAGENT_DEPTH: usize = 8;
 
 /// Maximum depth of the folders that are listed: two levels for each nested subagent (`agents/ID`),
 /// and two more.
-const MAX_FOLDERS: usize = 2 * MAX_DEPTH + 2;
+const MAX_LISTED_FOLDER_DEPTH: usize = 2 * MAX_NESTED_SUBAGENT_DEPTH + 2;
 
 /// Kind of a file of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -59,12 +59,12 @@ pub(super) struct SessionFile {
 /// Lists the files of a session, in the order of their paths.
 pub(super) fn list_session_files(folder: &Path) -> io::Result<Vec<SessionFile>> {
     let mut all = Vec::new();
-    add_session_files(folder, "", 0, &mut all)?;
+    collect_session_files(folder, "", 0, &mut all)?;
     all.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(all)
 }
 
-fn add_session_files(
+fn collect_session_files(
     folder: &Path,
     prefix: &str,
     depth: usize,
@@ -77,9 +77,11 @@ fn add_session_files(
         let meta = entry.path().symlink_metadata()?;
         let kind = match (meta.is_dir(), meta.is_file(), name.to_str()) {
             // Repairs move superfluous files to the folder `kept`, symlinks included.
-            (false, ..) if Path::new(&path).starts_with(KEPT) => SessionFileKind::Left,
-            (true, ..) if depth < MAX_FOLDERS => {
-                add_session_files(&entry.path(), &format!("{path}/"), depth + 1, all)?;
+            (false, ..) if Path::new(&path).starts_with(REPAIR_REMOVED_DATA_FOLDER_NAME) => {
+                SessionFileKind::Left
+            }
+            (true, ..) if depth < MAX_LISTED_FOLDER_DEPTH => {
+                collect_session_files(&entry.path(), &format!("{path}/"), depth + 1, all)?;
                 continue;
             }
             (_, true, Some(_)) => session_file_kind(&path),
@@ -94,19 +96,21 @@ fn add_session_files(
 
 /// Returns the kind of a session's file. `path` is relative to the folder of the session.
 pub(super) fn session_file_kind(path: &str) -> SessionFileKind {
-    file_kind_at_depth(path, 0)
+    session_file_kind_at_subagent_depth(path, 0)
 }
 
-fn file_kind_at_depth(path: &str, depth: usize) -> SessionFileKind {
+fn session_file_kind_at_subagent_depth(path: &str, depth: usize) -> SessionFileKind {
     let names: Vec<&str> = path.splitn(3, '/').collect();
     let is_hash = |name: &str| {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         name.len() == 2 * blake3::OUT_LEN && name.bytes().all(is_hex)
     };
     match names[..] {
-        [FILE] => SessionFileKind::Entries,
+        [SESSION_FILE_NAME] => SessionFileKind::Entries,
         ["lock"] => SessionFileKind::Lock,
-        [name] if name.starts_with(FILE) && name.ends_with(".torn") => SessionFileKind::Left,
+        [name] if name.starts_with(SESSION_FILE_NAME) && name.ends_with(".torn") => {
+            SessionFileKind::Left
+        }
         ["content", name] if is_hash(name) => SessionFileKind::Content,
         ["blobs", name] if is_hash(name) => SessionFileKind::State,
         ["content" | "blobs", name] if name.ends_with(".half") => SessionFileKind::Left,
@@ -119,9 +123,11 @@ fn file_kind_at_depth(path: &str, depth: usize) -> SessionFileKind {
         {
             SessionFileKind::Left
         }
-        [KEPT, ..] => SessionFileKind::Left,
-        [AGENTS, agent, below] if is_agent_id(agent) && depth < MAX_DEPTH => {
-            file_kind_at_depth(below, depth + 1)
+        [REPAIR_REMOVED_DATA_FOLDER_NAME, ..] => SessionFileKind::Left,
+        [SUBAGENTS_FOLDER_NAME, agent, below]
+            if is_agent_id(agent) && depth < MAX_NESTED_SUBAGENT_DEPTH =>
+        {
+            session_file_kind_at_subagent_depth(below, depth + 1)
         }
         _ => SessionFileKind::Foreign,
     }
@@ -129,8 +135,8 @@ fn file_kind_at_depth(path: &str, depth: usize) -> SessionFileKind {
 
 /// Returns the total size of the files of a session, in bytes. Files and folders that cannot be
 /// read, such as one that was removed at this moment, count as 0.
-pub(super) fn size(folder: &Path) -> u64 {
-    match guarded::is_folder(folder) {
+pub(super) fn session_size_bytes(folder: &Path) -> u64 {
+    match guarded::is_real_folder(folder) {
         Ok(true) => folder_size_bytes(folder, 0),
         _ => 0,
     }
@@ -139,7 +145,7 @@ pub(super) fn size(folder: &Path) -> u64 {
 fn folder_size_bytes(folder: &Path, depth: usize) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.path().symlink_metadata() {
-        Ok(meta) if meta.is_dir() && depth < MAX_FOLDERS => {
+        Ok(meta) if meta.is_dir() && depth < MAX_LISTED_FOLDER_DEPTH => {
             folder_size_bytes(&entry.path(), depth + 1)
         }
         Ok(meta) if meta.is_file() => meta.len(),

@@ -1,23 +1,23 @@
 //! Reads the entries of a session with their line numbers, without opening the session for writing.
 //!
 //! Ensures that a damaged line is reported and hides no other line. Takes no lock, so the session
-//! may be open in another process. Start from [`SessionStore::read_lines`].
+//! may be open in another process. Start from [`SessionStore::read_entries_with_line_numbers`].
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::children::AGENTS;
-use super::entry::{Body, Entry, VERSION};
-use super::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
-use super::log::FILE;
+use super::children::SUBAGENTS_FOLDER_NAME;
+use super::entry::{Body, Entry, SESSION_FORMAT_VERSION};
+use super::guarded::{self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES};
+use super::log::SESSION_FILE_NAME;
 use super::storage::{FramePosition, SessionAddress, Sessions};
-use super::store::lines_display_path;
+use super::store::session_display_path;
 use super::{Error, SessionStore};
 
 /// An entry and the number of its line in the session file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NumberedLine {
+pub struct NumberedEntry {
     /// Number of the line in the file, from 1.
     pub line: u64,
     /// Entry on the line.
@@ -26,9 +26,9 @@ pub struct NumberedLine {
 
 /// Entries that were read from a session, and notices about unreadable lines.
 #[derive(Clone, Debug, Default)]
-pub struct SessionEntries {
+pub struct NumberedEntriesAndNotices {
     /// Entries in order.
-    pub entries: Vec<NumberedLine>,
+    pub entries: Vec<NumberedEntry>,
     /// Messages about the lines that cannot be read.
     pub notices: Vec<String>,
     /// Whether the last line has no line feed, because a write is unfinished or still running.
@@ -37,7 +37,7 @@ pub struct SessionEntries {
 
 /// Reader of a session that another process may be appending to.
 #[derive(Debug)]
-pub struct SessionTail {
+pub struct SessionTailReader {
     source: SessionTailSource,
     /// Path of the session's file, or a name for messages.
     path: PathBuf,
@@ -47,7 +47,7 @@ pub struct SessionTail {
     n_lines: u64,
 }
 
-/// Source from which a [`SessionTail`] reads lines.
+/// Source from which a [`SessionTailReader`] reads lines.
 #[derive(Debug)]
 enum SessionTailSource {
     /// The file at `path`; each call reads only the new lines.
@@ -57,49 +57,49 @@ enum SessionTailSource {
     Store(Arc<dyn Sessions>, SessionAddress),
 }
 
-impl SessionTail {
+impl SessionTailReader {
     /// Returns the entries that were appended since the last call. A last line without a line feed
     /// is left for the next call: its write may still be running.
     ///
     /// # Errors
     /// The file cannot be read, is of a newer version, or has become shorter than what was already
     /// read.
-    pub fn read_more(&mut self) -> Result<SessionEntries, Error> {
+    pub fn read_more(&mut self) -> Result<NumberedEntriesAndNotices, Error> {
         self.read_from_offset(false)
     }
 
-    fn read_from_offset(&mut self, takes_torn: bool) -> Result<SessionEntries, Error> {
-        let mut lines = LineReader::new(self.open_at_offset()?, MAX_LINE_BYTES);
+    fn read_from_offset(&mut self, takes_torn: bool) -> Result<NumberedEntriesAndNotices, Error> {
+        let mut lines = LimitedLineReader::new(self.open_at_offset()?, MAX_SESSION_LINE_BYTES);
         let path = &self.path;
         let failed = |source| Error::read_error(path, source);
-        let mut reading = SessionEntries::default();
+        let mut reading = NumberedEntriesAndNotices::default();
         loop {
             let line = lines.next().map_err(failed)?;
             let parsed = match line {
                 None => break,
-                Some(FileLine::Torn(_)) if !takes_torn => {
+                Some(LimitedFileLine::Torn(_)) if !takes_torn => {
                     reading.is_torn = true;
                     break;
                 }
-                Some(FileLine::Whole(text)) => Entry::parse_line(text),
-                Some(FileLine::Torn(text)) => {
+                Some(LimitedFileLine::Whole(text)) => Entry::parse_line(text),
+                Some(LimitedFileLine::Torn(text)) => {
                     reading.is_torn = true;
                     Entry::parse_line(text)
                 }
-                Some(FileLine::TooLong(n)) => Err(format!(
-                    "the line has {n} bytes, at most {MAX_LINE_BYTES} are supported"
+                Some(LimitedFileLine::TooLong(n)) => Err(format!(
+                    "the line has {n} bytes, at most {MAX_SESSION_LINE_BYTES} are supported"
                 )),
             };
             let line = self.n_lines + lines.number;
             match parsed {
                 Ok(entry) => {
                     if let Body::Session { version: found, .. } = entry.body
-                        && found > VERSION
+                        && found > SESSION_FORMAT_VERSION
                     {
                         let path = path.clone();
                         return Err(Error::Newer { path, found });
                     }
-                    reading.entries.push(NumberedLine { line, entry });
+                    reading.entries.push(NumberedEntry { line, entry });
                 }
                 Err(why) => reading.notices.push(format!(
                     "{}:{line}: this line cannot be read and is skipped: {why}",
@@ -121,7 +121,7 @@ impl SessionTail {
         };
         match &self.source {
             SessionTailSource::File => {
-                let (mut file, meta) = guarded::open(&self.path).map_err(failed)?;
+                let (mut file, meta) = guarded::open_regular_file(&self.path).map_err(failed)?;
                 if meta.len() < self.offset {
                     return Err(was_cut());
                 }
@@ -144,24 +144,30 @@ impl SessionTail {
 impl SessionStore {
     /// Returns the entries of the session `id`, with the numbers of their lines. The id of a
     /// subagent is `ID/agents/AGENT`.
-    pub fn read_lines(&self, id: &str) -> Result<SessionEntries, Error> {
+    pub fn read_entries_with_line_numbers(
+        &self,
+        id: &str,
+    ) -> Result<NumberedEntriesAndNotices, Error> {
         self.open_session_tail(id)?.read_from_offset(true)
     }
 
     /// Returns a reader that begins at the first line of a session.
-    pub fn open_session_tail(&self, id: &str) -> Result<SessionTail, Error> {
-        let (source, path) = match self.require_files() {
+    pub fn open_session_tail(&self, id: &str) -> Result<SessionTailReader, Error> {
+        let (source, path) = match self.require_file_backend() {
             Ok(files) => {
-                let folder = files.folder_of(&self.address(id)?)?;
-                (SessionTailSource::File, folder.join(FILE))
+                let folder = files.checked_session_folder(&self.session_address(id)?)?;
+                (SessionTailSource::File, folder.join(SESSION_FILE_NAME))
             }
             Err(_) => {
-                let at = self.address(id)?;
-                let name = lines_display_path(&**self.sessions(), &at);
-                (SessionTailSource::Store(self.sessions().clone(), at), name)
+                let at = self.session_address(id)?;
+                let name = session_display_path(&**self.session_backend(), &at);
+                (
+                    SessionTailSource::Store(self.session_backend().clone(), at),
+                    name,
+                )
             }
         };
-        Ok(SessionTail {
+        Ok(SessionTailReader {
             source,
             path,
             offset: 0,
@@ -172,15 +178,19 @@ impl SessionStore {
     /// Returns the ids of the sessions below this one, as `ID/agents/AGENT`: those of its
     /// subagents, and of the agents that hold its archived turns.
     pub fn session_agent_ids(&self, id: &str) -> Result<Vec<String>, Error> {
-        let agents = self.sessions().children(&self.address(id)?)?.into_iter();
+        let agents = self
+            .session_backend()
+            .children(&self.session_address(id)?)?
+            .into_iter();
         Ok(agents
-            .map(|agent| format!("{id}/{AGENTS}/{agent}"))
+            .map(|agent| format!("{id}/{SUBAGENTS_FOLDER_NAME}/{agent}"))
             .collect())
     }
 
     /// Returns the folder of a session, or of a subagent as `ID/agents/AGENT`. Fails if any
     /// component of the path below the store's root is a symlink.
-    pub fn folder_of(&self, id: &str) -> Result<PathBuf, Error> {
-        self.require_files()?.folder_of(&self.address(id)?)
+    pub fn session_folder(&self, id: &str) -> Result<PathBuf, Error> {
+        self.require_file_backend()?
+            .checked_session_folder(&self.session_address(id)?)
     }
 }

@@ -17,26 +17,26 @@ use std::path::Path;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Serialize;
 
-use super::children::{self, AGENTS};
+use super::children::{self, SUBAGENTS_FOLDER_NAME};
 use super::entry::{Body, Entry};
-use super::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
+use super::guarded::{self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES};
 use super::head::find_entry_type;
-use super::log::FILE;
+use super::log::SESSION_FILE_NAME;
 use super::{Error, SessionStore};
 
 /// Maximum depth of nested subagents that are searched.
-const MAX_DEPTH: usize = 8;
+const MAX_SEARCHED_SUBAGENT_DEPTH: usize = 8;
 
 /// Number of sessions in one batch. The batch is small, so that the first matches are reported
 /// soon.
-const BATCH: usize = 64;
+const SESSIONS_PER_SEARCH_BATCH: usize = 64;
 
 /// Maximum number of bytes that a snippet shows before and after a match.
-const AROUND: usize = 60;
+const MAX_SNIPPET_CONTEXT_BYTES: usize = 60;
 
 /// Text to search for.
 #[derive(Clone, Debug)]
-pub struct SearchText {
+pub struct SessionSearchPattern {
     /// Pattern for the decoded text of an entry.
     text: Regex,
     /// Pattern for the undecoded JSON of a line, in which special characters of a text are escaped.
@@ -66,14 +66,14 @@ pub struct SearchMatch {
 
 /// Match or notice that a search reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SearchReport {
+pub enum SessionSearchHitOrNotice {
     /// A match.
     Hit(SearchMatch),
     /// Message about a file or a line that cannot be read.
     Notice(String),
 }
 
-impl SearchText {
+impl SessionSearchPattern {
     /// Creates a case-insensitive search for a text; `None` if the text is blank or very long.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
@@ -102,26 +102,26 @@ impl SearchText {
 }
 
 /// Callback that receives each match and notice, and may end the search.
-type Tell<'a> = &'a mut dyn FnMut(SearchReport) -> ControlFlow<()>;
+type SessionSearchCallback<'a> = &'a mut dyn FnMut(SessionSearchHitOrNotice) -> ControlFlow<()>;
 
 /// Searches all sessions, the most recently written first. Calls `tell` with each match as soon as
 /// it is found; `tell` may end the search.
 pub fn search_sessions(
     store: &SessionStore,
-    wanted: &SearchText,
-    tell: &mut dyn FnMut(SearchReport) -> ControlFlow<()>,
+    wanted: &SessionSearchPattern,
+    tell: &mut dyn FnMut(SessionSearchHitOrNotice) -> ControlFlow<()>,
 ) -> Result<(), Error> {
-    let mut folders: Vec<_> = store.folders()?;
+    let mut folders: Vec<_> = store.session_folders()?;
     let written = |folder: &Path| {
-        let meta = folder.join(FILE).symlink_metadata();
+        let meta = folder.join(SESSION_FILE_NAME).symlink_metadata();
         meta.and_then(|meta| meta.modified()).ok()
     };
     folders.sort_by_cached_key(|(_, folder)| std::cmp::Reverse(written(folder)));
-    for batch in folders.chunks(BATCH) {
-        let likely = likely::find_likely_sessions(batch, wanted);
+    for batch in folders.chunks(SESSIONS_PER_SEARCH_BATCH) {
+        let likely = likely::flag_possibly_matching_sessions(batch, wanted);
         let likely = batch.iter().zip(likely).filter(|(_, likely)| *likely);
         for ((id, folder), _) in likely {
-            if search_folder(id, folder, wanted, tell, 0).is_break() {
+            if search_session_folder(id, folder, wanted, tell, 0).is_break() {
                 return Ok(());
             }
         }
@@ -130,27 +130,27 @@ pub fn search_sessions(
 }
 
 /// Searches the session in a folder, and then its subagents, in the order of their names.
-fn search_folder(
+fn search_session_folder(
     id: &str,
     folder: &Path,
-    wanted: &SearchText,
-    tell: Tell<'_>,
+    wanted: &SessionSearchPattern,
+    tell: SessionSearchCallback<'_>,
     depth: usize,
 ) -> ControlFlow<()> {
-    let path = folder.join(FILE);
-    match guarded::open(&path) {
-        Ok((file, _)) => search_file(id, &path, file, wanted, tell)?,
+    let path = folder.join(SESSION_FILE_NAME);
+    match guarded::open_regular_file(&path) {
+        Ok((file, _)) => search_session_file(id, &path, file, wanted, tell)?,
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => tell(unreadable_notice(&path, &error))?,
+        Err(error) => tell(unreadable_file_notice(&path, &error))?,
     }
-    values::search_values(id, folder, wanted, tell)?;
-    if depth == MAX_DEPTH {
+    values::search_plugin_values(id, folder, wanted, tell)?;
+    if depth == MAX_SEARCHED_SUBAGENT_DEPTH {
         return ControlFlow::Continue(());
     }
     for agent in children::stored_agent_ids(folder) {
-        let below = folder.join(AGENTS).join(&agent);
-        search_folder(
-            &format!("{id}/{AGENTS}/{agent}"),
+        let below = folder.join(SUBAGENTS_FOLDER_NAME).join(&agent);
+        search_session_folder(
+            &format!("{id}/{SUBAGENTS_FOLDER_NAME}/{agent}"),
             &below,
             wanted,
             tell,
@@ -160,36 +160,38 @@ fn search_folder(
     ControlFlow::Continue(())
 }
 
-fn unreadable_notice(path: &Path, error: &std::io::Error) -> SearchReport {
-    SearchReport::Notice(format!("{} cannot be searched: {error}", path.display()))
+fn unreadable_file_notice(path: &Path, error: &std::io::Error) -> SessionSearchHitOrNotice {
+    SessionSearchHitOrNotice::Notice(format!("{} cannot be searched: {error}", path.display()))
 }
 
-fn search_file(
+fn search_session_file(
     id: &str,
     path: &Path,
     file: File,
-    wanted: &SearchText,
-    tell: Tell<'_>,
+    wanted: &SessionSearchPattern,
+    tell: SessionSearchCallback<'_>,
 ) -> ControlFlow<()> {
-    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
+    let mut lines = LimitedLineReader::new(file, MAX_SESSION_LINE_BYTES);
     let mut turn = 0;
     let mut input = String::new();
     let mut n_damaged = 0_u64;
     loop {
         let (read, is_start) = match lines.next() {
             Ok(None) => break,
-            Ok(Some(FileLine::Whole(line) | FileLine::Torn(line))) => {
+            Ok(Some(LimitedFileLine::Whole(line) | LimitedFileLine::Torn(line))) => {
                 let is_start = find_entry_type(line) == b"turn-start";
                 if !is_start && !wanted.may_match_line(line) {
                     continue;
                 }
                 (Entry::parse_line(line), is_start)
             }
-            Ok(Some(FileLine::TooLong(n))) => {
-                let why = format!("the line has {n} bytes, at most {MAX_LINE_BYTES} are supported");
+            Ok(Some(LimitedFileLine::TooLong(n))) => {
+                let why = format!(
+                    "the line has {n} bytes, at most {MAX_SESSION_LINE_BYTES} are supported"
+                );
                 (Err(why), false)
             }
-            Err(error) => return tell(unreadable_notice(path, &error)),
+            Err(error) => return tell(unreadable_file_notice(path, &error)),
         };
         let entry = match read {
             Ok(entry) => entry,
@@ -197,7 +199,7 @@ fn search_file(
                 n_damaged += 1;
                 if n_damaged == 1 {
                     let (path, number) = (path.display(), lines.number);
-                    tell(SearchReport::Notice(format!(
+                    tell(SessionSearchHitOrNotice::Notice(format!(
                         "{path}:{number}: this line cannot be searched: {why}"
                     )))?;
                 }
@@ -213,14 +215,14 @@ fn search_file(
             turn = *number;
             input.clone_from(text);
         }
-        for (role, text) in texts::searched_texts(&entry.body) {
+        for (role, text) in texts::searchable_texts(&entry.body) {
             // Skip the user's message, which repeats the input of the turn.
             if role == "user" && !is_start && *text == *input {
                 continue;
             }
             if let Some(at) = wanted.text.find(text.as_bytes()) {
                 let [before, found, after] = match_snippet(&text, at.range());
-                tell(SearchReport::Hit(SearchMatch {
+                tell(SessionSearchHitOrNotice::Hit(SearchMatch {
                     session: id.to_owned(),
                     turn,
                     line: lines.number,
@@ -235,7 +237,7 @@ fn search_file(
     }
     match n_damaged {
         0 | 1 => ControlFlow::Continue(()),
-        n => tell(SearchReport::Notice(format!(
+        n => tell(SessionSearchHitOrNotice::Notice(format!(
             "{}: {} more lines cannot be searched",
             path.display(),
             n - 1
@@ -244,13 +246,18 @@ fn search_file(
 }
 
 /// Returns the text before a match, the match, and the text after it. The texts around the match
-/// are limited to its line and to [`AROUND`] bytes each.
+/// are limited to its line and to [`MAX_SNIPPET_CONTEXT_BYTES`] bytes each.
 fn match_snippet(text: &str, at: std::ops::Range<usize>) -> [String; 3] {
     let before = text.get(..at.start).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |at| at + 1);
-    let start = text.ceil_char_boundary(start.max(at.start.saturating_sub(AROUND)));
+    let start =
+        text.ceil_char_boundary(start.max(at.start.saturating_sub(MAX_SNIPPET_CONTEXT_BYTES)));
     let after = text.get(at.end..).unwrap_or_default();
-    let end = at.end + after.find('\n').unwrap_or(after.len()).min(AROUND);
+    let end = at.end
+        + after
+            .find('\n')
+            .unwrap_or(after.len())
+            .min(MAX_SNIPPET_CONTEXT_BYTES);
     let end = text.floor_char_boundary(end);
     [start..at.start, at.start..at.end, at.end..end]
         .map(|range| text.get(range).unwrap_or_default().to_owned())
@@ -273,10 +280,10 @@ mod tests {
 
     #[test]
     fn lines_hold_texts_in_json_and_in_other_escapes() {
-        let wanted = SearchText::new("say \"Ä\"").unwrap();
+        let wanted = SessionSearchPattern::new("say \"Ä\"").unwrap();
         assert!(wanted.may_match_line("say \\\"ä\\\"".as_bytes()));
         assert!(wanted.may_match_line(br#"say \"\u00c4\""#));
         assert!(!wanted.may_match_line(b"say nothing"));
-        assert!(SearchText::new(" ").is_none());
+        assert!(SessionSearchPattern::new(" ").is_none());
     }
 }

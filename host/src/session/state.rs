@@ -1,44 +1,44 @@
 //! Keeps the session state of plugins: keys and values that last as long as the session.
 //!
 //! Owns the limits and the blobs for large values. A change takes two steps:
-//! [`PluginStates::prepare_value_change`] checks it and returns the entry to write, and
-//! [`PluginStates::apply_body`] applies it to the in-memory state once the entry is in the file.
-//! The module never writes to the session file itself.
+//! [`PluginSessionStates::create_state_entry_for_change`] checks it and returns the entry to write, and
+//! [`PluginSessionStates::apply_state_change`] applies it to the in-memory state once the entry is
+//! in the file. The module never writes to the session file itself.
 //!
-//! The content of values is opaque to the host. Start from [`PluginStates`].
+//! The content of values is opaque to the host. Start from [`PluginSessionStates`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Error;
-use super::blobs::hash_name;
+use super::blobs::compute_hash_name;
 use super::entry::Body;
 use super::storage::Blobs;
 
 /// Maximum length of a key, in bytes.
-pub const MAX_KEY_BYTES: usize = 256;
+pub const MAX_STATE_KEY_BYTES: usize = 256;
 
 /// Maximum length of a value, in bytes.
-pub const MAX_VALUE_BYTES: usize = 16 << 20;
+pub const MAX_STATE_VALUE_BYTES: usize = 16 << 20;
 
 /// Maximum size of all keys and values of a plugin in a session, in bytes.
-pub const MAX_PLUGIN_BYTES: usize = 64 << 20;
+pub const MAX_STATE_BYTES_PER_PLUGIN: usize = 64 << 20;
 
 /// Maximum number of bytes that a plugin may write to a session while it is open. Old values stay
 /// in the file, so without this limit a plugin that sets a key in a loop would fill the disk.
-pub const MAX_WRITTEN_BYTES: usize = 512 << 20;
+pub const MAX_STATE_BYTES_WRITTEN_PER_PLUGIN: usize = 512 << 20;
 
 /// Length in bytes up to which values are stored in the session file. Longer values go to blobs,
 /// because they would make the file slow to read.
-pub const INLINE_BYTES: usize = 8 << 10;
+pub const MAX_INLINE_STATE_VALUE_BYTES: usize = 8 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum StateValue {
+enum PluginStateValue {
     Inline(String),
     Blob { name: String, len: usize },
 }
 
-impl StateValue {
+impl PluginStateValue {
     fn len(&self) -> usize {
         match self {
             Self::Inline(text) => text.len(),
@@ -49,13 +49,13 @@ impl StateValue {
 
 /// Session state of all plugins.
 #[derive(Debug)]
-pub(super) struct PluginStates {
+pub(super) struct PluginSessionStates {
     blobs: Arc<dyn Blobs>,
-    plugins: BTreeMap<String, BTreeMap<String, StateValue>>,
+    plugins: BTreeMap<String, BTreeMap<String, PluginStateValue>>,
     written: BTreeMap<String, usize>,
 }
 
-impl PluginStates {
+impl PluginSessionStates {
     /// Creates an empty state, whose large values go to `blobs`.
     pub(super) fn new(blobs: Arc<dyn Blobs>) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl PluginStates {
 
     /// Applies a change whose entry is in the file. If the change replaced or removed a large value
     /// and no other value has the same blob, returns the name of the blob.
-    pub(super) fn apply_body(&mut self, body: &Body) -> Option<String> {
+    pub(super) fn apply_state_change(&mut self, body: &Body) -> Option<String> {
         let Body::State {
             plugin,
             key,
@@ -80,8 +80,8 @@ impl PluginStates {
             return None;
         };
         let new = match (value, blob) {
-            (Some(text), _) => Some(StateValue::Inline(text.clone())),
-            (None, Some(name)) => Some(StateValue::Blob {
+            (Some(text), _) => Some(PluginStateValue::Inline(text.clone())),
+            (None, Some(name)) => Some(PluginStateValue::Blob {
                 name: name.clone(),
                 len: self.blob_length(name, *len),
             }),
@@ -92,28 +92,27 @@ impl PluginStates {
             Some(new) => keys.insert(key.clone(), new),
             None => keys.remove(key),
         };
-        let Some(StateValue::Blob { name, .. }) = old else {
+        let Some(PluginStateValue::Blob { name, .. }) = old else {
             return None;
         };
-        let is_used =
-            |value: &StateValue| matches!(value, StateValue::Blob { name: n, .. } if *n == name);
+        let is_used = |value: &PluginStateValue| matches!(value, PluginStateValue::Blob { name: n, .. } if *n == name);
         let mut all = self.plugins.values().flat_map(BTreeMap::values);
         (!all.any(is_used)).then_some(name)
     }
 
     /// Returns the length of a large value in bytes. Entries of older versions do not contain the
-    /// length; then it is read from the blob. The length is limited to [`MAX_VALUE_BYTES`], because
-    /// the file may have been tampered with and lengths are added up.
+    /// length; then it is read from the blob. The length is limited to [`MAX_STATE_VALUE_BYTES`],
+    /// because the file may have been tampered with and lengths are added up.
     fn blob_length(&self, name: &str, len: Option<u64>) -> usize {
         let len = len.or_else(|| self.blobs.length(name)).unwrap_or_default();
-        usize::try_from(len).map_or(MAX_VALUE_BYTES, |len| len.min(MAX_VALUE_BYTES))
+        usize::try_from(len).map_or(MAX_STATE_VALUE_BYTES, |len| len.min(MAX_STATE_VALUE_BYTES))
     }
 
     pub(super) fn get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {
         match self.plugins.get(plugin).and_then(|keys| keys.get(key)) {
             None => Ok(None),
-            Some(StateValue::Inline(text)) => Ok(Some(text.clone())),
-            Some(StateValue::Blob { name, .. }) => {
+            Some(PluginStateValue::Inline(text)) => Ok(Some(text.clone())),
+            Some(PluginStateValue::Blob { name, .. }) => {
                 let text = String::from_utf8(self.blobs.get(name)?);
                 Ok(Some(text.map_err(|_| self.blobs.damaged(name))?))
             }
@@ -133,7 +132,7 @@ impl PluginStates {
 
     /// Checks a change against the limits and returns the entry for it; `None` if it changes
     /// nothing. When this returns, a large value is on the disk as a blob.
-    pub(super) fn prepare_value_change(
+    pub(super) fn create_state_entry_for_change(
         &mut self,
         plugin: &str,
         key: &str,
@@ -153,28 +152,29 @@ impl PluginStates {
             return Ok(old.is_some().then(|| entry(None, None, true)));
         };
         let (n_key, n_text) = (key.len(), text.len());
-        check_limit(plugin, n_key, MAX_KEY_BYTES, || {
+        check_byte_limit(plugin, n_key, MAX_STATE_KEY_BYTES, || {
             format!("a key of {n_key} bytes")
         })?;
-        check_limit(plugin, n_text, MAX_VALUE_BYTES, || {
+        check_byte_limit(plugin, n_text, MAX_STATE_VALUE_BYTES, || {
             format!("a value of {n_text} bytes")
         })?;
         let all = self.plugins.get(plugin).into_iter().flatten();
         let total: usize = all.map(|(key, value)| key.len() + value.len()).sum();
         let total = total - old.map_or(0, |old| n_key + old.len()) + n_key + n_text;
-        check_limit(plugin, total, MAX_PLUGIN_BYTES, || {
+        check_byte_limit(plugin, total, MAX_STATE_BYTES_PER_PLUGIN, || {
             format!("{total} bytes of state")
         })?;
-        let name = (text.len() > INLINE_BYTES).then(|| hash_name(text.as_bytes()));
+        let name =
+            (text.len() > MAX_INLINE_STATE_VALUE_BYTES).then(|| compute_hash_name(text.as_bytes()));
         let is_same = match (old, &name) {
-            (Some(StateValue::Inline(old)), None) => old == text,
-            (Some(StateValue::Blob { name: old, .. }), Some(name)) => old == name,
+            (Some(PluginStateValue::Inline(old)), None) => old == text,
+            (Some(PluginStateValue::Blob { name: old, .. }), Some(name)) => old == name,
             _ => false,
         };
         if is_same {
             return Ok(None);
         }
-        self.count_bytes(plugin, key.len() + text.len())?;
+        self.count_written_bytes(plugin, key.len() + text.len())?;
         let Some(name) = name else {
             return Ok(Some(entry(Some(text.to_owned()), None, false)));
         };
@@ -184,10 +184,10 @@ impl PluginStates {
 
     /// Adds `bytes` to the number of bytes that a plugin has written to the session. Fails if the
     /// limit is exceeded.
-    pub(super) fn count_bytes(&mut self, plugin: &str, bytes: usize) -> Result<(), Error> {
+    pub(super) fn count_written_bytes(&mut self, plugin: &str, bytes: usize) -> Result<(), Error> {
         let written = self.written.entry(plugin.to_owned()).or_default();
         *written = written.saturating_add(bytes);
-        check_limit(plugin, *written, MAX_WRITTEN_BYTES, || {
+        check_byte_limit(plugin, *written, MAX_STATE_BYTES_WRITTEN_PER_PLUGIN, || {
             format!("{written} bytes written to the session")
         })
     }
@@ -200,7 +200,7 @@ impl PluginStates {
 
 /// Returns an error if `bytes` exceeds the limit `most`. `what` describes the rejected content in
 /// the error.
-fn check_limit(
+fn check_byte_limit(
     plugin: &str,
     bytes: usize,
     most: usize,

@@ -3,9 +3,9 @@
 //! The traits express the needs of an agent's sessions and do not depend on how a store works: no
 //! file names, no byte offsets, no locks. A store keeps frames (one or more complete lines of a
 //! session) in order, allows at most one writer for each session, and keeps large values by the
-//! hash of their content. The files of [`SessionFiles`](super::SessionFiles) are the default, and
-//! [`MemorySessions`](super::MemorySessions) keeps sessions for the lifetime of a process. The
-//! crate `rind-session-test` checks a store against these traits.
+//! hash of their content. The files of [`FileSessionBackend`](super::FileSessionBackend) are the
+//! default, and [`MemorySessions`](super::MemorySessions) keeps sessions for the lifetime of a
+//! process. The crate `rind-session-test` checks a store against these traits.
 //!
 //! All methods may block. Start from [`Sessions`].
 
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Error;
-use super::children::{self, AGENTS};
+use super::children::{self, SUBAGENTS_FOLDER_NAME};
 use super::guarded::is_session_id;
 
 pub(super) mod files;
@@ -36,14 +36,14 @@ impl SessionAddress {
             None => (text, None),
         };
         let is_valid = is_session_id(root)
-            && below.is_none_or(|below| children::parse_child_path(below).is_some());
+            && below.is_none_or(|below| children::parse_subagent_path(below).is_some());
         is_valid.then(|| Self(text.into()))
     }
 
     /// Returns the address of a subagent of this session; `None` if the id is not valid.
     #[must_use]
-    pub fn child(&self, agent: &str) -> Option<Self> {
-        let child = || Self(format!("{}/{AGENTS}/{agent}", self.0).into());
+    pub fn subagent_address(&self, agent: &str) -> Option<Self> {
+        let child = || Self(format!("{}/{SUBAGENTS_FOLDER_NAME}/{agent}", self.0).into());
         children::is_agent_id(agent).then(child)
     }
 
@@ -55,18 +55,18 @@ impl SessionAddress {
 
     /// Returns the address as a shared text, which is cheap to clone.
     #[must_use]
-    pub fn shared(&self) -> &Arc<str> {
+    pub fn as_shared_str(&self) -> &Arc<str> {
         &self.0
     }
 
     /// Returns the id of the root session, to which the subagent belongs.
     #[must_use]
-    pub fn root(&self) -> &str {
+    pub fn root_session_id(&self) -> &str {
         self.0.split('/').next().unwrap_or(&self.0)
     }
 
     /// Returns the ids in the address: first the root session, then each nested subagent.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
+    pub fn session_ids(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').step_by(2)
     }
 
@@ -249,7 +249,7 @@ pub struct OpenedJournal {
 
 /// A session in a list of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedSession {
+pub struct SessionListItem {
     /// Id of the session.
     pub id: String,
     /// Time of the last write, in milliseconds since 1970.
@@ -262,7 +262,7 @@ pub struct ListedSession {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionPage {
     /// Sessions, sorted by id.
-    pub sessions: Vec<ListedSession>,
+    pub sessions: Vec<SessionListItem>,
     /// Value of `after` for the next call of [`Sessions::list`]; `None` after the last session.
     pub next: Option<String>,
 }

@@ -14,36 +14,37 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
-use super::entry::{Body, Entry, VERSION};
+use super::entry::{Body, Entry, SESSION_FORMAT_VERSION};
 use super::guarded::{
-    self, FileLine, LineReader, MAX_LINE_BYTES, is_new_session_id, is_session_id,
+    self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES, is_new_session_id,
+    is_session_id,
 };
 use super::head::SessionHead;
 use super::live::Session;
-use super::log::FILE;
-use super::storage::files::SessionFiles;
-use super::storage::{BlobKind, Blobs, FramePosition, ListedSession, SessionAddress, Sessions};
+use super::log::SESSION_FILE_NAME;
+use super::storage::files::FileSessionBackend;
+use super::storage::{BlobKind, Blobs, FramePosition, SessionAddress, SessionListItem, Sessions};
 use super::{Error, SessionSpec};
 
 /// Maximum number of lines that are read per session for the list: the first input is near the top.
-const ROW_LINES: usize = 64;
+const MAX_LIST_LINES_READ_PER_SESSION: usize = 64;
 
 /// Number of sessions that one request to a store lists (a page).
-const PAGE: usize = 500;
+const SESSIONS_PER_LIST_PAGE: usize = 500;
 
 /// All sessions of a user, in the files of a folder or in another store. Holds no file open.
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     sessions: Arc<dyn Sessions>,
     /// Same store as `sessions`, if it keeps sessions in files; `None` otherwise.
-    files: Option<SessionFiles>,
-    /// Summaries of sessions that the last call of [`SessionStore::heads`] returned, if the store
-    /// keeps no files.
-    kept_heads: KeptHeads,
+    files: Option<FileSessionBackend>,
+    /// Summaries of sessions that the last call of [`SessionStore::list_session_heads`] returned,
+    /// if the store keeps no files.
+    kept_heads: SessionHeadsById,
 }
 
 /// Heads by session id.
-type KeptHeads = Arc<Mutex<BTreeMap<String, SessionHead>>>;
+type SessionHeadsById = Arc<Mutex<BTreeMap<String, SessionHead>>>;
 
 /// Summary of one session in [`SessionStore::list`].
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -70,7 +71,7 @@ pub struct SessionRow {
 
 /// Workspace of a session, and the provider and model of its last use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolvedSession {
+pub struct SessionWorkspaceAndModel {
     /// Id of the session.
     pub id: String,
     /// Folder the agent worked in.
@@ -85,7 +86,7 @@ impl SessionStore {
     /// Returns the store in the folder `root`, which does not need to exist yet.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self::from_files(SessionFiles::new(root))
+        Self::from_files(FileSessionBackend::new(root))
     }
 
     /// Creates a session store on a backend that does not keep sessions in files. Operations that
@@ -95,15 +96,15 @@ impl SessionStore {
         Self {
             sessions,
             files: None,
-            kept_heads: KeptHeads::default(),
+            kept_heads: SessionHeadsById::default(),
         }
     }
 
-    pub(super) fn from_files(files: SessionFiles) -> Self {
+    pub(super) fn from_files(files: FileSessionBackend) -> Self {
         Self {
             sessions: Arc::new(files.clone()),
             files: Some(files),
-            kept_heads: KeptHeads::default(),
+            kept_heads: SessionHeadsById::default(),
         }
     }
 
@@ -120,7 +121,7 @@ impl SessionStore {
 
     /// Returns the underlying store.
     #[must_use]
-    pub fn sessions(&self) -> &Arc<dyn Sessions> {
+    pub fn session_backend(&self) -> &Arc<dyn Sessions> {
         &self.sessions
     }
 
@@ -129,7 +130,7 @@ impl SessionStore {
     }
 
     /// Returns the underlying store if it keeps files, and an error otherwise.
-    pub(super) fn require_files(&self) -> Result<&SessionFiles, Error> {
+    pub(super) fn require_file_backend(&self) -> Result<&FileSessionBackend, Error> {
         let not_files = || Error::NotFiles {
             store: self.sessions.name(),
         };
@@ -137,34 +138,38 @@ impl SessionStore {
     }
 
     /// Returns the ids of all folders in the store that may be sessions, sorted.
-    pub fn ids(&self) -> Result<Vec<String>, Error> {
-        Ok(self.folders()?.into_iter().map(|(id, _)| id).collect())
+    pub fn session_ids(&self) -> Result<Vec<String>, Error> {
+        Ok(self
+            .session_folders()?
+            .into_iter()
+            .map(|(id, _)| id)
+            .collect())
     }
 
     /// Returns the folders of all sessions with their ids, sorted by id.
-    pub(super) fn folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
-        self.require_files()?.session_folders()
+    pub(super) fn session_folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
+        self.require_file_backend()?.list_session_folders()
     }
 
     /// Returns the address of a session, or of a subagent as `ID/agents/AGENT`.
-    pub(super) fn address(&self, id: &str) -> Result<SessionAddress, Error> {
+    pub(super) fn session_address(&self, id: &str) -> Result<SessionAddress, Error> {
         SessionAddress::parse(id).ok_or_else(|| self.session_not_found_error(id))
     }
 
     /// Creates a session.
     pub fn create(&self, spec: &SessionSpec) -> Result<Session, Error> {
-        self.create_named(&crate::clock::new_session_id(), spec)
+        self.create_with_id(&crate::clock::new_session_id(), spec)
     }
 
     /// Creates a session with an id that the caller chose. The id must be new.
-    pub fn create_named(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        let address = new_address(id)?;
+    pub fn create_with_id(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
+        let address = new_session_address(id)?;
         Session::create(None, address, self.sessions.clone(), spec)
     }
 
     /// Opens the session with this id, or creates it.
     pub(crate) fn open_or_create(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        let address = new_address(id)?;
+        let address = new_session_address(id)?;
         match self.sessions.contains(&address) {
             true => Session::open(address, self.sessions.clone(), spec),
             false => Session::create(None, address, self.sessions.clone(), spec),
@@ -178,15 +183,18 @@ impl SessionStore {
             return None;
         }
         match &self.files {
-            Some(files) => build_file_session_row(id.to_owned(), &files.root().join(id).join(FILE)),
+            Some(files) => build_file_session_row(
+                id.to_owned(),
+                &files.root_folder().join(id).join(SESSION_FILE_NAME),
+            ),
             None => self.list().ok()?.into_iter().find(|row| row.id == id),
         }
     }
 
-    /// Opens a session to continue it. `id` must be a full id, as [`SessionStore::resolve`]
-    /// returns it.
+    /// Opens a session to continue it. `id` must be a full id, as
+    /// [`SessionStore::resolve_session_id`] returns it.
     pub fn resume(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        Session::open(self.address(id)?, self.sessions.clone(), spec)
+        Session::open(self.session_address(id)?, self.sessions.clone(), spec)
     }
 
     /// Returns all sessions, the most recently written first. Skips folders that do not contain a
@@ -194,34 +202,37 @@ impl SessionStore {
     pub fn list(&self) -> Result<Vec<SessionRow>, Error> {
         let mut rows = match &self.files {
             Some(files) => {
-                let folders = files.session_folders()?.into_iter();
-                let rows = folders
-                    .filter_map(|(id, folder)| build_file_session_row(id, &folder.join(FILE)));
+                let folders = files.list_session_folders()?.into_iter();
+                let rows = folders.filter_map(|(id, folder)| {
+                    build_file_session_row(id, &folder.join(SESSION_FILE_NAME))
+                });
                 rows.collect()
             }
-            None => self.rows_of_fileless_store()?,
+            None => self.list_sessions_of_fileless_store()?,
         };
         rows.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
         Ok(rows)
     }
 
     /// Returns the summaries of all sessions of a store that keeps no files.
-    fn rows_of_fileless_store(&self) -> Result<Vec<SessionRow>, Error> {
+    fn list_sessions_of_fileless_store(&self) -> Result<Vec<SessionRow>, Error> {
         let mut rows = Vec::new();
         for listed in self.list_valid_sessions()? {
             let lines = self
                 .sessions
-                .read(&self.address(&listed.id)?, FramePosition::START)?;
+                .read(&self.session_address(&listed.id)?, FramePosition::START)?;
             rows.push(build_session_row(listed, &lines[..]));
         }
         Ok(rows)
     }
 
     /// Lists the sessions that have a valid id, page by page.
-    pub(super) fn list_valid_sessions(&self) -> Result<Vec<ListedSession>, Error> {
+    pub(super) fn list_valid_sessions(&self) -> Result<Vec<SessionListItem>, Error> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let page = self.sessions.list(after.as_deref(), PAGE)?;
+            let page = self
+                .sessions
+                .list(after.as_deref(), SESSIONS_PER_LIST_PAGE)?;
             let named = page.sessions.into_iter();
             all.extend(named.filter(|listed| SessionAddress::parse(&listed.id).is_some()));
             after = page.next;
@@ -235,8 +246,8 @@ impl SessionStore {
     ///
     /// # Errors
     /// There is no such session.
-    pub fn check_exists(&self, id: &str) -> Result<(), Error> {
-        match self.sessions.contains(&self.address(id)?) {
+    pub fn check_session_exists(&self, id: &str) -> Result<(), Error> {
+        match self.sessions.contains(&self.session_address(id)?) {
             true => Ok(()),
             false => Err(self.session_not_found_error(id)),
         }
@@ -245,7 +256,7 @@ impl SessionStore {
     /// Returns the id of the session whose id equals `wanted`, or of the only one whose id starts
     /// with it. `last` is the most recently written session that is not an aside (see
     /// [`SessionRow::aside`]).
-    pub fn resolve(&self, wanted: &str) -> Result<String, Error> {
+    pub fn resolve_session_id(&self, wanted: &str) -> Result<String, Error> {
         // Skip the list for a full id, because the list reads the beginning of every session.
         let full = SessionAddress::parse(wanted).filter(|_| is_new_session_id(wanted));
         if full.is_some_and(|at| self.sessions.contains(&at) && self.is_regular_session_file(&at)) {
@@ -284,14 +295,21 @@ impl SessionStore {
             path.symlink_metadata().is_ok_and(|about| is_one(&about))
         };
         is_kind(&folder, std::fs::Metadata::is_dir)
-            && is_kind(&folder.join(super::log::FILE), std::fs::Metadata::is_file)
+            && is_kind(
+                &folder.join(super::log::SESSION_FILE_NAME),
+                std::fs::Metadata::is_file,
+            )
     }
 
-    /// Resolves like [`SessionStore::resolve`], except that `last` is the last session of the
-    /// folder `workspace`.
-    pub fn resolve_in_workspace(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
+    /// Resolves like [`SessionStore::resolve_session_id`], except that `last` is the last session
+    /// of the folder `workspace`.
+    pub fn resolve_session_id_in_workspace(
+        &self,
+        wanted: &str,
+        workspace: &Path,
+    ) -> Result<String, Error> {
         if wanted != "last" {
-            return self.resolve(wanted);
+            return self.resolve_session_id(wanted);
         }
         let mut rows = self.list()?;
         rows.retain(|row| row.aside.is_none());
@@ -320,8 +338,8 @@ impl SessionStore {
 
     /// Returns the workspace of a session, and the provider and model of its last use. Reads the
     /// whole file but parses only the relevant lines.
-    pub fn read_workspace_and_model(&self, id: &str) -> Result<ResolvedSession, Error> {
-        let mut about = ResolvedSession {
+    pub fn read_workspace_and_model(&self, id: &str) -> Result<SessionWorkspaceAndModel, Error> {
+        let mut about = SessionWorkspaceAndModel {
             id: id.to_owned(),
             workspace: PathBuf::new(),
             provider: String::new(),
@@ -354,7 +372,7 @@ impl SessionStore {
     fn entries_containing(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
         let bytes = self
             .sessions
-            .read(&self.address(id)?, FramePosition::START)?;
+            .read(&self.session_address(id)?, FramePosition::START)?;
         let holds = |line: &[u8], text: &[u8]| line.windows(text.len()).any(|part| part == text);
         let lines = bytes.split(|byte| *byte == b'\n');
         let matching = lines.filter(|line| texts.iter().any(|text| holds(line, text)));
@@ -363,13 +381,17 @@ impl SessionStore {
             .collect())
     }
 
-    /// Resolves like [`SessionStore::resolve_in_workspace`] and also accepts `ID/agents/AGENT`, the
-    /// session of a subagent, which can only be read.
-    pub fn resolve_any_session(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
+    /// Resolves like [`SessionStore::resolve_session_id_in_workspace`] and also accepts
+    /// `ID/agents/AGENT`, the session of a subagent, which can only be read.
+    pub fn resolve_session_or_subagent_id(
+        &self,
+        wanted: &str,
+        workspace: &Path,
+    ) -> Result<String, Error> {
         let Some((id, below)) = wanted.split_once('/') else {
-            return self.resolve_in_workspace(wanted, workspace);
+            return self.resolve_session_id_in_workspace(wanted, workspace);
         };
-        let id = self.resolve_in_workspace(id, workspace)?;
+        let id = self.resolve_session_id_in_workspace(id, workspace)?;
         let found = SessionAddress::parse(&format!("{id}/{below}"));
         if let Some(found) = found.filter(|at| self.sessions.contains(at)) {
             return Ok(found.as_str().to_owned());
@@ -378,40 +400,46 @@ impl SessionStore {
     }
 
     /// Returns the text with this blob id that a session, or the session of a subagent, refers to.
-    pub fn read_text(&self, session: &str, id: &str) -> Result<String, Error> {
-        let blobs = self.message_blobs(session)?;
+    pub fn read_text_blob(&self, session: &str, id: &str) -> Result<String, Error> {
+        let blobs = self.message_blobs_of_session(session)?;
         String::from_utf8(blobs.get(id)?).map_err(|_| blobs.damaged(id))
     }
 
     /// Returns the bytes with this blob id that a message of a session or of a subagent refers to.
     /// Fails if they are missing or corrupt.
-    pub fn read_bytes(&self, session: &str, id: &str) -> Result<Vec<u8>, Error> {
-        self.message_blobs(session)?.get(id)
+    pub fn read_binary_blob(&self, session: &str, id: &str) -> Result<Vec<u8>, Error> {
+        self.message_blobs_of_session(session)?.get(id)
     }
 
     /// Returns the blobs of messages. Blobs of subagents are stored with the root session.
-    fn message_blobs(&self, session: &str) -> Result<Arc<dyn Blobs>, Error> {
-        let root = self.address(self.address(session)?.root())?;
+    fn message_blobs_of_session(&self, session: &str) -> Result<Arc<dyn Blobs>, Error> {
+        let root = self.session_address(self.session_address(session)?.root_session_id())?;
         Ok(self.sessions.blobs(&root, BlobKind::Content))
     }
 
     /// Returns every readable entry of a session, and notices about the unreadable ones. Does not
     /// open the session for writing.
-    pub fn read(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
-        read_entries(&*self.sessions, &self.address(id)?, FramePosition::START)
+    pub fn read_entries(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
+        read_entries(
+            &*self.sessions,
+            &self.session_address(id)?,
+            FramePosition::START,
+        )
     }
 }
 
 /// Checks the id of a new session, and returns the address of the session.
-pub(super) fn new_address(id: &str) -> Result<SessionAddress, Error> {
+pub(super) fn new_session_address(id: &str) -> Result<SessionAddress, Error> {
     let address = SessionAddress::parse(id).filter(|_| is_new_session_id(id));
     address.ok_or_else(|| Error::InvalidId { id: id.to_owned() })
 }
 
 /// Returns a path that stands for the lines of a session in messages: its file, or store name and
 /// address if the store has no files.
-pub(super) fn lines_display_path(store: &dyn Sessions, at: &SessionAddress) -> PathBuf {
-    let file = store.folder(at).map(|folder| folder.join(FILE));
+pub(super) fn session_display_path(store: &dyn Sessions, at: &SessionAddress) -> PathBuf {
+    let file = store
+        .folder(at)
+        .map(|folder| folder.join(SESSION_FILE_NAME));
     file.unwrap_or_else(|| Path::new(&store.name()).join(at.as_str()))
 }
 
@@ -421,7 +449,7 @@ pub(super) fn read_entries(
     at: &SessionAddress,
     from: FramePosition,
 ) -> Result<(Vec<Entry>, Vec<String>), Error> {
-    parse_entries(&lines_display_path(store, at), &store.read(at, from)?)
+    parse_entries(&session_display_path(store, at), &store.read(at, from)?)
 }
 
 /// Parses the lines of a file. A line that cannot be parsed is skipped with a notice and stays in
@@ -435,7 +463,7 @@ pub(super) fn parse_entries(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Ve
         match Entry::parse_line(line) {
             Ok(entry) => {
                 if let Body::Session { version: found, .. } = entry.body
-                    && found > VERSION
+                    && found > SESSION_FORMAT_VERSION
                 {
                     let path = path.to_owned();
                     return Err(Error::Newer { path, found });
@@ -454,9 +482,9 @@ pub(super) fn parse_entries(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Ve
 
 /// Returns the row of a session whose lines are in a file.
 fn build_file_session_row(id: String, path: &Path) -> Option<SessionRow> {
-    let (file, meta) = guarded::open(path).ok()?;
+    let (file, meta) = guarded::open_regular_file(path).ok()?;
     let updated = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    let listed = ListedSession {
+    let listed = SessionListItem {
         id,
         updated: i64::try_from(updated.as_millis()).ok()?,
         bytes: meta.len(),
@@ -464,7 +492,7 @@ fn build_file_session_row(id: String, path: &Path) -> Option<SessionRow> {
     Some(build_session_row(listed, file))
 }
 
-fn build_session_row(listed: ListedSession, lines: impl Read) -> SessionRow {
+fn build_session_row(listed: SessionListItem, lines: impl Read) -> SessionRow {
     let mut row = SessionRow {
         id: listed.id,
         created: 0,
@@ -475,11 +503,13 @@ fn build_session_row(listed: ListedSession, lines: impl Read) -> SessionRow {
         aside: None,
         bytes: listed.bytes,
     };
-    let mut lines = LineReader::new(lines, MAX_LINE_BYTES);
-    for _ in 0..ROW_LINES {
+    let mut lines = LimitedLineReader::new(lines, MAX_SESSION_LINE_BYTES);
+    for _ in 0..MAX_LIST_LINES_READ_PER_SESSION {
         let entry = match lines.next() {
-            Ok(Some(FileLine::Whole(line) | FileLine::Torn(line))) => Entry::parse_line(line),
-            Ok(Some(FileLine::TooLong(_))) => continue,
+            Ok(Some(LimitedFileLine::Whole(line) | LimitedFileLine::Torn(line))) => {
+                Entry::parse_line(line)
+            }
+            Ok(Some(LimitedFileLine::TooLong(_))) => continue,
             Ok(None) | Err(_) => break,
         };
         let Ok(entry) = entry else {

@@ -7,25 +7,25 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::log::LogDisk;
+use super::log::SessionLogFileOperations;
 use super::storage::UnsyncedFrames;
 use crate::lock::lock;
 
 /// Length up to which one file has been synced to the disk, and the error of a failed sync.
-pub(super) struct SyncedFile {
+pub(super) struct FileSyncState {
     /// Length, in bytes, up to which the file is on the disk.
     len: AtomicU64,
     /// Length, in bytes, up to which complete lines have been written to the file.
     written: AtomicU64,
     has_failed: AtomicBool,
-    /// Error of the failed sync; the first caller of `check` takes it.
+    /// Error of the failed sync; the first caller of `check_sync_error` takes it.
     why: Mutex<Option<io::Error>>,
     /// Lock held during a sync: the operating system reports a write error only once, and every
     /// waiting caller must see it.
     working: Mutex<()>,
 }
 
-impl SyncedFile {
+impl FileSyncState {
     pub(super) fn new(len: u64) -> Self {
         Self {
             len: AtomicU64::new(len),
@@ -46,7 +46,7 @@ impl SyncedFile {
     }
 
     /// Returns an error if a sync of the file has failed.
-    pub(super) fn check(&self) -> io::Result<()> {
+    pub(super) fn check_sync_error(&self) -> io::Result<()> {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -57,14 +57,14 @@ impl SyncedFile {
 }
 
 /// Data that a power failure could still lose.
-pub(super) struct UnsyncedData {
-    pub(super) disk: Arc<dyn LogDisk>,
-    pub(super) synced: Arc<SyncedFile>,
+pub(super) struct UnsyncedSessionData {
+    pub(super) disk: Arc<dyn SessionLogFileOperations>,
+    pub(super) synced: Arc<FileSyncState>,
     /// Length that the file has when it ends with this data, in bytes.
     pub(super) len: u64,
 }
 
-impl UnsyncedFrames for UnsyncedData {
+impl UnsyncedFrames for UnsyncedSessionData {
     fn wait(self: Box<Self>) {
         let synced = &self.synced;
         let _working = lock(&synced.working);

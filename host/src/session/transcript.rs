@@ -3,13 +3,16 @@
 //! Owns the invariant that providers require: every tool call has a result, and every result has a
 //! call. The module does no I/O and must not know where entries come from: the session passes it
 //! entries in order, both when it opens a file and when it appends to one. Start from
-//! [`SessionTranscript::apply_body`].
+//! [`SessionTranscript::apply_entry_body`].
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::children::{self, ChildSession};
-use super::entry::{AllowedPart, Body, DONE, LastingSkill, RememberedSkill, TurnToArchive};
-use super::interrupted::{InterruptedTurn, TakenInput};
+use super::children::{self, SubagentSession};
+use super::entry::{
+    ActivatedSkill, AllowedPart, Body, TurnDueForArchiving, USER_ENDED_SKILL_REASON,
+    UsedOrApprovedSkill,
+};
+use super::interrupted::{InterruptedTurn, TurnForInputId};
 use crate::message::{Message, Role, ToolCall, unanswered_calls};
 
 /// Conversation and other state that results from the entries of a session.
@@ -23,16 +26,16 @@ pub(super) struct SessionTranscript {
     /// The last turn, if it has not ended.
     pub(super) interrupted: Option<InterruptedTurn>,
     /// Accepted inputs that have an id, by this id.
-    pub(super) inputs: BTreeMap<String, TakenInput>,
+    pub(super) inputs: BTreeMap<String, TurnForInputId>,
     pub(super) has_header: bool,
     /// Subagents of this session that have a session of their own, oldest first.
-    pub(super) children: Vec<ChildSession>,
+    pub(super) children: Vec<SubagentSession>,
     /// Finished turns that are due to be archived, keyed by turn number.
-    pub(super) due: BTreeMap<u32, TurnToArchive>,
+    pub(super) due: BTreeMap<u32, TurnDueForArchiving>,
     /// Skills that stay active from turn to turn, oldest first.
-    pub(super) skills: Vec<LastingSkill>,
+    pub(super) skills: Vec<ActivatedSkill>,
     /// Facts about skills that stay true for the rest of the session, oldest first.
-    pub(super) remembered: Vec<RememberedSkill>,
+    pub(super) remembered: Vec<UsedOrApprovedSkill>,
     /// Status line of each plugin that shows one, by the plugin's name.
     pub(super) statuses: BTreeMap<String, String>,
     /// Calls that a person allowed for the current run only, as text.
@@ -51,9 +54,9 @@ pub(super) struct SessionTranscript {
 
 impl SessionTranscript {
     /// Updates the conversation and the rest of the session's state with the next entry.
-    pub(super) fn apply_body(&mut self, body: &Body) {
-        children::apply_entry_to_children(&mut self.children, body);
-        InterruptedTurn::apply_entry(&mut self.interrupted, body);
+    pub(super) fn apply_entry_body(&mut self, body: &Body) {
+        children::apply_entry_to_subagents(&mut self.children, body);
+        InterruptedTurn::update_last_turn(&mut self.interrupted, body);
         self.cost_usd += match body {
             Body::TurnEnd { summary, .. } => summary.cost_usd,
             Body::Command { cost_usd, .. } | Body::LoopRun { cost_usd, .. } => *cost_usd,
@@ -85,7 +88,7 @@ impl SessionTranscript {
             Body::TurnStart { turn, input_id, .. } => {
                 self.turn = *turn;
                 self.is_turn_open = true;
-                let taken = TakenInput {
+                let taken = TurnForInputId {
                     turn: *turn,
                     ended: None,
                 };
@@ -111,7 +114,7 @@ impl SessionTranscript {
                 tries,
                 ..
             } => {
-                let due = TurnToArchive {
+                let due = TurnDueForArchiving {
                     turn: *turn,
                     reason: reason.clone(),
                     tries: *tries,
@@ -122,14 +125,14 @@ impl SessionTranscript {
                 removed, messages, ..
             } => self.replace_messages(removed, messages),
             Body::SkillActivated { .. } => {
-                self.skills.extend(LastingSkill::from_entry(body, true));
+                self.skills.extend(ActivatedSkill::from_entry(body, true));
             }
             Body::SkillRemembered {
                 skill,
                 trust,
                 hash,
                 is_confirmed,
-            } => self.remembered.push(RememberedSkill {
+            } => self.remembered.push(UsedOrApprovedSkill {
                 skill: skill.clone(),
                 trust: trust.clone(),
                 hash: hash.clone(),
@@ -137,7 +140,7 @@ impl SessionTranscript {
             }),
             // Only `/done` ends a skill that stays active from turn to turn. A skill of the same
             // name that was active for one turn ends with another reason.
-            Body::SkillEnded { skill, reason } if reason == DONE => {
+            Body::SkillEnded { skill, reason } if reason == USER_ENDED_SKILL_REASON => {
                 self.skills.retain(|own| own.skill != *skill);
             }
             _ => {}
@@ -166,7 +169,7 @@ impl SessionTranscript {
     /// call, and inserts an error result for a call that lost its result. Calls without a result at
     /// the end of the conversation stay open, see [`SessionTranscript::calls_without_result`].
     /// Returns notices about the changes.
-    pub(super) fn repair_calls(&mut self) -> Vec<String> {
+    pub(super) fn repair_call_pairing(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
         let mut mended = Vec::with_capacity(self.messages.len());
         let mut open: Vec<ToolCall> = Vec::new();
@@ -187,7 +190,9 @@ impl SessionTranscript {
             } else {
                 for call in open.drain(..) {
                     notices.push(format!("the result of the call {} is lost", call.id));
-                    mended.push(Message::result(call.result(LOST, true)));
+                    mended.push(Message::result(
+                        call.result(UNREADABLE_CALL_RESULT_TEXT, true),
+                    ));
                 }
                 open.extend(message.tool_calls().cloned());
             }
@@ -199,7 +204,8 @@ impl SessionTranscript {
 }
 
 /// Result that the model sees if the line with the real result could not be read.
-const LOST: &str = "[lost: the session file has no readable result of this call]";
+const UNREADABLE_CALL_RESULT_TEXT: &str =
+    "[lost: the session file has no readable result of this call]";
 
 #[cfg(test)]
 mod tests {
@@ -254,10 +260,10 @@ mod tests {
             ("u 1 u", "u u", 1),
         ] {
             let mut transcript = transcript(before);
-            let notices = transcript.repair_calls();
+            let notices = transcript.repair_call_pairing();
             assert_eq!(shape(&transcript), after);
             assert_eq!(notices.len(), n_notices, "{notices:?}");
-            assert!(transcript.repair_calls().is_empty());
+            assert!(transcript.repair_call_pairing().is_empty());
         }
         let open = transcript("a12 1")
             .calls_without_result()
@@ -271,7 +277,7 @@ mod tests {
     fn replaced_messages_leave_their_stand_in_where_the_first_of_them_was() {
         let mut transcript = transcript("u u a u");
         let removed = &transcript.messages[1..3];
-        transcript.apply_body(&Body::Replaced {
+        transcript.apply_entry_body(&Body::Replaced {
             reason: "archived".into(),
             removed: removed.iter().map(|message| message.id.clone()).collect(),
             messages: vec![Message::new(Role::Assistant, Vec::new())],

@@ -7,11 +7,11 @@ use std::collections::HashSet;
 
 use super::Error;
 use super::entry::{Body, Entry};
-use super::interrupted::REPEATED;
+use super::interrupted::REPEATED_CALL_REASON;
 use crate::message::Message;
 
 /// Reason in the [`Body::Replaced`] entry of an undone turn.
-pub(crate) const REASON: &str = "undone";
+pub(crate) const UNDONE_TURN_REASON: &str = "undone";
 
 /// A turn that was removed from the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct UndoneTurn {
 }
 
 /// Last turn of the conversation, which an undo removes, with the ids of its messages.
-pub(super) struct LastTurn {
+pub(super) struct UndoableLastTurn {
     pub(super) turn: u32,
     pub(super) messages: Vec<String>,
     pub(super) undone: UndoneTurn,
@@ -36,10 +36,10 @@ pub(super) struct LastTurn {
 /// # Errors
 /// A summary replaced a part of the turn: without the rest of the turn, the summary would lack its
 /// context.
-pub(super) fn last_turn(
+pub(super) fn find_last_turn(
     entries: &[Entry],
     conversation: &[Message],
-) -> Result<Option<LastTurn>, Error> {
+) -> Result<Option<UndoableLastTurn>, Error> {
     let mut turns: Vec<(u32, &str, Vec<&str>)> = Vec::new();
     let mut summarized = HashSet::new();
     for entry in entries {
@@ -56,7 +56,7 @@ pub(super) fn last_turn(
                 removed,
                 messages,
                 ..
-            } if reason == REPEATED => {
+            } if reason == REPEATED_CALL_REASON => {
                 let has_told = |own: &&mut (u32, &str, Vec<&str>)| {
                     removed.iter().any(|id| own.2.contains(&id.as_str()))
                 };
@@ -85,7 +85,7 @@ pub(super) fn last_turn(
             input: input.to_owned(),
             n_messages: left.len(),
         };
-        return Ok(Some(LastTurn {
+        return Ok(Some(UndoableLastTurn {
             turn,
             messages: left,
             undone,

@@ -241,11 +241,11 @@ pub struct Decision {
 impl SessionView {
     /// Creates the view of a session from its entries.
     #[must_use]
-    pub fn new(id: &str, reading: &super::SessionEntries) -> Self {
-        let mut view = build::ViewBuilder::new(id);
+    pub fn new(id: &str, reading: &super::NumberedEntriesAndNotices) -> Self {
+        let mut view = build::SessionViewBuilder::new(id);
         for numbered in &reading.entries {
             let Entry { id, time, body, .. } = &numbered.entry;
-            view.apply_line(numbered.line, id, *time, body);
+            view.apply_entry_line(numbered.line, id, *time, body);
         }
         let mut view = view.view;
         view.notices.clone_from(&reading.notices);

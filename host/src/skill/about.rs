@@ -11,16 +11,16 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::catalogue::describe_skill;
 use super::model::Skill;
-use super::snapshot::Skills;
+use super::snapshot::SessionSkills;
 
 /// A skill, and the compiled patterns of the files to which it applies (`paths`).
 #[derive(Clone, Debug)]
-pub(super) struct SkillPathPatterns {
+pub(super) struct SkillWithPathPatterns {
     skill: Arc<Skill>,
     files: GlobSet,
 }
 
-impl SkillPathPatterns {
+impl SkillWithPathPatterns {
     /// Compiles the `paths` patterns of a skill; `None` if the skill has no patterns or the
     /// compilation fails.
     pub(super) fn new(skill: &Arc<Skill>) -> Option<Self> {
@@ -32,7 +32,7 @@ impl SkillPathPatterns {
         for glob in skill
             .paths
             .iter()
-            .flat_map(|pattern| pattern_globs(pattern))
+            .flat_map(|pattern| path_pattern_to_globs(pattern))
         {
             files.add(glob);
         }
@@ -45,7 +45,7 @@ impl SkillPathPatterns {
 
 /// Returns the globs for a pattern in `paths`: one that matches the files that the pattern names,
 /// and one that matches all files in a directory that the pattern names.
-fn pattern_globs(pattern: &str) -> Vec<Glob> {
+fn path_pattern_to_globs(pattern: &str) -> Vec<Glob> {
     let plain = pattern.trim().trim_start_matches("./");
     let named = plain.trim_end_matches('/');
     let anchored = match named.strip_prefix('/') {
@@ -59,7 +59,7 @@ fn pattern_globs(pattern: &str) -> Vec<Glob> {
     files.into_iter().chain(below).collect()
 }
 
-impl Skills {
+impl SessionSkills {
     /// Returns the skills whose `paths` match a file and that the model may start. `path` is
     /// relative to the workspace.
     pub fn skills_for_path<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Arc<Skill>> {
@@ -82,7 +82,7 @@ mod tests {
 
     fn matches(pattern: &str, path: &str) -> bool {
         let mut set = GlobSetBuilder::new();
-        pattern_globs(pattern).into_iter().for_each(|glob| {
+        path_pattern_to_globs(pattern).into_iter().for_each(|glob| {
             set.add(glob);
         });
         set.build().unwrap().is_match(path)

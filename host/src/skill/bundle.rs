@@ -33,9 +33,9 @@ impl Skill {
         match &self.held {
             None => path.exists(),
             Some(held) => {
-                held.file(&path).is_some()
+                held.file_content(&path).is_some()
                     || !held.file_names_in(&path).is_empty()
-                    || !held.folders_in(&path).is_empty()
+                    || !held.subfolders_in(&path).is_empty()
             }
         }
     }

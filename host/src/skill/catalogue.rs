@@ -5,23 +5,23 @@
 //! descriptions is reported to the model and to the caller.
 
 use super::model::Skill;
-use super::snapshot::Skills;
-use crate::text::clean_line;
+use super::snapshot::SessionSkills;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a skill's description in the catalogue, including when to use it, in
 /// characters.
-pub const MAX_ENTRY_CHARS: usize = 1536;
+pub const MAX_CATALOGUE_DESCRIPTION_CHARS: usize = 1536;
 
 /// Minimum budget in characters, for models with a small or unknown context window.
-const MIN_BUDGET_CHARS: usize = 2_000;
+const MIN_CATALOGUE_BUDGET_CHARS: usize = 2_000;
 
 /// Length, in characters, below which a description is useless, so that only the name is listed.
-const MIN_DESCRIPTION_CHARS: usize = 20;
+const MIN_USEFUL_DESCRIPTION_CHARS: usize = 20;
 
 /// Maximum length, in characters, of a description if the budget does not suffice for a useful
 /// description of every skill. Some skills then get a description of up to this length, and the
 /// other skills none.
-const SCARCE_DESCRIPTION_CHARS: usize = 60;
+const MAX_TIGHT_BUDGET_DESCRIPTION_CHARS: usize = 60;
 
 /// Returns the budget of the catalogue in characters: 1 % of a context window of this many tokens,
 /// at four characters per token.
@@ -30,7 +30,7 @@ pub fn compute_catalogue_budget(context_tokens: u64) -> usize {
     let chars = context_tokens.saturating_mul(4) / 100;
     usize::try_from(chars)
         .unwrap_or(usize::MAX)
-        .max(MIN_BUDGET_CHARS)
+        .max(MIN_CATALOGUE_BUDGET_CHARS)
 }
 
 /// Rendered list of skills for the model, with statistics.
@@ -47,8 +47,8 @@ pub struct SkillCatalogue {
     pub is_over: bool,
 }
 
-/// Description of a skill, truncated to [`MAX_ENTRY_CHARS`].
-pub(super) struct SkillLineDescription {
+/// Description of a skill, truncated to [`MAX_CATALOGUE_DESCRIPTION_CHARS`].
+pub(super) struct TruncatedSkillDescription {
     pub(super) text: String,
     pub(super) is_cut: bool,
 }
@@ -56,15 +56,15 @@ pub(super) struct SkillLineDescription {
 /// Returns the description of a skill for the catalogue: on one line, without deceptive characters,
 /// and with tags escaped.
 #[must_use]
-pub(super) fn describe_skill(skill: &Skill) -> SkillLineDescription {
+pub(super) fn describe_skill(skill: &Skill) -> TruncatedSkillDescription {
     let text = match &skill.when_to_use {
         Some(when) => format!("{} {when}", skill.description),
         None => skill.description.clone(),
     };
-    // The limit of `clean_line` is in bytes, and a character has at most four.
-    let whole = clean_line(&text, MAX_ENTRY_CHARS * 4);
-    let text = truncate_description(&whole, MAX_ENTRY_CHARS);
-    SkillLineDescription {
+    // The limit of `escape_and_truncate_line` is in bytes, and a character has at most four.
+    let whole = escape_and_truncate_line(&text, MAX_CATALOGUE_DESCRIPTION_CHARS * 4);
+    let text = truncate_description(&whole, MAX_CATALOGUE_DESCRIPTION_CHARS);
+    TruncatedSkillDescription {
         is_cut: text != whole,
         text: text.replace('<', "&lt;").replace('>', "&gt;"),
     }
@@ -82,7 +82,7 @@ fn truncate_description(text: &str, limit: usize) -> String {
     }
 }
 
-impl Skills {
+impl SessionSkills {
     /// Renders the catalogue of the skills that the model may start, within `budget` characters.
     /// Skills with `paths` are omitted: the model learns of them when a matching file is touched.
     #[must_use]
@@ -92,7 +92,7 @@ impl Skills {
             .filter(|s| s.is_startable_by_model() && s.paths.is_empty());
         let listed: Vec<&Skill> = listed.map(|skill| &**skill).collect();
         let entries = listed.iter().map(|s| (s.id.as_str(), describe_skill(s)));
-        let entries: Vec<(&str, SkillLineDescription)> = entries.collect();
+        let entries: Vec<(&str, TruncatedSkillDescription)> = entries.collect();
         // Each line has five more characters than the name and the description: `- `, `: ` and the
         // line break.
         let fixed: usize = entries.iter().map(|(id, _)| id.chars().count() + 5).sum();
@@ -102,7 +102,7 @@ impl Skills {
             .collect();
         let room = budget.saturating_sub(fixed);
         let limits = match find_largest_common_limit(&lengths, room) {
-            limit if limit < MIN_DESCRIPTION_CHARS => {
+            limit if limit < MIN_USEFUL_DESCRIPTION_CHARS => {
                 compute_description_limits(&listed, &lengths, room)
             }
             limit => vec![limit; lengths.len()],
@@ -146,7 +146,7 @@ fn compute_description_limits(listed: &[&Skill], lengths: &[usize], room: usize)
     let mut limits = vec![0; listed.len()];
     let mut room = room;
     for at in order {
-        let wanted = lengths[at].min(SCARCE_DESCRIPTION_CHARS);
+        let wanted = lengths[at].min(MAX_TIGHT_BUDGET_DESCRIPTION_CHARS);
         if wanted <= room {
             limits[at] = wanted;
             room -= wanted;

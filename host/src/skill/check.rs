@@ -10,23 +10,25 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::catalogue::{MAX_ENTRY_CHARS, describe_skill};
-use super::model::{Diagnostic, MachineEnvironment, Severity, Skill, Source};
+use super::catalogue::{MAX_CATALOGUE_DESCRIPTION_CHARS, describe_skill};
+use super::model::{Diagnostic, ProgramAndVariableLookup, Severity, Skill, Source};
 use super::parse::is_claude_tool;
-use super::scope::ToolPattern;
-use crate::front_matter::{self, NodeKind, YamlDocument, YamlEntry, YamlNode, YamlPosition};
+use super::scope::SkillToolNamePattern;
+use crate::front_matter::{
+    self, YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind, YamlPosition,
+};
 use crate::near::find_nearest_name;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Number of lines above which a skill's body causes a warning, because the body fills the context;
 /// the format recommends this maximum.
-const MAX_BODY_LINES: usize = 500;
+const MAX_RECOMMENDED_BODY_LINES: usize = 500;
 
 /// Maximum number of file references per skill that are checked.
-const MAX_REFERENCES: usize = 200;
+const MAX_CHECKED_FILE_REFERENCES: usize = 200;
 
 /// Interpreters of scripts, by the extension of the script.
-const INTERPRETERS: &[(&str, &str)] = &[
+const SCRIPT_INTERPRETERS_BY_EXTENSION: &[(&str, &str)] = &[
     ("bash", "bash"),
     ("js", "node"),
     ("mjs", "node"),
@@ -39,22 +41,23 @@ const INTERPRETERS: &[(&str, &str)] = &[
 
 /// Conventional directories of a bundle: a path that begins with one of them is relative to the
 /// bundle.
-const FOLDERS: &str = "scripts|references|reference|assets|templates|examples";
+const BUNDLE_FOLDER_NAME_ALTERNATIVES: &str =
+    "scripts|references|reference|assets|templates|examples";
 
 /// Regular expression for the file references in a skill's text: paths in Markdown links, paths
 /// after a placeholder for the bundle's directory, and paths in inline code that begin with one of
-/// [`FOLDERS`].
+/// [`BUNDLE_FOLDER_NAME_ALTERNATIVES`].
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
-static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
+static FILE_REFERENCE_REGEX: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = format!(
-        r"\]\((?<link>[^)\s#]+)(?:#[^)\s]*)?\)|(?:\{{baseDir\}}|\$\{{CLAUDE_SKILL_DIR\}})/(?<based>[\w./-]+)|`(?:[a-z0-9]+ )?(?:\./)?(?<code>(?:{FOLDERS})/[\w./-]+)"
+        r"\]\((?<link>[^)\s#]+)(?:#[^)\s]*)?\)|(?:\{{baseDir\}}|\$\{{CLAUDE_SKILL_DIR\}})/(?<based>[\w./-]+)|`(?:[a-z0-9]+ )?(?:\./)?(?<code>(?:{BUNDLE_FOLDER_NAME_ALTERNATIVES})/[\w./-]+)"
     );
     Regex::new(&pattern).expect("a valid pattern")
 });
 
 /// Tools and plugins that would be available to the skill in a session.
 #[derive(Clone, Debug, Default)]
-pub struct SkillEnvironment {
+pub struct ToolsAndPluginsForSkill {
     /// Names of the tools, each with the name of the plugin that provides it, if a plugin does.
     pub tools: Vec<(String, Option<String>)>,
     /// Names of the plugins.
@@ -64,10 +67,10 @@ pub struct SkillEnvironment {
 /// Checks a parsed skill against its environment, and returns the findings. The findings of the
 /// parser are not included.
 #[must_use]
-pub fn check(
+pub fn check_skill(
     skill: &Skill,
-    around: Option<&SkillEnvironment>,
-    available: &dyn MachineEnvironment,
+    around: Option<&ToolsAndPluginsForSkill>,
+    available: &dyn ProgramAndVariableLookup,
 ) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let places = FrontMatterPositions::read_front_matter_positions(skill);
@@ -90,7 +93,7 @@ pub fn check(
         add(at, Severity::Warning, text, hint);
     }
     if let Some(around) = around {
-        let any = |pattern: &&ToolPattern| {
+        let any = |pattern: &&SkillToolNamePattern| {
             let mut tools = around.tools.iter();
             tools.any(|(name, plugin)| pattern.matches(name, plugin.as_deref()))
         };
@@ -145,7 +148,7 @@ pub fn check(
     {
         let text = format!(
             "`model: {}` has no effect: only a skill of the user chooses a model",
-            clean_line(model, 64)
+            escape_and_truncate_line(model, 64)
         );
         add(
             places.find_position(&["model"], ""),
@@ -155,15 +158,16 @@ pub fn check(
         );
     }
     if describe_skill(skill).is_cut {
-        let text =
-            format!("the description is cut at {MAX_ENTRY_CHARS} characters in the catalogue");
+        let text = format!(
+            "the description is cut at {MAX_CATALOGUE_DESCRIPTION_CHARS} characters in the catalogue"
+        );
         let at = places.find_position(&["description"], "");
         add(at, Severity::Warning, text, "shorten it");
     }
     let n_lines = skill.body.lines().count();
-    if n_lines > MAX_BODY_LINES {
+    if n_lines > MAX_RECOMMENDED_BODY_LINES {
         let text = format!(
-            "the text of the skill has {n_lines} lines, more than the recommended {MAX_BODY_LINES}, and the model reads all of them"
+            "the text of the skill has {n_lines} lines, more than the recommended {MAX_RECOMMENDED_BODY_LINES}, and the model reads all of them"
         );
         let hint = "move what is not always needed into files beside it";
         add((skill.body_line, 1), Severity::Warning, text, hint);
@@ -179,7 +183,7 @@ pub fn check(
 /// existing tool has a similar name. `known` lists the existing tools, each with its plugin.
 #[must_use]
 pub fn find_misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diagnostic> {
-    let named = |pattern: &&ToolPattern| {
+    let named = |pattern: &&SkillToolNamePattern| {
         let is_there = known
             .iter()
             .any(|(plugin, name)| pattern.matches(name, *plugin));
@@ -227,19 +231,20 @@ impl FrontMatterPositions {
     /// read, and none for keys in `SKILL.json`.
     fn read_front_matter_positions(skill: &Skill) -> Self {
         let bytes = match &skill.held {
-            Some(held) => held.file(&skill.file).map(<[u8]>::to_vec),
+            Some(held) => held.file_content(&skill.file).map(<[u8]>::to_vec),
             None => std::fs::read(&skill.file).ok(),
         };
         let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
         let front = front_matter::split_front_matter(&text).map(|(front, _)| front);
-        let document = front.and_then(|front| front_matter::read_document(front).ok());
+        let document = front.and_then(|front| front_matter::parse_yaml_document(front).ok());
         Self(document.unwrap_or_default())
     }
 
     /// Returns the position of a value under one of these keys. If the value is not found, returns
     /// the position of the key; if the key is not found either, the beginning of the file.
     fn find_position(&self, keys: &[&str], value: &str) -> YamlPosition {
-        let entries: Vec<&YamlEntry> = keys.iter().filter_map(|key| self.0.get(key)).collect();
+        let entries: Vec<&YamlMappingEntry> =
+            keys.iter().filter_map(|key| self.0.get(key)).collect();
         let in_value = entries
             .iter()
             .find_map(|entry| find_yaml_scalar_position(&entry.node, value));
@@ -250,13 +255,13 @@ impl FrontMatterPositions {
 
 fn find_yaml_scalar_position(node: &YamlNode, value: &str) -> Option<YamlPosition> {
     match &node.kind {
-        NodeKind::Scalar(text, _) => {
+        YamlNodeKind::Scalar(text, _) => {
             (!value.is_empty() && text.contains(value)).then_some(node.place)
         }
-        NodeKind::List(nodes) => nodes
+        YamlNodeKind::List(nodes) => nodes
             .iter()
             .find_map(|node| find_yaml_scalar_position(node, value)),
-        NodeKind::Mapping(entries) => entries
+        YamlNodeKind::Mapping(entries) => entries
             .iter()
             .find_map(|entry| find_yaml_scalar_position(&entry.node, value)),
     }
@@ -270,7 +275,7 @@ fn check_file_references(
     let mut is_code = false;
     for (at, line) in (skill.body_line..).zip(skill.body.lines()) {
         is_code ^= line.trim_start().starts_with("```");
-        for captures in REFERENCE.captures_iter(line) {
+        for captures in FILE_REFERENCE_REGEX.captures_iter(line) {
             let name = |name: &str| captures.name(name).map(|found| found.as_str());
             let (link, path) = (name("link"), name("based").or_else(|| name("code")));
             // Markdown link syntax inside code is an example, not a link.
@@ -281,7 +286,10 @@ fn check_file_references(
             let is_local = !path.contains("://")
                 && !path.starts_with(['/', '#', '<', '$', '{'])
                 && !path.starts_with("mailto:");
-            if !is_local || seen.len() >= MAX_REFERENCES || !seen.insert(path.to_owned()) {
+            if !is_local
+                || seen.len() >= MAX_CHECKED_FILE_REFERENCES
+                || !seen.insert(path.to_owned())
+            {
                 continue;
             }
             let mut names = Path::new(path).components();
@@ -305,13 +313,16 @@ fn check_file_references(
 
 fn check_script_files(
     skill: &Skill,
-    available: &dyn MachineEnvironment,
+    available: &dyn ProgramAndVariableLookup,
     add: &mut impl FnMut(YamlPosition, Severity, String, &str),
 ) {
     let mut told = BTreeSet::new();
     for name in skill.file_names_in("scripts") {
         let ending = name.rsplit('.').next().unwrap_or_default();
-        let Some((_, program)) = INTERPRETERS.iter().find(|(known, _)| *known == ending) else {
+        let Some((_, program)) = SCRIPT_INTERPRETERS_BY_EXTENSION
+            .iter()
+            .find(|(known, _)| *known == ending)
+        else {
             continue;
         };
         if !available.has_program(program) && told.insert(program) {

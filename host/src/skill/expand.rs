@@ -7,9 +7,9 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::model::Skill;
-use super::snapshot::Skills;
+use super::snapshot::SessionSkills;
 use crate::json;
-use crate::text::one_line;
+use crate::text::escape_to_one_line;
 
 /// Arguments that a skill was started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl SkillArguments {
             Value::Object(values) => {
                 let named = values
                     .iter()
-                    .map(|(name, value)| (name.clone(), format_argument(value)));
+                    .map(|(name, value)| (name.clone(), format_skill_argument(value)));
                 let named: BTreeMap<String, String> = named.collect();
                 let in_order = skill
                     .argument_names
@@ -48,7 +48,7 @@ impl SkillArguments {
             }
             Value::Null => Self::default(),
             other => {
-                let text = format_argument(other);
+                let text = format_skill_argument(other);
                 let names = skill.argument_names.iter().cloned();
                 let named = names.zip(split_words(&text)).collect();
                 Self { text, named }
@@ -57,10 +57,10 @@ impl SkillArguments {
     }
 }
 
-fn format_argument(value: &Value) -> String {
+fn format_skill_argument(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        other => json::plain_text(other),
+        other => json::format_value_for_display(other),
     }
 }
 
@@ -106,7 +106,7 @@ fn split_words(text: &str) -> Vec<String> {
 }
 
 /// Placeholder at the start of a text.
-enum TextPlaceholder<'a> {
+enum SkillTextPlaceholder<'a> {
     /// Base directory of the skill.
     Folder,
     PluginFolder,
@@ -116,7 +116,7 @@ enum TextPlaceholder<'a> {
     Named(&'a str),
 }
 
-impl Skills {
+impl SessionSkills {
     /// Expands the placeholders of a body in one pass: inserted text is not expanded again. `$N`
     /// and argument names are placeholders only in skills that take arguments; other skills may
     /// contain prices and scripts unchanged.
@@ -157,22 +157,22 @@ impl Skills {
             };
             let (whole, after) = tail.split_at(length);
             match found {
-                TextPlaceholder::Folder => text.push_str(&skill.dir.to_string_lossy()),
-                TextPlaceholder::PluginFolder => {
+                SkillTextPlaceholder::Folder => text.push_str(&skill.dir.to_string_lossy()),
+                SkillTextPlaceholder::PluginFolder => {
                     // The bundle is `skills/NAME` inside the plugin.
                     let root = skill.dir.parent().and_then(std::path::Path::parent);
                     text.push_str(&root.unwrap_or(&skill.dir).to_string_lossy());
                 }
-                TextPlaceholder::All => {
+                SkillTextPlaceholder::All => {
                     text.push_str(&arguments.text);
                     is_used = true;
                 }
-                TextPlaceholder::Nth(n) => {
+                SkillTextPlaceholder::Nth(n) => {
                     let word = words.get(n);
                     text.push_str(word.map_or(whole, String::as_str));
                     is_used |= word.is_some();
                 }
-                TextPlaceholder::Named(name) => {
+                SkillTextPlaceholder::Named(name) => {
                     let value = arguments.named.get(name);
                     text.push_str(value.map_or("", String::as_str));
                     is_used |= value.is_some();
@@ -224,7 +224,7 @@ fn short_hash(text: &str) -> String {
 }
 
 fn escape_attribute(text: &str) -> String {
-    let text = one_line(text);
+    let text = escape_to_one_line(text);
     text.replace('&', "&amp;")
         .replace('"', "&quot;")
         .replace('<', "&lt;")
@@ -232,26 +232,33 @@ fn escape_attribute(text: &str) -> String {
 }
 
 /// Placeholders for the directory of the bundle.
-pub(super) const FOLDERS: [&str; 3] = ["${CLAUDE_SKILL_DIR}", "${baseDir}", "{baseDir}"];
+pub(super) const BUNDLE_FOLDER_PLACEHOLDERS: [&str; 3] =
+    ["${CLAUDE_SKILL_DIR}", "${baseDir}", "{baseDir}"];
 
 fn read_placeholder<'a>(
     skill: &'a Skill,
     text: &str,
     takes: bool,
-) -> Option<(TextPlaceholder<'a>, usize)> {
-    const PLUGIN: &str = "${CLAUDE_PLUGIN_ROOT}";
-    if let Some(name) = FOLDERS.iter().find(|name| text.starts_with(**name)) {
-        return Some((TextPlaceholder::Folder, name.len()));
+) -> Option<(SkillTextPlaceholder<'a>, usize)> {
+    const PLUGIN_FOLDER_PLACEHOLDER: &str = "${CLAUDE_PLUGIN_ROOT}";
+    if let Some(name) = BUNDLE_FOLDER_PLACEHOLDERS
+        .iter()
+        .find(|name| text.starts_with(**name))
+    {
+        return Some((SkillTextPlaceholder::Folder, name.len()));
     }
-    if text.starts_with(PLUGIN) && skill.source.plugin().is_some() {
-        return Some((TextPlaceholder::PluginFolder, PLUGIN.len()));
+    if text.starts_with(PLUGIN_FOLDER_PLACEHOLDER) && skill.source.plugin().is_some() {
+        return Some((
+            SkillTextPlaceholder::PluginFolder,
+            PLUGIN_FOLDER_PLACEHOLDER.len(),
+        ));
     }
     let rest = text.strip_prefix('$').filter(|_| takes)?;
     if let Some(inner) = rest.strip_prefix("ARGUMENTS[") {
         let digits = inner.split(']').next().filter(|d| is_argument_index(d))?;
         let length = "$ARGUMENTS[]".len() + digits.len();
         let end = inner.len() > digits.len();
-        return end.then(|| Some((TextPlaceholder::Nth(digits.parse().ok()?), length)))?;
+        return end.then(|| Some((SkillTextPlaceholder::Nth(digits.parse().ok()?), length)))?;
     }
     let length = |name: &str| 1 + name.len();
     let word_end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -259,7 +266,7 @@ fn read_placeholder<'a>(
         .get(..word_end.unwrap_or(rest.len()))
         .unwrap_or_default();
     if word == "ARGUMENTS" {
-        return Some((TextPlaceholder::All, length(word)));
+        return Some((SkillTextPlaceholder::All, length(word)));
     }
     let names = skill.argument_names.iter();
     // A name may contain a hyphen, and may be a prefix of another name, so the longest match wins.
@@ -268,13 +275,16 @@ fn read_placeholder<'a>(
         tail.is_some_and(|tail| !tail.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
     });
     if let Some(name) = named.max_by_key(|name| name.len()) {
-        return Some((TextPlaceholder::Named(name), length(name)));
+        return Some((SkillTextPlaceholder::Named(name), length(name)));
     }
     let digits_end = rest
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
     let digits = rest.get(..digits_end).filter(|d| is_argument_index(d))?;
-    Some((TextPlaceholder::Nth(digits.parse().ok()?), length(digits)))
+    Some((
+        SkillTextPlaceholder::Nth(digits.parse().ok()?),
+        length(digits),
+    ))
 }
 
 /// Whether digits can be the index of an argument: one or two of them. Longer numbers are prices.

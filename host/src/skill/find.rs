@@ -12,29 +12,29 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::model::{Diagnostic, MachineEnvironment, Severity, Source, UnusableSkill};
+use super::model::{Diagnostic, ProgramAndVariableLookup, Severity, Source, UnusableSkill};
 use super::name::key;
-use super::origin::InstalledSkill;
-use super::snapshot::Skills;
+use super::origin::InstalledSkillRecord;
+use super::snapshot::SessionSkills;
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
 pub use read::read_skill_content;
-use walk::SkillWalk;
+use walk::SkillDirectoryWalk;
 pub use walk::is_skipped_folder_name;
 
 /// Name of the directory of skills, in a plugin, in the user's settings directory and in `.rind`.
-pub const FOLDER: &str = "skills";
+pub const SKILLS_FOLDER_NAME: &str = "skills";
 
 /// Name of a skill's file.
-pub const FILE: &str = "SKILL.md";
+pub const SKILL_FILE_NAME: &str = "SKILL.md";
 
 /// Name of the JSON file next to `SKILL.md`, in which an older format without a version stores
 /// keys.
-pub const SIDE_FILE: &str = "SKILL.json";
+pub const SKILL_JSON_FILE_NAME: &str = "SKILL.json";
 
 /// Directory in which skills are searched, with the trust in them.
 #[derive(Clone, Debug)]
-pub struct SkillRoot {
+pub struct SkillSearchDirectory {
     /// Kind of location that the directory is, such as the user's or a plugin's.
     pub source: Source,
     /// Trust in the location.
@@ -44,14 +44,14 @@ pub struct SkillRoot {
     /// Copy of the directory's files in memory. If it is set, the files on disk are not used.
     pub held: Option<Arc<InMemoryFolder>>,
     /// Installed skills in this folder.
-    pub installed: Vec<InstalledSkill>,
+    pub installed: Vec<InstalledSkillRecord>,
     /// Whether single Markdown files in subdirectories are skills too; set for presets of
     /// subagents.
     pub is_nested: bool,
 }
 
-impl SkillRoot {
-    /// Creates the root for a directory on disk in which the user keeps skills.
+impl SkillSearchDirectory {
+    /// Creates the entry for a directory on disk in which the user keeps skills.
     #[must_use]
     pub fn new(source: Source, path: PathBuf) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl SkillRoot {
         }
     }
 
-    /// Creates the root for a user's directory on disk, in whose subdirectories single Markdown
+    /// Creates the entry for a user's directory on disk, in whose subdirectories single Markdown
     /// files are skills too.
     #[must_use]
     pub fn with_nested_folders(source: Source, path: PathBuf) -> Self {
@@ -78,16 +78,19 @@ impl SkillRoot {
 /// Returns the user's directories: the one in the settings directory, and those in the home
 /// directory that other programs also read.
 #[must_use]
-pub fn user_skill_roots(config: &Path, home: Option<&Path>) -> Vec<SkillRoot> {
-    let mut roots = vec![SkillRoot::new(Source::User, config.join(FOLDER))];
+pub fn user_skill_roots(config: &Path, home: Option<&Path>) -> Vec<SkillSearchDirectory> {
+    let mut roots = vec![SkillSearchDirectory::new(
+        Source::User,
+        config.join(SKILLS_FOLDER_NAME),
+    )];
     if let Some(home) = home {
-        roots.push(SkillRoot::new(
+        roots.push(SkillSearchDirectory::new(
             Source::ClaudeUser,
-            home.join(".claude").join(FOLDER),
+            home.join(".claude").join(SKILLS_FOLDER_NAME),
         ));
-        roots.push(SkillRoot::new(
+        roots.push(SkillSearchDirectory::new(
             Source::AgentsUser,
-            home.join(".agents").join(FOLDER),
+            home.join(".agents").join(SKILLS_FOLDER_NAME),
         ));
     }
     roots
@@ -95,16 +98,21 @@ pub fn user_skill_roots(config: &Path, home: Option<&Path>) -> Vec<SkillRoot> {
 
 /// Returns the directories of a trusted project that are held in memory.
 #[must_use]
-pub fn project_skill_roots(workspace: &Path, held: &Arc<InMemoryFolder>) -> Vec<SkillRoot> {
+pub fn project_skill_roots(
+    workspace: &Path,
+    held: &Arc<InMemoryFolder>,
+) -> Vec<SkillSearchDirectory> {
     let folders = [
         (Source::Project, ".rind"),
         (Source::ClaudeProject, ".claude"),
         (Source::AgentsProject, ".agents"),
     ];
-    let roots = folders.into_iter().map(|(source, folder)| SkillRoot {
-        held: Some(held.clone()),
-        ..SkillRoot::new(source, workspace.join(folder).join(FOLDER))
-    });
+    let roots = folders
+        .into_iter()
+        .map(|(source, folder)| SkillSearchDirectory {
+            held: Some(held.clone()),
+            ..SkillSearchDirectory::new(source, workspace.join(folder).join(SKILLS_FOLDER_NAME))
+        });
     roots
         .filter(|root| held.is_path_inside(&root.path))
         .collect()
@@ -112,7 +120,7 @@ pub fn project_skill_roots(workspace: &Path, held: &Arc<InMemoryFolder>) -> Vec<
 
 /// File of a skill that the search has found. Its content has not been read yet.
 struct FoundSkillFile<'a> {
-    root: &'a SkillRoot,
+    root: &'a SkillSearchDirectory,
     folder: String,
     dir: PathBuf,
     /// Canonical path of `dir`; `real_file` is that of `file`.
@@ -126,16 +134,16 @@ struct FoundSkillFile<'a> {
 /// which no skill may have.
 #[must_use]
 pub fn discover(
-    roots: &[SkillRoot],
+    roots: &[SkillSearchDirectory],
     reserved: &[&str],
-    available: &dyn MachineEnvironment,
-) -> Skills {
-    let mut order: Vec<&SkillRoot> = roots.iter().collect();
+    available: &dyn ProgramAndVariableLookup,
+) -> SessionSkills {
+    let mut order: Vec<&SkillSearchDirectory> = roots.iter().collect();
     order.sort_by(|a, b| (&a.source, &a.path).cmp(&(&b.source, &b.path)));
     let mut unusable = Vec::new();
     let mut found = Vec::new();
     for root in order {
-        SkillWalk::new(root, &mut found, &mut unusable).walk_root();
+        SkillDirectoryWalk::new(root, &mut found, &mut unusable).walk_root();
     }
     let reserved: BTreeSet<String> = reserved.iter().map(|name| key(name)).collect();
     let (mut seen, mut seen_unusable) = (BTreeSet::new(), BTreeSet::new());
@@ -163,11 +171,11 @@ pub fn discover(
             _ => {}
         }
     }
-    Skills::new(skills, unusable)
+    SessionSkills::new(skills, unusable)
 }
 
-impl SkillRoot {
-    /// Creates the record of a file or directory in this root that cannot be used as a skill.
+impl SkillSearchDirectory {
+    /// Creates the record of a file or directory in this search directory that cannot be used as a skill.
     fn create_unusable_skill(
         &self,
         id: &str,

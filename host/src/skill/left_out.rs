@@ -7,12 +7,12 @@
 use std::path::PathBuf;
 
 use super::model::{Diagnostic, Severity, Source};
-use super::snapshot::Skills;
+use super::snapshot::SessionSkills;
 use crate::grant::Trust;
 
 /// Reason why a skill is not used, or is hidden from the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SkillOmissionCause {
+pub enum SkillOmissionReason {
     /// A fault makes the skill's file unusable.
     Unusable,
     /// A fault in the front matter hides the skill from the model; only the user can start it.
@@ -22,7 +22,7 @@ pub enum SkillOmissionCause {
 }
 
 /// Displays the name of the reason in events.
-impl std::fmt::Display for SkillOmissionCause {
+impl std::fmt::Display for SkillOmissionReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Unusable => "unusable",
@@ -44,13 +44,13 @@ pub struct OmittedSkill {
     /// Path of the skill's file.
     pub file: PathBuf,
     /// Kind of reason.
-    pub cause: SkillOmissionCause,
+    pub cause: SkillOmissionReason,
     /// Reason in words: line and column of the fault and the remedy, or the file that is used
     /// instead.
     pub reason: String,
 }
 
-impl Skills {
+impl SessionSkills {
     /// Returns the skills that are not used or are hidden from the model, sorted by identity. A
     /// shadowed copy with the same content is not included, because nothing is lost.
     #[must_use]
@@ -64,7 +64,7 @@ impl Skills {
             source: one.source.clone(),
             trust: one.trust,
             file: one.file.clone(),
-            cause: SkillOmissionCause::Unusable,
+            cause: SkillOmissionReason::Unusable,
             // The last diagnostic is the error that ended parsing.
             reason: one
                 .diagnostics
@@ -78,7 +78,7 @@ impl Skills {
             source: skill.source.clone(),
             trust: skill.trust,
             file: skill.file.clone(),
-            cause: SkillOmissionCause::UserOnly,
+            cause: SkillOmissionReason::UserOnly,
             reason: fault(&skill.diagnostics),
         });
         let shadowed = self
@@ -90,7 +90,7 @@ impl Skills {
             source: one.skill.source.clone(),
             trust: one.skill.trust,
             file: one.skill.file.clone(),
-            cause: SkillOmissionCause::Shadowed,
+            cause: SkillOmissionReason::Shadowed,
             reason: format!(
                 "{} has the same name and is used instead; rename one of the two",
                 one.shadowed_by.display()

@@ -5,10 +5,10 @@
 //! and the text that the model sees. It must not know the agent, the terminal or processes: a skill
 //! declares here that it restricts tools or asks to skip approval questions, and the agent enforces
 //! the former and decides about the latter. Nothing in a skill is executed here. Start from
-//! [`Skills`] and [`Skill`].
+//! [`SessionSkills`] and [`Skill`].
 
 /// JSON Schema of the front matter of a skill.
-pub const SCHEMA: &str = include_str!("schema.json");
+pub const FRONT_MATTER_JSON_SCHEMA: &str = include_str!("schema.json");
 
 mod about;
 mod bundle;
@@ -25,27 +25,30 @@ mod scope;
 mod snapshot;
 mod write;
 
-pub use catalogue::{MAX_ENTRY_CHARS, SkillCatalogue, compute_catalogue_budget};
-pub use check::{SkillEnvironment, check, find_misspelt_tools};
+pub use catalogue::{MAX_CATALOGUE_DESCRIPTION_CHARS, SkillCatalogue, compute_catalogue_budget};
+pub use check::{ToolsAndPluginsForSkill, check_skill, find_misspelt_tools};
 pub use expand::SkillArguments;
-pub use find::{FILE, FOLDER, SkillRoot, discover, project_skill_roots, user_skill_roots};
+pub use find::{
+    SKILL_FILE_NAME, SKILLS_FOLDER_NAME, SkillSearchDirectory, discover, project_skill_roots,
+    user_skill_roots,
+};
 #[doc(hidden)]
-pub use find::{SIDE_FILE, is_skipped_folder_name, read_skill_content};
-pub use left_out::{OmittedSkill, SkillOmissionCause};
+pub use find::{SKILL_JSON_FILE_NAME, is_skipped_folder_name, read_skill_content};
+pub use left_out::{OmittedSkill, SkillOmissionReason};
 pub use model::{
-    Context, Diagnostic, Interaction, MachineEnvironment, MachineWithEverything, Severity,
+    Context, Diagnostic, Interaction, MachineWithEverything, ProgramAndVariableLookup, Severity,
     ShadowedSkill, Skill, SkillInvocationRule, SkillRequirements, Source, SourcePackage,
     UnusableSkill,
 };
 pub use name::key;
 #[doc(hidden)]
-pub use origin::is_plain_name;
-pub use origin::{InstalledSkill, Origin, read_front_matter_name};
+pub use origin::is_portable_skill_name;
+pub use origin::{InstalledSkillRecord, Origin, read_front_matter_name};
 pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, list_known_keys, parse_text};
-pub use scope::{ApprovalExemption, ToolPattern, ToolScope};
-pub use snapshot::Skills;
+pub use scope::{RequestedApprovalExemption, SkillToolNamePattern, ToolScope};
+pub use snapshot::SessionSkills;
 #[doc(hidden)]
-pub use write::front_matter;
+pub use write::write_front_matter;
 pub use write::{
     FormatLoss, SkillWriteError, find_skill_difference, to_agent_skills_format, to_v1_format,
 };

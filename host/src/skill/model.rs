@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::origin::Origin;
-use super::scope::{ApprovalExemption, ToolScope};
+use super::scope::{RequestedApprovalExemption, ToolScope};
 use crate::grant::held::InMemoryFolder;
 use crate::grant::{SideEffect, Trust};
 
@@ -128,7 +128,7 @@ pub struct SkillRequirements {
 impl SkillRequirements {
     /// Returns a description of each requirement that this machine does not meet.
     #[must_use]
-    pub fn missing_requirements(&self, has: &dyn MachineEnvironment) -> Vec<String> {
+    pub fn missing_requirements(&self, has: &dyn ProgramAndVariableLookup) -> Vec<String> {
         let bins = self.bins.iter().filter(|name| !has.has_program(name));
         let mut missing: Vec<String> = bins.map(|name| format!("the program `{name}`")).collect();
         if !self.any_bins.is_empty() && !self.any_bins.iter().any(|name| has.has_program(name)) {
@@ -151,7 +151,7 @@ impl SkillRequirements {
 
 /// Lookup of the programs and environment variables of this machine. Implemented by the layer that
 /// knows the environment; an implementation must not run a program.
-pub trait MachineEnvironment: Sync {
+pub trait ProgramAndVariableLookup: Sync {
     /// Whether a program of this name is on the search path.
     fn has_program(&self, name: &str) -> bool;
     /// Whether a variable is set in the environment.
@@ -162,7 +162,7 @@ pub trait MachineEnvironment: Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct MachineWithEverything;
 
-impl MachineEnvironment for MachineWithEverything {
+impl ProgramAndVariableLookup for MachineWithEverything {
     fn has_program(&self, _: &str) -> bool {
         true
     }
@@ -275,7 +275,7 @@ pub struct Skill {
     pub tools: ToolScope,
     /// Calls that skip the approval question while the skill is active, within the operator's
     /// policy; from `allowed-tools`.
-    pub spares: Vec<ApprovalExemption>,
+    pub spares: Vec<RequestedApprovalExemption>,
     /// Declared side effects; empty if the skill declares none.
     pub side_effects: Vec<SideEffect>,
     /// JSON Schema of the skill's arguments.

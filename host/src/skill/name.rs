@@ -2,7 +2,7 @@
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-use crate::text::is_deceptive;
+use crate::text::is_deceptive_character;
 
 /// Returns the form in which names are compared: NFKC, case-folded, and without invisible
 /// characters. Names that differ only in these look alike and have the same form.
@@ -21,7 +21,7 @@ pub fn key(name: &str) -> String {
     let seen: String = nfkc
         .normalize(name)
         .chars()
-        .filter(|c| !is_deceptive(*c))
+        .filter(|c| !is_deceptive_character(*c))
         .collect();
     // Convert to upper case before lower case: lower case alone would distinguish `ß` from `SS`,
     // and `ς` from `σ`.

@@ -15,7 +15,7 @@ use crate::grant::held::InMemoryFolder;
 
 /// Record of an installed skill, with the verified content of its files.
 #[derive(Clone, Debug)]
-pub struct InstalledSkill {
+pub struct InstalledSkillRecord {
     /// Directory of the skill.
     pub folder: PathBuf,
     /// Description, for people, of where the skill was installed from.
@@ -37,7 +37,7 @@ pub struct Origin {
     pub is_edited: bool,
 }
 
-impl InstalledSkill {
+impl InstalledSkillRecord {
     /// Returns the origin of the skill.
     #[must_use]
     pub fn origin(&self) -> Origin {
@@ -54,14 +54,14 @@ impl InstalledSkill {
 pub fn read_front_matter_name(text: &str) -> Option<String> {
     let (front, _) =
         front_matter::split_front_matter(text.strip_prefix('\u{feff}').unwrap_or(text))?;
-    let document = front_matter::read_document(front).ok()?;
-    let name = document.get("name")?.node.text()?.trim();
-    is_plain_name(name).then(|| name.to_owned())
+    let document = front_matter::parse_yaml_document(front).ok()?;
+    let name = document.get("name")?.node.scalar_text()?.trim();
+    is_portable_skill_name(name).then(|| name.to_owned())
 }
 
 /// Whether every program accepts the text as the name of a skill.
 #[must_use]
-pub fn is_plain_name(name: &str) -> bool {
+pub fn is_portable_skill_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     (1..=64).contains(&name.len())
         && name.chars().all(is_plain)

@@ -1,6 +1,6 @@
 //! Defines the tools that a skill may use, and the calls that should skip the approval question.
-//! The two are independent: a [`ToolScope`] only removes tools, an [`ApprovalExemption`] only
-//! requests fewer approval questions, and neither is ever derived from the other.
+//! The two are independent: a [`ToolScope`] only removes tools, a [`RequestedApprovalExemption`]
+//! only requests fewer approval questions, and neither is ever derived from the other.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Serialize, Serializer};
@@ -10,15 +10,15 @@ use crate::tool::command::CommandPattern;
 /// Pattern of tool names as the model sees them: `bash`, `git_*`, or `plugin:tool` for tools of one
 /// plugin.
 #[derive(Clone, Debug)]
-pub struct ToolPattern {
+pub struct SkillToolNamePattern {
     text: String,
     plugin: Option<GlobMatcher>,
     name: GlobMatcher,
 }
 
-impl ToolPattern {
+impl SkillToolNamePattern {
     /// Maximum length of a pattern, in bytes.
-    const MAX_BYTES: usize = 200;
+    const MAX_PATTERN_BYTES: usize = 200;
 
     /// Parses a pattern of tool names.
     ///
@@ -27,7 +27,7 @@ impl ToolPattern {
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let is_known = |c: char| c.is_ascii_alphanumeric() || "_-.:*?".contains(c);
-        if text.is_empty() || text.len() > Self::MAX_BYTES {
+        if text.is_empty() || text.len() > Self::MAX_PATTERN_BYTES {
             return Err("is empty or too long".to_owned());
         }
         if let Some(other) = text.chars().find(|c| !is_known(*c)) {
@@ -73,13 +73,13 @@ impl ToolPattern {
     }
 }
 
-impl PartialEq for ToolPattern {
+impl PartialEq for SkillToolNamePattern {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
-impl Serialize for ToolPattern {
+impl Serialize for SkillToolNamePattern {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.text.serialize(serializer)
     }
@@ -90,10 +90,10 @@ impl Serialize for ToolPattern {
 pub struct ToolScope {
     /// Exclusive list of tools that may be called; `None` for no restriction.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub allow: Option<Vec<ToolPattern>>,
+    pub allow: Option<Vec<SkillToolNamePattern>>,
     /// Tools that may not be called, even if `allow` lists them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub deny: Vec<ToolPattern>,
+    pub deny: Vec<SkillToolNamePattern>,
 }
 
 impl ToolScope {
@@ -101,7 +101,8 @@ impl ToolScope {
     /// permit it.
     #[must_use]
     pub fn permits(&self, name: &str, plugin: Option<&str>) -> bool {
-        let is_named = |patterns: &[ToolPattern]| patterns.iter().any(|p| p.matches(name, plugin));
+        let is_named =
+            |patterns: &[SkillToolNamePattern]| patterns.iter().any(|p| p.matches(name, plugin));
         !is_named(&self.deny) && self.allow.as_deref().is_none_or(is_named)
     }
 
@@ -116,7 +117,7 @@ impl ToolScope {
 /// skill's trust decide whether it may. The call restricts nothing else, and cannot permit anything
 /// that the policy denies.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ApprovalExemption {
+pub struct RequestedApprovalExemption {
     /// Name of the tool, as the model sees it.
     pub tool: String,
     /// Commands that may run without a question, if the tool runs commands; `None` for other
@@ -124,7 +125,7 @@ pub struct ApprovalExemption {
     pub command: Option<CommandPattern>,
 }
 
-impl std::fmt::Display for ApprovalExemption {
+impl std::fmt::Display for RequestedApprovalExemption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.command {
             None => f.write_str(&self.tool),
@@ -133,7 +134,7 @@ impl std::fmt::Display for ApprovalExemption {
     }
 }
 
-impl Serialize for ApprovalExemption {
+impl Serialize for RequestedApprovalExemption {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::about::SkillPathPatterns;
+use super::about::SkillWithPathPatterns;
 use super::model::{ShadowedSkill, Skill, Source, UnusableSkill};
 use super::name::key;
 
 /// Skills of a session. Immutable: a session that should know other skills gets a new value.
 #[derive(Clone, Debug, Default)]
-pub struct Skills {
+pub struct SessionSkills {
     skills: Vec<Arc<Skill>>,
     shadowed: Vec<ShadowedSkill>,
     unusable: Vec<UnusableSkill>,
@@ -20,10 +20,10 @@ pub struct Skills {
     names: BTreeMap<String, usize>,
     hash: String,
     /// Compiled patterns of the skills that have `paths`, created on first use.
-    about: OnceLock<Vec<SkillPathPatterns>>,
+    about: OnceLock<Vec<SkillWithPathPatterns>>,
 }
 
-impl Skills {
+impl SessionSkills {
     /// Combines the found skills. Of several skills with the same identity, the one with the first
     /// source is used. `found` must not contain two skills from the same file. A skill from a later
     /// source cannot have the name of an unusable file.
@@ -112,13 +112,13 @@ impl Skills {
     }
 
     /// Returns the skills that have `paths` and that the model may start.
-    pub(super) fn skills_with_paths(&self) -> &[SkillPathPatterns] {
+    pub(super) fn skills_with_paths(&self) -> &[SkillWithPathPatterns] {
         self.about.get_or_init(|| {
             let for_model = self
                 .skills
                 .iter()
                 .filter(|skill| skill.is_startable_by_model());
-            for_model.filter_map(SkillPathPatterns::new).collect()
+            for_model.filter_map(SkillWithPathPatterns::new).collect()
         })
     }
 

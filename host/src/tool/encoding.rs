@@ -3,14 +3,14 @@
 //!
 //! Every conversion is lossless: decoding a file and encoding the text gives the same bytes, so an
 //! edit keeps each byte outside the replaced text. This module must not know which tool reads or
-//! writes the file. Start from [`decode_file`].
+//! writes the file. Start from [`decode_text_file`].
 
 use encoding_rs::WINDOWS_1252;
 
 /// Base of the private-use characters that represent invalid UTF-8 bytes: the character is this
 /// base plus the byte. Plane 15 has no assigned characters, and text that contains one of these
 /// characters is not decoded as [`TextEncoding::Damaged`].
-const BYTE_BASE: u32 = 0xf_0000;
+const INVALID_BYTE_CHAR_BASE: u32 = 0xf_0000;
 
 const BOM: char = '\u{feff}';
 
@@ -42,8 +42,8 @@ pub(super) struct DecodedText {
 }
 
 /// Decodes a whole file; `None` for binary data.
-pub(super) fn decode_file(bytes: Vec<u8>) -> Option<DecodedText> {
-    if let Some((rest, is_big_endian)) = without_utf16_bom(&bytes) {
+pub(super) fn decode_text_file(bytes: Vec<u8>) -> Option<DecodedText> {
+    if let Some((rest, is_big_endian)) = strip_utf16_bom(&bytes) {
         return decode_utf16(rest, is_big_endian);
     }
     if bytes.contains(&0) {
@@ -62,7 +62,7 @@ pub(super) fn decode_file(bytes: Vec<u8>) -> Option<DecodedText> {
         Err(error) => error.into_bytes(),
     };
     if is_mostly_utf8(&bytes) {
-        return decode_damaged_text(&bytes);
+        return decode_partly_invalid_utf8(&bytes);
     }
     let is_control = |byte: &u8| (0x80..0xa0).contains(byte);
     let encoding = match bytes.iter().any(is_control) {
@@ -78,7 +78,7 @@ pub(super) fn decode_file(bytes: Vec<u8>) -> Option<DecodedText> {
 
 /// Returns the bytes after a UTF-16 byte order mark, and whether they are big-endian; `None` for
 /// other files, including UTF-32, whose mark begins with the same two bytes.
-pub(super) fn without_utf16_bom(bytes: &[u8]) -> Option<(&[u8], bool)> {
+pub(super) fn strip_utf16_bom(bytes: &[u8]) -> Option<(&[u8], bool)> {
     if bytes.starts_with(&[0xff, 0xfe, 0, 0]) {
         return None;
     }
@@ -112,19 +112,21 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
     n_valid > n_invalid
 }
 
-fn decode_damaged_text(bytes: &[u8]) -> Option<DecodedText> {
+fn decode_partly_invalid_utf8(bytes: &[u8]) -> Option<DecodedText> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         if chunk
             .valid()
             .chars()
-            .any(|c| represented_invalid_byte(c).is_some())
+            .any(|c| decode_invalid_byte_placeholder(c).is_some())
         {
             return None;
         }
         text.push_str(chunk.valid());
         let stand_ins = chunk.invalid().iter();
-        text.extend(stand_ins.filter_map(|byte| char::from_u32(BYTE_BASE + u32::from(*byte))));
+        text.extend(
+            stand_ins.filter_map(|byte| char::from_u32(INVALID_BYTE_CHAR_BASE + u32::from(*byte))),
+        );
     }
     let encoding = TextEncoding::Damaged;
     Some(DecodedText { text, encoding })
@@ -132,14 +134,14 @@ fn decode_damaged_text(bytes: &[u8]) -> Option<DecodedText> {
 
 /// Returns the byte that a character of a damaged text represents; `None` for an ordinary
 /// character.
-fn represented_invalid_byte(c: char) -> Option<u8> {
-    let offset = u32::from(c).checked_sub(BYTE_BASE)?;
+fn decode_invalid_byte_placeholder(c: char) -> Option<u8> {
+    let offset = u32::from(c).checked_sub(INVALID_BYTE_CHAR_BASE)?;
     u8::try_from(offset).ok().filter(|byte| *byte >= 0x80)
 }
 
 /// Returns a decoded text as the model sees it: U+FFFD for each invalid byte.
 pub(super) fn replace_invalid_bytes(text: &str) -> String {
-    let shown = |c| represented_invalid_byte(c).map_or(c, |_| '\u{fffd}');
+    let shown = |c| decode_invalid_byte_placeholder(c).map_or(c, |_| '\u{fffd}');
     text.chars().map(shown).collect()
 }
 
@@ -183,7 +185,7 @@ impl TextEncoding {
 
     /// Removes a leading byte order mark from a text that the model wrote, if this encoding adds
     /// one itself.
-    pub(super) fn without_bom(self, text: &str) -> &str {
+    pub(super) fn strip_bom(self, text: &str) -> &str {
         match self {
             Self::Utf8 { has_bom: true } | Self::Utf16 { .. } => {
                 text.strip_prefix(BOM).unwrap_or(text)
@@ -211,19 +213,20 @@ impl TextEncoding {
                 Ok(units.flat_map(bytes).collect())
             }
             Self::Latin1 => {
-                let byte = |c: char| u8::try_from(c).map_err(|_| self.missing_character_error(c));
+                let byte =
+                    |c: char| u8::try_from(c).map_err(|_| self.unencodable_character_error(c));
                 text.chars().map(byte).collect()
             }
             Self::Windows1252 => {
                 let (bytes, _, has_unmapped) = WINDOWS_1252.encode(text);
                 let unmapped = |c: &char| WINDOWS_1252.encode(c.encode_utf8(&mut [0; 4])).2;
                 match text.chars().find(unmapped).filter(|_| has_unmapped) {
-                    Some(c) => Err(self.missing_character_error(c)),
+                    Some(c) => Err(self.unencodable_character_error(c)),
                     None => Ok(bytes.into_owned()),
                 }
             }
             Self::Damaged => Ok(text.chars().fold(Vec::new(), |mut bytes, c| {
-                match represented_invalid_byte(c) {
+                match decode_invalid_byte_placeholder(c) {
                     Some(byte) => bytes.push(byte),
                     None => bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
                 }
@@ -232,7 +235,7 @@ impl TextEncoding {
         }
     }
 
-    fn missing_character_error(self, c: char) -> String {
+    fn unencodable_character_error(self, c: char) -> String {
         let code = u32::from(c);
         format!(
             "the file is {}, which has no U+{code:04X} ({c}). Use characters that it has, or convert the file to UTF-8 first, \
@@ -243,8 +246,12 @@ impl TextEncoding {
 
     /// Returns the reason, other than a missing character, why a text cannot be stored in a file of
     /// this encoding.
-    pub(super) fn refusal_reason(self, new: &str) -> Option<String> {
-        if self == Self::Damaged && new.chars().any(|c| represented_invalid_byte(c).is_some()) {
+    pub(super) fn text_refusal_reason(self, new: &str) -> Option<String> {
+        if self == Self::Damaged
+            && new
+                .chars()
+                .any(|c| decode_invalid_byte_placeholder(c).is_some())
+        {
             return Some("it has private-use characters from U+F0080 to U+F00FF".to_owned());
         }
         (!matches!(self, Self::Utf8 { .. } | Self::Utf16 { .. }) && new.contains('\u{fffd}')).then(|| {
@@ -260,7 +267,7 @@ mod tests {
     use super::*;
 
     fn check(bytes: &[u8], text: &str, encoding: TextEncoding) {
-        let decoded = decode_file(bytes.to_vec()).unwrap();
+        let decoded = decode_text_file(bytes.to_vec()).unwrap();
         assert_eq!(
             (&*replace_invalid_bytes(&decoded.text), decoded.encoding),
             (text, encoding),
@@ -299,7 +306,7 @@ mod tests {
             b"\xff\xfea",
             b"\xff\xfe\x00\xd8",
         ] {
-            assert_eq!(decode_file(binary.to_vec()), None, "{binary:?}");
+            assert_eq!(decode_text_file(binary.to_vec()), None, "{binary:?}");
         }
     }
 
@@ -311,10 +318,14 @@ mod tests {
             .encode_text("\u{4e2d}")
             .unwrap_err();
         assert!(why.contains("U+4E2D"), "{why}");
-        assert!(TextEncoding::Latin1.refusal_reason("\u{fffd}").is_some());
+        assert!(
+            TextEncoding::Latin1
+                .text_refusal_reason("\u{fffd}")
+                .is_some()
+        );
         assert!(
             TextEncoding::Utf8 { has_bom: false }
-                .refusal_reason("\u{fffd}")
+                .text_refusal_reason("\u{fffd}")
                 .is_none()
         );
     }
@@ -330,7 +341,7 @@ mod tests {
                 bytes.push(letters[number % letters.len()]);
                 number /= letters.len();
             }
-            if let Some(decoded) = decode_file(bytes.clone()) {
+            if let Some(decoded) = decode_text_file(bytes.clone()) {
                 assert_eq!(decoded.encoding.encode_text(&decoded.text), Ok(bytes));
             }
         }

@@ -5,7 +5,8 @@
 //! since. Otherwise the work of a person, a command or another agent would be lost silently. Each
 //! agent has its own memory: a subagent must read files itself. The memory is not stored in the
 //! session: after a resume every file counts as unread, because the files were not watched
-//! meanwhile. This module must not know how files are read or written. Start from [`KnownFiles`].
+//! meanwhile. This module must not know how files are read or written. Start from
+//! [`FilesSeenByModel`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,15 +15,15 @@ use crate::lock::lock;
 
 /// Maximum number of known files of an agent. Beyond it, all are forgotten, and files must be read
 /// again.
-const MAX_FILES: usize = 10_000;
+const MAX_KNOWN_FILES_PER_AGENT: usize = 10_000;
 
 /// Maximum number of line ranges shown, and of edits, per file. Beyond it, the file must be read
 /// again.
-const MAX_SHOWN: usize = 256;
+const MAX_SHOWN_RANGES_PER_FILE: usize = 256;
 
 /// Version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileVersion {
+pub(super) enum FileContentVersion {
     /// Hash of the content.
     Content(blake3::Hash),
     /// Attributes of a file that is too large to hash at every check.
@@ -34,7 +35,7 @@ pub(super) enum FileVersion {
     },
 }
 
-impl FileVersion {
+impl FileContentVersion {
     pub(super) fn from_content(content: &[u8]) -> Self {
         Self::Content(blake3::hash(content))
     }
@@ -42,8 +43,8 @@ impl FileVersion {
 
 /// Lines of a file that a tool call has read for the model.
 #[derive(Clone, Debug)]
-pub(super) struct ReadFileLines {
-    pub(super) version: FileVersion,
+pub(super) struct FileLinesReadByCall {
+    pub(super) version: FileContentVersion,
     /// First and last line that the call read, from 1; `None` if it read no complete line.
     pub(super) lines: Option<(u64, u64)>,
     /// Number of lines of the file, if the call read to its end.
@@ -51,17 +52,17 @@ pub(super) struct ReadFileLines {
 }
 
 /// A call that has read or changed a file and whose result the model has not received yet.
-enum PendingFileCall {
+enum PendingFileToolCall {
     Read {
-        reading: ReadFileLines,
+        reading: FileLinesReadByCall,
         text: ReturnedTextFingerprint,
     },
     Wrote {
-        version: FileVersion,
+        version: FileContentVersion,
         n_lines: u64,
     },
     Edited {
-        version: FileVersion,
+        version: FileContentVersion,
     },
 }
 
@@ -80,19 +81,19 @@ impl ReturnedTextFingerprint {
 }
 
 /// Turn and step of a call. The model wrote all calls of a step before it saw any of their results.
-pub(super) type Step = (u32, u32);
+pub(super) type TurnAndStep = (u32, u32);
 
-struct LineRange {
+struct ShownLineRange {
     first: u64,
     last: u64,
     call: Arc<str>,
     /// Step of the call that read the lines; `None` if the model wrote them itself.
-    read_in: Option<Step>,
+    read_in: Option<TurnAndStep>,
 }
 
-struct KnownFile {
-    version: FileVersion,
-    shown: Vec<LineRange>,
+struct FileSeenByModel {
+    version: FileContentVersion,
+    shown: Vec<ShownLineRange>,
     n_lines: Option<u64>,
     /// Ids of the calls that edited the file since its lines were shown to the model.
     edits: Vec<Arc<str>>,
@@ -100,7 +101,7 @@ struct KnownFile {
 
 /// Reason why a write is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WriteRefusal {
+pub(super) enum FileWriteRefusal {
     /// The file exists, and this agent has not read it.
     Unread,
     /// The file changed since this agent read or wrote it.
@@ -112,39 +113,39 @@ pub(super) enum WriteRefusal {
 }
 
 #[derive(Default)]
-struct KnownFilesState {
+struct FilesSeenByModelState {
     /// Known files, by path relative to the workspace with symlinks resolved.
-    files: HashMap<String, KnownFile>,
+    files: HashMap<String, FileSeenByModel>,
     /// Calls whose results the model has not received yet, by call id, each with the path of the
     /// file that the call used and with what it did with the file.
-    pending: HashMap<Arc<str>, (String, PendingFileCall)>,
+    pending: HashMap<Arc<str>, (String, PendingFileToolCall)>,
 }
 
 /// Files that one agent has read or written, with the lines that its model was shown.
 #[derive(Default)]
-pub struct KnownFiles(Mutex<KnownFilesState>);
+pub struct FilesSeenByModel(Mutex<FilesSeenByModelState>);
 
-impl std::fmt::Debug for KnownFiles {
+impl std::fmt::Debug for FilesSeenByModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KnownFiles").finish_non_exhaustive()
+        f.debug_struct("FilesSeenByModel").finish_non_exhaustive()
     }
 }
 
-impl KnownFiles {
+impl FilesSeenByModel {
     /// Records that a call read lines and returned `text`. The record takes effect when the call is
-    /// [ended](Self::end_call).
+    /// [ended](Self::record_call_end).
     pub(super) fn record_file_read(
         &self,
         call: &Arc<str>,
         path: String,
-        reading: ReadFileLines,
+        reading: FileLinesReadByCall,
         text: &str,
     ) {
         let text = ReturnedTextFingerprint {
             bytes: text.len(),
             hash: blake3::hash(text.as_bytes()),
         };
-        self.record_pending_call(call, path, PendingFileCall::Read { reading, text });
+        self.record_pending_call(call, path, PendingFileToolCall::Read { reading, text });
     }
 
     /// Records that a call wrote a whole file.
@@ -152,20 +153,25 @@ impl KnownFiles {
         &self,
         call: &Arc<str>,
         path: String,
-        version: FileVersion,
+        version: FileContentVersion,
         n_lines: u64,
     ) {
-        self.record_pending_call(call, path, PendingFileCall::Wrote { version, n_lines });
+        self.record_pending_call(call, path, PendingFileToolCall::Wrote { version, n_lines });
     }
 
     /// Records that a call changed a part of a file.
-    pub(super) fn record_partial_edit(&self, call: &Arc<str>, path: String, version: FileVersion) {
-        self.record_pending_call(call, path, PendingFileCall::Edited { version });
+    pub(super) fn record_partial_edit(
+        &self,
+        call: &Arc<str>,
+        path: String,
+        version: FileContentVersion,
+    ) {
+        self.record_pending_call(call, path, PendingFileToolCall::Edited { version });
     }
 
-    fn record_pending_call(&self, call: &Arc<str>, path: String, pending: PendingFileCall) {
+    fn record_pending_call(&self, call: &Arc<str>, path: String, pending: PendingFileToolCall) {
         let mut inner = lock(&self.0);
-        if inner.pending.len() >= MAX_FILES {
+        if inner.pending.len() >= MAX_KNOWN_FILES_PER_AGENT {
             inner.pending.clear();
         }
         inner.pending.insert(call.clone(), (path, pending));
@@ -174,36 +180,36 @@ impl KnownFiles {
     /// Adds the lines that a call has read, or the file that it has written, to the known files
     /// when the call has ended. Ignores a call that was not recorded. `result` is the text that the
     /// model gets. `is_changed` means that hooks changed the call's arguments.
-    pub fn end_call(&self, call: &str, step: (u32, u32), result: &str, is_changed: bool) {
+    pub fn record_call_end(&self, call: &str, step: (u32, u32), result: &str, is_changed: bool) {
         let mut inner = lock(&self.0);
         let Some((call, (path, pending))) = inner.pending.remove_entry(call) else {
             return;
         };
-        if inner.files.len() >= MAX_FILES {
+        if inner.files.len() >= MAX_KNOWN_FILES_PER_AGENT {
             inner.files.clear();
         }
         let known = inner.files.remove(&path);
         let known = match pending {
-            PendingFileCall::Read { reading, text } => {
+            PendingFileToolCall::Read { reading, text } => {
                 let is_shown = text.is_contained_in(result);
                 add_read_lines(known, reading, is_shown, call, step)
             }
-            PendingFileCall::Wrote { version, n_lines } => {
-                let whole = LineRange {
+            PendingFileToolCall::Wrote { version, n_lines } => {
+                let whole = ShownLineRange {
                     first: 1,
                     last: n_lines,
                     call,
                     read_in: None,
                 };
-                KnownFile {
+                FileSeenByModel {
                     version,
                     shown: if is_changed { Vec::new() } else { vec![whole] },
                     n_lines: Some(n_lines),
                     edits: Vec::new(),
                 }
             }
-            PendingFileCall::Edited { version } => {
-                let mut known = known.unwrap_or(KnownFile {
+            PendingFileToolCall::Edited { version } => {
+                let mut known = known.unwrap_or(FileSeenByModel {
                     version,
                     shown: Vec::new(),
                     n_lines: None,
@@ -213,7 +219,10 @@ impl KnownFiles {
                 known.edits.push(call);
                 // An edit shifts later line numbers, so a file that was not shown completely must
                 // be read again.
-                if is_changed || known.edits.len() > MAX_SHOWN || !known.covers_file(|_| true) {
+                if is_changed
+                    || known.edits.len() > MAX_SHOWN_RANGES_PER_FILE
+                    || !known.has_shown_all_lines(|_| true)
+                {
                     known.shown.clear();
                 }
                 known
@@ -239,50 +248,54 @@ impl KnownFiles {
     pub(super) fn check_overwrite(
         &self,
         path: &str,
-        now: FileVersion,
-        step: Step,
-    ) -> Result<(), WriteRefusal> {
+        now: FileContentVersion,
+        step: TurnAndStep,
+    ) -> Result<(), FileWriteRefusal> {
         let inner = lock(&self.0);
-        let known = inner.files.get(path).ok_or(WriteRefusal::Unread)?;
+        let known = inner.files.get(path).ok_or(FileWriteRefusal::Unread)?;
         if known.version != now {
-            return Err(WriteRefusal::Changed);
+            return Err(FileWriteRefusal::Changed);
         }
-        if !known.covers_file(|_| true) {
-            return Err(WriteRefusal::Partly);
+        if !known.has_shown_all_lines(|_| true) {
+            return Err(FileWriteRefusal::Partly);
         }
-        match known.covers_file(|range| range.read_in != Some(step)) {
+        match known.has_shown_all_lines(|range| range.read_in != Some(step)) {
             true => Ok(()),
-            false => Err(WriteRefusal::SameStep),
+            false => Err(FileWriteRefusal::SameStep),
         }
     }
 
     /// Checks that a call may replace a part of a file. The file need not have been read: the call
     /// itself contains all of the replaced text, so no unknown text is lost.
-    pub(super) fn check_edit(&self, path: &str, now: FileVersion) -> Result<(), WriteRefusal> {
+    pub(super) fn check_edit(
+        &self,
+        path: &str,
+        now: FileContentVersion,
+    ) -> Result<(), FileWriteRefusal> {
         let inner = lock(&self.0);
         match inner.files.get(path) {
-            Some(known) if known.version != now => Err(WriteRefusal::Changed),
+            Some(known) if known.version != now => Err(FileWriteRefusal::Changed),
             _ => Ok(()),
         }
     }
 }
 
 fn add_read_lines(
-    before: Option<KnownFile>,
-    reading: ReadFileLines,
+    before: Option<FileSeenByModel>,
+    reading: FileLinesReadByCall,
     is_shown: bool,
     call: Arc<str>,
-    step: Step,
-) -> KnownFile {
+    step: TurnAndStep,
+) -> FileSeenByModel {
     let is_whole = reading
         .lines
         .is_some_and(|(first, last)| first == 1 && Some(last) == reading.n_lines);
     let same = before.filter(|known| known.version == reading.version);
     let mut known = match same {
         // If the model already knows the complete file, a read of a part of it changes nothing.
-        Some(known) if known.covers_file(|_| true) && !is_whole => return known,
+        Some(known) if known.has_shown_all_lines(|_| true) && !is_whole => return known,
         Some(known) if known.edits.is_empty() => known,
-        _ => KnownFile {
+        _ => FileSeenByModel {
             version: reading.version,
             shown: Vec::new(),
             n_lines: None,
@@ -290,11 +303,11 @@ fn add_read_lines(
         },
     };
     known.n_lines = reading.n_lines.or(known.n_lines);
-    if known.shown.len() >= MAX_SHOWN {
+    if known.shown.len() >= MAX_SHOWN_RANGES_PER_FILE {
         known.shown.clear();
     }
     if let Some((first, last)) = reading.lines.filter(|_| is_shown) {
-        known.shown.push(LineRange {
+        known.shown.push(ShownLineRange {
             first,
             last,
             call,
@@ -304,14 +317,15 @@ fn add_read_lines(
     known
 }
 
-impl KnownFile {
+impl FileSeenByModel {
     /// Whether the shown line ranges together cover all lines of the file. Ignores the ranges for
     /// which `counts` returns false.
-    fn covers_file(&self, counts: impl Fn(&LineRange) -> bool) -> bool {
+    fn has_shown_all_lines(&self, counts: impl Fn(&ShownLineRange) -> bool) -> bool {
         let Some(n_lines) = self.n_lines else {
             return false;
         };
-        let mut ranges: Vec<&LineRange> = self.shown.iter().filter(|range| counts(range)).collect();
+        let mut ranges: Vec<&ShownLineRange> =
+            self.shown.iter().filter(|range| counts(range)).collect();
         ranges.sort_by_key(|range| range.first);
         let mut next = 1;
         for range in ranges {
@@ -330,69 +344,75 @@ mod tests {
 
     const TEXT: &str = "text";
 
-    fn version(content: &str) -> FileVersion {
-        FileVersion::from_content(content.as_bytes())
+    fn version(content: &str) -> FileContentVersion {
+        FileContentVersion::from_content(content.as_bytes())
     }
 
-    fn read(known: &KnownFiles, call: &str, lines: (u64, u64), n_lines: Option<u64>, step: Step) {
-        let reading = ReadFileLines {
+    fn read(
+        known: &FilesSeenByModel,
+        call: &str,
+        lines: (u64, u64),
+        n_lines: Option<u64>,
+        step: TurnAndStep,
+    ) {
+        let reading = FileLinesReadByCall {
             version: version("v1"),
             lines: Some(lines),
             n_lines,
         };
         known.record_file_read(&call.into(), "f".to_owned(), reading, TEXT);
-        known.end_call(call, step, TEXT, false);
+        known.record_call_end(call, step, TEXT, false);
     }
 
     #[test]
     fn a_file_is_known_once_all_its_lines_were_shown() {
-        let known = KnownFiles::default();
+        let known = FilesSeenByModel::default();
         let check = |step| known.check_overwrite("f", version("v1"), step);
-        assert_eq!(check((1, 1)), Err(WriteRefusal::Unread));
+        assert_eq!(check((1, 1)), Err(FileWriteRefusal::Unread));
         read(&known, "a", (1, 5), None, (1, 1));
-        assert_eq!(check((1, 2)), Err(WriteRefusal::Partly));
+        assert_eq!(check((1, 2)), Err(FileWriteRefusal::Partly));
         read(&known, "b", (7, 9), Some(9), (1, 2));
-        assert_eq!(check((1, 3)), Err(WriteRefusal::Partly));
+        assert_eq!(check((1, 3)), Err(FileWriteRefusal::Partly));
         read(&known, "c", (6, 6), None, (1, 3));
-        assert_eq!(check((1, 3)), Err(WriteRefusal::SameStep));
+        assert_eq!(check((1, 3)), Err(FileWriteRefusal::SameStep));
         assert_eq!(check((2, 1)), Ok(()));
         let other = known.check_overwrite("f", version("v2"), (2, 1));
-        assert_eq!(other, Err(WriteRefusal::Changed));
+        assert_eq!(other, Err(FileWriteRefusal::Changed));
         assert_eq!(
             known.check_edit("f", version("v2")),
-            Err(WriteRefusal::Changed)
+            Err(FileWriteRefusal::Changed)
         );
         assert_eq!(known.check_edit("unread", version("v2")), Ok(()));
     }
 
     #[test]
     fn text_that_the_model_does_not_have_does_not_count() {
-        let known = KnownFiles::default();
+        let known = FilesSeenByModel::default();
         let check = |content| known.check_overwrite("f", version(content), (9, 9));
         read(&known, "a", (1, 5), Some(5), (1, 1));
         known.forget_removed_lines(|call| call != "a");
-        assert_eq!(check("v1"), Err(WriteRefusal::Partly));
+        assert_eq!(check("v1"), Err(FileWriteRefusal::Partly));
 
-        let reading = ReadFileLines {
+        let reading = FileLinesReadByCall {
             version: version("v1"),
             lines: Some((1, 5)),
             n_lines: Some(5),
         };
         known.record_file_read(&"b".into(), "f".to_owned(), reading, "key=123");
-        known.end_call("b", (1, 2), "key=[masked]", false);
-        assert_eq!(check("v1"), Err(WriteRefusal::Partly));
+        known.record_call_end("b", (1, 2), "key=[masked]", false);
+        assert_eq!(check("v1"), Err(FileWriteRefusal::Partly));
 
         known.record_file_written(&"c".into(), "f".to_owned(), version("v2"), 1);
-        known.end_call("c", (1, 3), "", false);
+        known.record_call_end("c", (1, 3), "", false);
         assert_eq!(check("v2"), Ok(()));
         known.record_partial_edit(&"d".into(), "f".to_owned(), version("v3"));
-        known.end_call("d", (1, 4), "", false);
+        known.record_call_end("d", (1, 4), "", false);
         assert_eq!(check("v3"), Ok(()));
         known.forget_removed_lines(|call| call != "d");
-        assert_eq!(check("v3"), Err(WriteRefusal::Partly));
+        assert_eq!(check("v3"), Err(FileWriteRefusal::Partly));
 
         known.record_file_written(&"e".into(), "f".to_owned(), version("v4"), 1);
-        known.end_call("e", (1, 5), "", true);
-        assert_eq!(check("v4"), Err(WriteRefusal::Partly));
+        known.record_call_end("e", (1, 5), "", true);
+        assert_eq!(check("v4"), Err(FileWriteRefusal::Partly));
     }
 }

@@ -3,7 +3,7 @@
 //! A tool adds its output as it arrives, and the last lines can be read at any time. This text is
 //! not the result of the call: hooks check the result after the call has ended, and this text has
 //! only passed the masking of secrets. So it belongs on the user's own screen or page, and must not
-//! reach models, events or files. Start from [`LiveOutputs`].
+//! reach models, events or files. Start from [`RunningToolCallOutputs`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
@@ -14,23 +14,25 @@ use serde::Serialize;
 use super::process::CapturedOutput;
 use crate::lock::lock;
 use crate::secret::SecretScanner;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum number of bytes of a call's output that are kept in memory. A complete PEM key fits, so
 /// that its first line, by which the masking recognizes the key, is not dropped before its last
 /// line is shown.
-const KEPT_BYTES: usize = 16 << 10;
+const MAX_KEPT_OUTPUT_BYTES: usize = 16 << 10;
 
 /// Maximum length of a returned line, in bytes; a longer one is cut.
-const MAX_LINE_BYTES: usize = 400;
+const MAX_RETURNED_LINE_BYTES: usize = 400;
 
 /// Minimum number of characters of a secret's beginning that are recognized, and removed, at the
 /// end of an output. A shorter beginning stays.
-const LEAST_BEGUN: usize = 3;
+const MIN_SECRET_PREFIX_CHARS: usize = 3;
 
 /// Outputs of the calls that run in a session. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct LiveOutputs(Arc<Mutex<HashMap<CallKey, Weak<LiveOutput>>>>);
+pub struct RunningToolCallOutputs(
+    Arc<Mutex<HashMap<AgentAndToolCallId, Weak<RunningToolCallOutput>>>>,
+);
 
 /// Last lines of the output of a running call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -44,16 +46,16 @@ pub struct RunningOutput {
 }
 
 /// Name of an agent and id of its call.
-type CallKey = (String, String);
+type AgentAndToolCallId = (String, String);
 
-impl_partial_debug!(LiveOutputs, self, n_calls = lock(&self.0).len());
+impl_partial_debug!(RunningToolCallOutputs, self, n_calls = lock(&self.0).len());
 
-impl LiveOutputs {
+impl RunningToolCallOutputs {
     /// Registers the output of a running call. Others can read it until the last clone of the
     /// returned handle is dropped.
     #[must_use]
-    pub fn open(&self, agent: &str, call: &str) -> Arc<LiveOutput> {
-        let output = Arc::new(LiveOutput::default());
+    pub fn open_call_output(&self, agent: &str, call: &str) -> Arc<RunningToolCallOutput> {
+        let output = Arc::new(RunningToolCallOutput::default());
         let mut outputs = lock(&self.0);
         outputs.retain(|_, output| output.strong_count() > 0);
         let key = (agent.to_owned(), call.to_owned());
@@ -74,7 +76,7 @@ impl LiveOutputs {
     /// agent and call. Calls without output yet are left out.
     #[must_use]
     pub fn running_outputs(&self, n_lines: usize) -> Vec<RunningOutput> {
-        let running: BTreeMap<CallKey, Arc<LiveOutput>> = {
+        let running: BTreeMap<AgentAndToolCallId, Arc<RunningToolCallOutput>> = {
             let outputs = lock(&self.0);
             let running = outputs.iter();
             running
@@ -91,12 +93,16 @@ impl LiveOutputs {
 
 /// Output of one call.
 #[derive(Default)]
-pub struct LiveOutput(Mutex<OutputTail>);
+pub struct RunningToolCallOutput(Mutex<ToolCallOutputTail>);
 
-impl_partial_debug!(LiveOutput, self, n_bytes = lock(&self.0).bytes.len());
+impl_partial_debug!(
+    RunningToolCallOutput,
+    self,
+    n_bytes = lock(&self.0).bytes.len()
+);
 
 #[derive(Default)]
-struct OutputTail {
+struct ToolCallOutputTail {
     bytes: VecDeque<u8>,
     /// Names and values of secrets in the environment of the tool.
     secrets: Vec<(String, String)>,
@@ -105,10 +111,10 @@ struct OutputTail {
     shown: Option<Vec<String>>,
 }
 
-impl LiveOutput {
+impl RunningToolCallOutput {
     /// Sets the names and values of secrets to mask, in addition to the secrets that the scanner
     /// finds by their form. Replaces the secrets that were set before.
-    pub fn mask_secrets(&self, secrets: Vec<(String, String)>) {
+    pub fn set_secrets_to_mask(&self, secrets: Vec<(String, String)>) {
         let mut end = lock(&self.0);
         end.secrets = secrets;
         end.shown = None;
@@ -119,7 +125,7 @@ impl LiveOutput {
         let mut end = lock(&self.0);
         end.shown = None;
         end.bytes.extend(bytes);
-        let excess = end.bytes.len().saturating_sub(KEPT_BYTES);
+        let excess = end.bytes.len().saturating_sub(MAX_KEPT_OUTPUT_BYTES);
         if excess > 0 {
             // Also drop the rest of the line at which the kept bytes begin: it may begin in the
             // middle of a secret.
@@ -147,12 +153,12 @@ impl LiveOutput {
     }
 }
 
-impl OutputTail {
+impl ToolCallOutputTail {
     /// Returns the lines that a terminal would show, without the text at their end that may be the
     /// beginning of a secret.
     fn visible_lines(&self) -> Vec<String> {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
-        let mut shown = CapturedOutput::terminal_output_capture(2 * KEPT_BYTES);
+        let mut shown = CapturedOutput::with_terminal_emulation(2 * MAX_KEPT_OUTPUT_BYTES);
         shown.push(&bytes);
         shown.flush_screen_at_output_end();
         let mut text = shown.text();
@@ -160,11 +166,11 @@ impl OutputTail {
             text = text.replace(value.as_str(), &format!("[secret masked: {name}]"));
             text.truncate(len_without_secret_start(&text, value));
         }
-        if let Some(masked) = SecretScanner::shared().mask(&text) {
+        if let Some(masked) = SecretScanner::shared().mask_secrets(&text) {
             text = masked.text;
         }
         let lines = text.lines().filter(|line| !line.trim().is_empty());
-        let clean = |line: &str| clean_line(line.trim_end(), MAX_LINE_BYTES);
+        let clean = |line: &str| escape_and_truncate_line(line.trim_end(), MAX_RETURNED_LINE_BYTES);
         lines.map(clean).collect()
     }
 }
@@ -175,7 +181,7 @@ pub(in crate::tool) fn len_without_secret_start(text: &str, secret: &str) -> usi
     let longest = secret
         .char_indices()
         .map(|(at, _)| at)
-        .skip(LEAST_BEGUN)
+        .skip(MIN_SECRET_PREFIX_CHARS)
         .filter(|at| secret.get(..*at).is_some_and(|begun| text.ends_with(begun)))
         .last();
     text.len() - longest.unwrap_or(0)
@@ -187,14 +193,14 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_what_a_terminal_would_show() {
-        let outputs = LiveOutputs::default();
+        let outputs = RunningToolCallOutputs::default();
         assert!(outputs.last_lines("main", "c1", 3).is_empty());
-        let output = outputs.open("main", "c1");
+        let output = outputs.open_call_output("main", "c1");
         output.push(b"one\ntwo\n\n\x1b[31mthree\x1b[0m\n10 %\r5");
         output.push(b"0 %");
         assert_eq!(outputs.last_lines("main", "c1", 2), ["three", "50 %"]);
         assert!(outputs.last_lines("sub-1", "c1", 2).is_empty());
-        let silent = outputs.open("main", "c0");
+        let silent = outputs.open_call_output("main", "c0");
         let running = outputs.running_outputs(1);
         let expected = RunningOutput {
             agent: "main".to_owned(),
@@ -212,16 +218,16 @@ mod tests {
 
     #[test]
     fn secrets_are_masked_also_where_they_come_in_pieces_or_are_cut() {
-        let outputs = LiveOutputs::default();
-        let output = outputs.open("main", "c1");
-        output.mask_secrets(vec![("TOKEN".to_owned(), "hunter2hunter2".to_owned())]);
+        let outputs = RunningToolCallOutputs::default();
+        let output = outputs.open_call_output("main", "c1");
+        output.set_secrets_to_mask(vec![("TOKEN".to_owned(), "hunter2hunter2".to_owned())]);
         output.push(b"key hunter2h");
         assert_eq!(outputs.last_lines("main", "c1", 9), ["key"], "begun");
         output.push(format!("unter2\nAKIA{}\n", "IOSFODNN7EXAMPLF").as_bytes());
         let lines = outputs.last_lines("main", "c1", 9).join("\n");
         assert!(lines.contains("key [secret masked: TOKEN]"), "{lines}");
         assert!(!lines.contains("IOSFODNN"), "{lines}");
-        output.push(&b"hunter2".repeat(KEPT_BYTES));
+        output.push(&b"hunter2".repeat(MAX_KEPT_OUTPUT_BYTES));
         assert!(
             outputs.last_lines("main", "c1", 9).is_empty(),
             "a cut line is left out"
@@ -229,7 +235,7 @@ mod tests {
         output.push(b"\nlast\n");
         assert_eq!(outputs.last_lines("main", "c1", 9), ["last"]);
         // A progress bar writes its line again and again.
-        output.push(&b"50 %\r".repeat(KEPT_BYTES));
+        output.push(&b"50 %\r".repeat(MAX_KEPT_OUTPUT_BYTES));
         assert_eq!(outputs.last_lines("main", "c1", 9), ["50 %"]);
     }
 }

@@ -112,13 +112,13 @@ pub struct ToolCtx {
     pub readable: Arc<[PathBuf]>,
     /// Files that the model of this agent knows: `write_file` and `edit_file` refuse to overwrite
     /// unknown files. `None` if the caller is a program, to which this check does not apply.
-    pub known: Option<Arc<known::KnownFiles>>,
+    pub known: Option<Arc<known::FilesSeenByModel>>,
     /// Recorder that receives the writes of a tool whose changes are
-    /// [recorded](FileTrackingMethod::Recorded).
+    /// [recorded](FileChangeTrackingMethod::Recorded).
     pub recorder: Option<Arc<dyn FileChangeRecorder>>,
     /// Outputs of running calls, to which a tool may [add an output](Self::open_live_output).
     /// `None` if the user cannot watch the call.
-    pub live: Option<live::LiveOutputs>,
+    pub live: Option<live::RunningToolCallOutputs>,
     /// Background commands of the session. `None` if the call belongs to no session.
     pub background: Option<background::BackgroundCommands>,
 }
@@ -142,17 +142,17 @@ impl ToolCtx {
     /// Opens the output that the user can watch during the call. `None` if the user cannot watch
     /// the call.
     #[must_use]
-    pub fn open_live_output(&self) -> Option<Arc<live::LiveOutput>> {
+    pub fn open_live_output(&self) -> Option<Arc<live::RunningToolCallOutput>> {
         let call = self.caller.call.as_deref().unwrap_or_default();
         let outputs = self.live.as_ref()?;
-        Some(outputs.open(&self.caller.context.agent, call))
+        Some(outputs.open_call_output(&self.caller.context.agent, call))
     }
 }
 
 /// Method by which the host finds the files of the workspace that a call changes, so that it can
 /// restore them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FileTrackingMethod {
+pub enum FileChangeTrackingMethod {
     /// The host compares snapshots of the workspace from before and after the call.
     #[default]
     Snapshot,
@@ -165,28 +165,28 @@ pub enum FileTrackingMethod {
 /// Whether the host may run a call again that did not finish, because the host was killed or the
 /// power failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CallRepetitionRule {
+pub enum InterruptedCallRepetitionRule {
     /// Never: the model learns that the call may have run.
     #[default]
     Never,
     /// Always: a second run with the same arguments has no further effect.
     Idempotent,
     /// After a check: the call runs again only if the tool with this name, called with the same
-    /// arguments, answers [`EFFECT_ABSENT`].
+    /// arguments, answers [`EFFECT_ABSENT_ANSWER`].
     Checked(String),
 }
 
-/// Answer with which the tool in [`CallRepetitionRule::Checked`] reports that the effect of the
-/// interrupted call has happened, so that the call is not run again.
-pub const EFFECT_DONE: &str = "done";
+/// Answer with which the tool in [`InterruptedCallRepetitionRule::Checked`] reports that the effect
+/// of the interrupted call has happened, so that the call is not run again.
+pub const EFFECT_DONE_ANSWER: &str = "done";
 
-/// Answer of the tool in [`CallRepetitionRule::Checked`]: the effect of the call has not happened,
-/// so the call is run again.
-pub const EFFECT_ABSENT: &str = "absent";
+/// Answer of the tool in [`InterruptedCallRepetitionRule::Checked`]: the effect of the call has not
+/// happened, so the call is run again.
+pub const EFFECT_ABSENT_ANSWER: &str = "absent";
 
 /// Change that a call would make to a file, as text: the content before it and after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileChange {
+pub struct ProposedFileChange {
     /// Path of the file, as the call names it.
     pub path: String,
     /// Content of the file before the call.
@@ -213,14 +213,14 @@ pub trait Tool: Send + Sync {
 
     /// Returns the method by which the host finds the files that a call changes. Not called for a
     /// tool that only reads.
-    fn file_tracking(&self) -> FileTrackingMethod {
-        FileTrackingMethod::Snapshot
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
+        FileChangeTrackingMethod::Snapshot
     }
 
     /// Returns whether a call that did not finish may run again when its turn is resumed. Not
     /// called for a tool that only reads.
-    fn repetition(&self) -> CallRepetitionRule {
-        CallRepetitionRule::Never
+    fn repetition(&self) -> InterruptedCallRepetitionRule {
+        InterruptedCallRepetitionRule::Never
     }
 
     /// Returns the subject of a call with these arguments, such as a command or file. The
@@ -240,7 +240,7 @@ pub trait Tool: Send + Sync {
     /// Returns the change that a call would make to a file that exists, for approval questions.
     /// `None` if it makes none, or one that cannot be shown as text. The file may change before the
     /// user answers, so no check may rely on it.
-    fn change<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<FileChange>> {
+    fn change<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<ProposedFileChange>> {
         Box::pin(std::future::ready(None))
     }
 

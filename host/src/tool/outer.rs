@@ -2,7 +2,7 @@
 //! trusts them no more than tools of plugins.
 //!
 //! Secrets in the output of these tools are masked as in the output of a plugin. Start from
-//! [`OuterLayerTool`].
+//! [`SecretMaskingExternalTool`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use super::subject::Subject;
 use super::{
-    CallRepetitionRule, FileChange, FileTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput,
+    FileChangeTrackingMethod, InterruptedCallRepetitionRule, ProposedFileChange, SharedTool, Tool,
+    ToolCtx, ToolOutput,
 };
 use crate::json;
 use crate::message::{Part, ToolSpec};
@@ -22,12 +23,12 @@ use crate::secret::{SecretScanner, mask_secrets_in_json, run_blocking_scan};
 
 /// Tool from a layer outside of this library, such as a tool of an MCP server, in one session.
 /// Masks secrets in the tool's output.
-pub struct OuterLayerTool {
+pub struct SecretMaskingExternalTool {
     tool: SharedTool,
     handle: Arc<dyn AgentHandle>,
 }
 
-impl OuterLayerTool {
+impl SecretMaskingExternalTool {
     /// Wraps a tool. Each result in which secrets are masked is reported to `handle`.
     #[must_use]
     pub fn wrap(tool: SharedTool, handle: Arc<dyn AgentHandle>) -> SharedTool {
@@ -40,15 +41,16 @@ impl OuterLayerTool {
         for part in output.content.iter_mut() {
             match part {
                 Part::Text { text } => {
-                    let masked =
-                        run_blocking_scan(text.len(), || SecretScanner::shared().mask(text));
+                    let masked = run_blocking_scan(text.len(), || {
+                        SecretScanner::shared().mask_secrets(text)
+                    });
                     if let Some(masked) = masked {
                         *text = masked.text;
                         rules.extend(masked.rules);
                     }
                 }
                 Part::Json { value } => {
-                    let bytes = json::list_all_values(value)
+                    let bytes = json::iter_all_values(value)
                         .filter_map(Value::as_str)
                         .map(str::len);
                     run_blocking_scan(bytes.sum(), || mask_secrets_in_json(value, &mut rules));
@@ -72,7 +74,7 @@ impl OuterLayerTool {
     }
 }
 
-impl Tool for OuterLayerTool {
+impl Tool for SecretMaskingExternalTool {
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }
@@ -81,11 +83,11 @@ impl Tool for OuterLayerTool {
         self.tool.may()
     }
 
-    fn file_tracking(&self) -> FileTrackingMethod {
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
         self.tool.file_tracking()
     }
 
-    fn repetition(&self) -> CallRepetitionRule {
+    fn repetition(&self) -> InterruptedCallRepetitionRule {
         self.tool.repetition()
     }
 
@@ -97,7 +99,7 @@ impl Tool for OuterLayerTool {
         self.tool.target(arguments)
     }
 
-    fn change<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<FileChange>> {
+    fn change<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<ProposedFileChange>> {
         self.tool.change(arguments)
     }
 

@@ -4,7 +4,7 @@
 //! The program is confined by the same mechanism as the commands of `bash`, but with directories,
 //! network access and environment of its own. Lines and output are bounded while they are read, so
 //! that a peer cannot exhaust memory. This module must not interpret the lines. Start from
-//! [`PeerProgram::start`].
+//! [`PeerProcessSpec::start`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,47 +17,50 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::builtin::{CommandEnvironment, ProcessContainment};
-use super::process::{InputPipe, OnBytes, OutputPipes, Process, ProcessEnding, Stream};
+use super::builtin::{CommandConfinementAndEnvironment, ProcessConfinementAndKeeper};
+use super::process::{
+    InputNamedPipe, OutputBytesCallback, OutputPipeMode, ProcessEndReason, ProcessOutputStream,
+    ProcessSpec,
+};
 use crate::lock::lock;
 use crate::secret::SecretScanner;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a line that a peer may write, in bytes. A result with an encoded image fits.
 pub const MAX_PEER_LINE_BYTES: usize = 16 << 20;
 
 /// Maximum number of bytes that a peer may write before the host sends it another line. Also the
 /// maximum total size, in bytes, of the lines that the host sends and the peer has not read.
-const MAX_UNASKED_BYTES: usize = 4 * MAX_PEER_LINE_BYTES;
+const MAX_UNSOLICITED_PEER_BYTES: usize = 4 * MAX_PEER_LINE_BYTES;
 
 /// Maximum number of lines of a peer that the host has not read yet.
-const MAX_WAITING_LINES: usize = 1024;
+const MAX_UNREAD_PEER_LINES: usize = 1024;
 
 /// Number of bytes of standard error that are kept for the message about the end of a peer.
-const KEPT_ERROR_BYTES: usize = 4096;
+const KEPT_PEER_STDERR_BYTES: usize = 4096;
 
 /// Maximum number of bytes of a peer's standard error in the message that the peer has ended. A
 /// peer is a program that keeps running and exchanges lines with the host.
-const SHOWN_ERROR_BYTES: usize = 400;
+const MAX_DISPLAYED_PEER_STDERR_BYTES: usize = 400;
 
 /// Maximum number of lines of standard error that are logged for one process.
-const MAX_LOGGED_LINES: usize = 200;
+const MAX_LOGGED_STDERR_LINES: usize = 200;
 
 /// Maximum length of a logged line, in bytes.
-const MAX_LOGGED_BYTES: usize = 500;
+const MAX_LOGGED_STDERR_LINE_BYTES: usize = 500;
 
 /// Deadline of a peer's process. It is longer than any session, so that it is never reached.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+const UNLIMITED_PROCESS_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Time to wait for the report about the end of a process after its output has ended.
-const END_GRACE: Duration = Duration::from_secs(5);
+const EXIT_REPORT_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Prefix of the temporary directories for the standard input of peers.
-const TEMPORARY_PREFIX: &str = "rind-peer-";
+const PEER_STDIN_FOLDER_PREFIX: &str = "rind-peer-";
 
 /// A program that keeps running, and its permissions.
 #[derive(Clone)]
-pub struct PeerProgram {
+pub struct PeerProcessSpec {
     /// Name for messages and the log.
     pub name: String,
     /// Program and arguments.
@@ -73,14 +76,14 @@ pub struct PeerProgram {
     /// Whether the program may open network connections.
     pub network: bool,
     /// Memory limit of the peer. If `None`, the limit for commands applies.
-    pub memory: Option<PeerMemoryLimit>,
+    pub memory: Option<PeerProcessMemoryLimit>,
     /// Settings of commands, which determine the mechanism of the confinement.
-    pub commands: CommandEnvironment,
+    pub commands: CommandConfinementAndEnvironment,
 }
 
 /// Memory limit of one peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PeerMemoryLimit {
+pub struct PeerProcessMemoryLimit {
     /// Maximum memory of all processes of the peer together, in bytes.
     pub bytes: u64,
     /// Section of the settings that sets this memory limit, for the message about a peer that
@@ -89,47 +92,52 @@ pub struct PeerMemoryLimit {
 }
 
 // The environment may hold secrets.
-impl_partial_debug!(PeerProgram, self, name = self.name, command = self.command);
+impl_partial_debug!(
+    PeerProcessSpec,
+    self,
+    name = self.name,
+    command = self.command
+);
 
 /// A running peer. It is stopped when [`Self::stop`] is dropped.
 pub struct PeerProcess {
     /// Standard input of the peer.
-    pub input: PeerInput,
+    pub input: PeerProcessStdin,
     /// Lines that the peer writes, without line breaks.
     pub output: Receiver<Vec<u8>>,
     /// Reason for the end of the peer.
-    pub end: PeerEndWatch,
+    pub end: PeerProcessEndWatch,
     /// Stops the peer when it is dropped.
-    pub stop: PeerStopGuard,
+    pub stop: PeerProcessStopGuard,
 }
 
 /// Guard that stops a peer and all its descendants when it is dropped.
 #[derive(Debug)]
-pub struct PeerStopGuard {
+pub struct PeerProcessStopGuard {
     _guard: DropGuard,
 }
 
 /// Standard input of a peer. Cheap to clone.
 #[derive(Clone)]
-pub struct PeerInput {
+pub struct PeerProcessStdin {
     pipe: Arc<AsyncMutex<Sender>>,
-    output: Arc<Mutex<PeerOutputState>>,
+    output: Arc<Mutex<PeerProcessOutputState>>,
 }
 
 impl_partial_debug!(
-    PeerInput,
+    PeerProcessStdin,
     self,
     is_stopped = lock(&self.output).stopped.is_some()
 );
 
-impl PeerInput {
+impl PeerProcessStdin {
     /// Writes one line, which must contain no line break.
     ///
     /// # Errors
     /// The peer has ended, or too many lines already wait for the peer to read them.
     pub async fn write_line(&self, mut line: Vec<u8>) -> std::io::Result<()> {
         line.push(b'\n');
-        let _waiting = UnreadInputLine::add(&self.output, line.len())?;
+        let _waiting = UnreadPeerStdinLine::count_unread_line(&self.output, line.len())?;
         self.pipe.lock().await.write_all(&line).await?;
         // Reset the count of the peer's output only after the line is written: the peer cannot
         // answer a line that it has not received.
@@ -140,18 +148,21 @@ impl PeerInput {
 
 /// A line to the peer that the peer has not read. Until this value is dropped, the length of the
 /// line counts toward the limit on unread lines.
-struct UnreadInputLine<'a> {
-    output: &'a Mutex<PeerOutputState>,
+struct UnreadPeerStdinLine<'a> {
+    output: &'a Mutex<PeerProcessOutputState>,
     n_bytes: usize,
 }
 
-impl<'a> UnreadInputLine<'a> {
+impl<'a> UnreadPeerStdinLine<'a> {
     /// Counts the bytes of a line as unread; fails if too many bytes are unread. Without this
     /// limit, a peer that sends requests and never reads the answers would fill the memory.
-    fn add(output: &'a Mutex<PeerOutputState>, n_bytes: usize) -> std::io::Result<Self> {
+    fn count_unread_line(
+        output: &'a Mutex<PeerProcessOutputState>,
+        n_bytes: usize,
+    ) -> std::io::Result<Self> {
         let mut counted = lock(output);
         let n_waiting = counted.n_waiting.saturating_add(n_bytes);
-        if counted.n_waiting > 0 && n_waiting > MAX_UNASKED_BYTES {
+        if counted.n_waiting > 0 && n_waiting > MAX_UNSOLICITED_PEER_BYTES {
             return Err(std::io::Error::other(
                 "it does not read the messages that it is sent",
             ));
@@ -161,24 +172,24 @@ impl<'a> UnreadInputLine<'a> {
     }
 }
 
-impl Drop for UnreadInputLine<'_> {
+impl Drop for UnreadPeerStdinLine<'_> {
     fn drop(&mut self) {
         let mut counted = lock(self.output);
         counted.n_waiting = counted.n_waiting.saturating_sub(self.n_bytes);
     }
 }
 
-/// Reason for the end of a peer. Cheap to clone.
+/// Handle that stops a peer and reports the reason for the peer's end. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct PeerEndWatch {
+pub struct PeerProcessEndWatch {
     cancel: CancellationToken,
-    output: Arc<Mutex<PeerOutputState>>,
+    output: Arc<Mutex<PeerProcessOutputState>>,
     ended: watch::Receiver<Option<String>>,
 }
 
-impl PeerEndWatch {
+impl PeerProcessEndWatch {
     /// Stops the peer for the reason `why`. If it is stopped already, the earlier reason is kept.
-    pub fn stop(&self, why: &str) {
+    pub fn stop_peer(&self, why: &str) {
         lock(&self.output)
             .stopped
             .get_or_insert_with(|| why.to_owned());
@@ -190,7 +201,7 @@ impl PeerEndWatch {
     pub async fn wait_for_end_reason(&self) -> String {
         let mut ended = self.ended.clone();
         let told = ended.wait_for(Option::is_some);
-        let how = match tokio::time::timeout(END_GRACE, told).await {
+        let how = match tokio::time::timeout(EXIT_REPORT_WAIT_TIMEOUT, told).await {
             Ok(Ok(how)) => how.clone(),
             _ => None,
         };
@@ -200,7 +211,7 @@ impl PeerEndWatch {
             (None, Some(how)) => how,
             (None, None) => "was stopped".to_owned(),
         };
-        match output.error_line() {
+        match output.masked_stderr_line() {
             errors if errors.is_empty() => what,
             errors => format!("{what}: {errors}"),
         }
@@ -208,7 +219,7 @@ impl PeerEndWatch {
 }
 
 /// Output of a peer that is being read, and counts of the bytes exchanged with the peer.
-struct PeerOutputState {
+struct PeerProcessOutputState {
     name: String,
     partial: Vec<u8>,
     /// Number of bytes that the peer wrote since the host last sent it a line.
@@ -224,13 +235,13 @@ struct PeerOutputState {
 }
 
 impl_partial_debug!(
-    PeerOutputState,
+    PeerProcessOutputState,
     self,
     name = self.name,
     stopped = self.stopped
 );
 
-impl PeerOutputState {
+impl PeerProcessOutputState {
     fn new(name: &str, lines: mpsc::Sender<Vec<u8>>) -> Self {
         Self {
             name: name.to_owned(),
@@ -246,24 +257,24 @@ impl PeerOutputState {
     }
 
     /// Processes output of the peer. Returns an error with the reason if the peer must be stopped.
-    fn process_output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), String> {
+    fn process_output(&mut self, stream: ProcessOutputStream, bytes: &[u8]) -> Result<(), String> {
         self.n_unasked = self.n_unasked.saturating_add(bytes.len());
-        if self.n_unasked > MAX_UNASKED_BYTES {
+        if self.n_unasked > MAX_UNSOLICITED_PEER_BYTES {
             return Err(format!(
                 "was stopped: it wrote more than {} MiB for one message",
-                MAX_UNASKED_BYTES >> 20
+                MAX_UNSOLICITED_PEER_BYTES >> 20
             ));
         }
         match stream {
-            Stream::Stdout => self.receive_output(bytes),
-            Stream::Stderr => {
-                self.receive_errors(bytes);
+            ProcessOutputStream::Stdout => self.process_stdout(bytes),
+            ProcessOutputStream::Stderr => {
+                self.process_stderr(bytes);
                 Ok(())
             }
         }
     }
 
-    fn receive_output(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn process_stdout(&mut self, bytes: &[u8]) -> Result<(), String> {
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(piece) = pieces.next() {
             if self.partial.len().saturating_add(piece.len()) > MAX_PEER_LINE_BYTES {
@@ -282,7 +293,7 @@ impl PeerOutputState {
             };
             if let Err(mpsc::error::TrySendError::Full(_)) = lines.try_send(line) {
                 return Err(format!(
-                    "was stopped: more than {MAX_WAITING_LINES} of its messages wait to be read"
+                    "was stopped: more than {MAX_UNREAD_PEER_LINES} of its messages wait to be read"
                 ));
             }
         }
@@ -290,44 +301,48 @@ impl PeerOutputState {
     }
 
     /// Processes bytes of the peer's standard error: keeps the last ones, and logs the first lines.
-    fn receive_errors(&mut self, bytes: &[u8]) {
+    fn process_stderr(&mut self, bytes: &[u8]) {
         self.errors.extend_from_slice(bytes);
-        let excess = self.errors.len().saturating_sub(KEPT_ERROR_BYTES);
+        let excess = self.errors.len().saturating_sub(KEPT_PEER_STDERR_BYTES);
         self.errors.drain(..excess);
-        if self.n_logged > MAX_LOGGED_LINES {
+        if self.n_logged > MAX_LOGGED_STDERR_LINES {
             return;
         }
         self.error_partial.extend_from_slice(bytes);
-        self.error_partial.truncate(KEPT_ERROR_BYTES);
+        self.error_partial.truncate(KEPT_PEER_STDERR_BYTES);
         while let Some(end) = self.error_partial.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.error_partial.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line);
-            let line = SecretScanner::shared().masked(&line);
+            let line = SecretScanner::shared().to_masked_text(&line);
             self.n_logged += 1;
             let name = &self.name;
-            if self.n_logged > MAX_LOGGED_LINES {
+            if self.n_logged > MAX_LOGGED_STDERR_LINES {
                 tracing::info!(target: "peer", name, "more lines of its standard error are not logged");
                 return;
             }
-            let line = clean_line(&line, MAX_LOGGED_BYTES);
+            let line = escape_and_truncate_line(&line, MAX_LOGGED_STDERR_LINE_BYTES);
             tracing::info!(target: "peer", name, "{line}");
         }
-        if self.error_partial.len() >= KEPT_ERROR_BYTES {
+        if self.error_partial.len() >= KEPT_PEER_STDERR_BYTES {
             self.error_partial.clear();
         }
     }
 
     /// Returns the last part of the peer's standard error as one line, with secrets masked.
-    fn error_line(&self) -> String {
+    fn masked_stderr_line(&self) -> String {
         let text = String::from_utf8_lossy(&self.errors);
-        let text = SecretScanner::shared().masked(&text);
+        let text = SecretScanner::shared().to_masked_text(&text);
         let text = text.trim();
-        let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERROR_BYTES));
-        clean_line(text.get(from..).unwrap_or_default(), SHOWN_ERROR_BYTES)
+        let from =
+            text.ceil_char_boundary(text.len().saturating_sub(MAX_DISPLAYED_PEER_STDERR_BYTES));
+        escape_and_truncate_line(
+            text.get(from..).unwrap_or_default(),
+            MAX_DISPLAYED_PEER_STDERR_BYTES,
+        )
     }
 }
 
-impl PeerProgram {
+impl PeerProcessSpec {
     /// Starts the program. It is stopped when [`PeerProcess::stop`] is dropped.
     ///
     /// # Errors
@@ -335,25 +350,27 @@ impl PeerProgram {
     /// with "it".
     pub async fn start(&self) -> Result<PeerProcess, String> {
         let unmade = |error| format!("has no pipe for its standard input: {error}");
-        let (pipe, sender) = InputPipe::create(TEMPORARY_PREFIX).await.map_err(unmade)?;
-        let (lines, output) = mpsc::channel(MAX_WAITING_LINES);
-        let shared = Arc::new(Mutex::new(PeerOutputState::new(&self.name, lines)));
+        let (pipe, sender) = InputNamedPipe::create(PEER_STDIN_FOLDER_PREFIX)
+            .await
+            .map_err(unmade)?;
+        let (lines, output) = mpsc::channel(MAX_UNREAD_PEER_LINES);
+        let shared = Arc::new(Mutex::new(PeerProcessOutputState::new(&self.name, lines)));
         let cancel = CancellationToken::new();
         let (told, ended) = watch::channel(None);
-        let end = PeerEndWatch {
+        let end = PeerProcessEndWatch {
             cancel: cancel.clone(),
             output: shared.clone(),
             ended,
         };
         let process = self
-            .build_process(pipe.path().to_owned(), output_callback(&end))
+            .build_process(pipe.path().to_owned(), build_output_callback(&end))
             .await?;
         let (until, of_task) = (cancel.clone(), shared.clone());
         let section = self.memory.as_ref().map(|own| own.section.clone());
         tokio::spawn(async move {
             let finished = process.run(&until).await;
             let how = match finished {
-                Ok(finished) => describe_ending(finished.ending, section.as_deref()),
+                Ok(finished) => describe_peer_ending(finished.ending, section.as_deref()),
                 Err(error) => format!("did not start: {error}"),
             };
             // Ignore the error: the receiver may be gone.
@@ -362,21 +379,25 @@ impl PeerProgram {
             drop(pipe);
         });
         Ok(PeerProcess {
-            input: PeerInput {
+            input: PeerProcessStdin {
                 pipe: Arc::new(AsyncMutex::new(sender)),
                 output: shared,
             },
             output,
             end,
-            stop: PeerStopGuard {
+            stop: PeerProcessStopGuard {
                 _guard: cancel.drop_guard(),
             },
         })
     }
 
-    async fn build_process(&self, stdin: PathBuf, on_bytes: OnBytes) -> Result<Process, String> {
+    async fn build_process(
+        &self,
+        stdin: PathBuf,
+        on_bytes: OutputBytesCallback,
+    ) -> Result<ProcessSpec, String> {
         let around = self.commands.process_containment().await;
-        let ProcessContainment {
+        let ProcessConfinementAndKeeper {
             mut confine,
             keeper,
         } = around.map_err(|why| {
@@ -391,14 +412,14 @@ impl PeerProgram {
             }
         }
         let mut words = self.command.iter().cloned();
-        Ok(Process {
+        Ok(ProcessSpec {
             program: words.next().unwrap_or_default(),
             args: words.collect(),
             cwd: self.cwd.clone(),
             env: self.env.clone(),
             stdin: Some(stdin),
-            deadline: FOREVER,
-            streams: OutputPipes::Separate,
+            deadline: UNLIMITED_PROCESS_DEADLINE,
+            streams: OutputPipeMode::Separate,
             // Do not capture the output: `on_bytes` receives it as it arrives.
             capture_bytes: 0,
             on_line: None,
@@ -409,7 +430,7 @@ impl PeerProgram {
     }
 }
 
-fn output_callback(end: &PeerEndWatch) -> OnBytes {
+fn build_output_callback(end: &PeerProcessEndWatch) -> OutputBytesCallback {
     let end = end.clone();
     Arc::new(move |stream, bytes| {
         let mut output = lock(&end.output);
@@ -427,15 +448,15 @@ fn output_callback(end: &PeerEndWatch) -> OnBytes {
 
 /// Describes the end of a peer. `section` is the section of the settings that sets the memory limit
 /// of this peer, if there is one.
-fn describe_ending(ending: ProcessEnding, section: Option<&str>) -> String {
+fn describe_peer_ending(ending: ProcessEndReason, section: Option<&str>) -> String {
     match ending {
-        ProcessEnding::Exited(code) => format!("ended with exit code {code}"),
-        ProcessEnding::Signaled(signal) => format!("was ended by signal {signal}"),
-        ProcessEnding::Exceeded(limit) => match section {
+        ProcessEndReason::Exited(code) => format!("ended with exit code {code}"),
+        ProcessEndReason::Signaled(signal) => format!("was ended by signal {signal}"),
+        ProcessEndReason::Exceeded(limit) => match section {
             Some(section) => format!("was stopped: {}", limit.describe(section)),
             None => format!("was stopped: {limit}"),
         },
-        ProcessEnding::Deadline | ProcessEnding::Cancelled => "was stopped".to_owned(),
+        ProcessEndReason::Deadline | ProcessEndReason::Cancelled => "was stopped".to_owned(),
     }
 }
 
@@ -443,16 +464,16 @@ fn describe_ending(ending: ProcessEnding, section: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    fn output() -> (PeerOutputState, Receiver<Vec<u8>>) {
-        let (lines, read) = mpsc::channel(MAX_WAITING_LINES);
-        (PeerOutputState::new("p", lines), read)
+    fn output() -> (PeerProcessOutputState, Receiver<Vec<u8>>) {
+        let (lines, read) = mpsc::channel(MAX_UNREAD_PEER_LINES);
+        (PeerProcessOutputState::new("p", lines), read)
     }
 
     #[test]
     fn lines_are_joined_across_pieces_and_an_unfinished_one_waits() {
         let (mut peer, mut read) = output();
         for piece in ["{\"a\"", ":1}\n\n{", "}\nrest"] {
-            peer.process_output(Stream::Stdout, piece.as_bytes())
+            peer.process_output(ProcessOutputStream::Stdout, piece.as_bytes())
                 .unwrap();
         }
         let mut lines = Vec::new();
@@ -467,18 +488,20 @@ mod tests {
     fn a_flood_names_its_limit() {
         let piece = vec![b'x'; 1 << 20];
         let (mut peer, _read) = output();
-        let until_refused = |peer: &mut PeerOutputState, stream| {
+        let until_refused = |peer: &mut PeerProcessOutputState, stream| {
             (0..100).find_map(|_| peer.process_output(stream, &piece).err())
         };
-        let why = until_refused(&mut peer, Stream::Stdout).unwrap();
+        let why = until_refused(&mut peer, ProcessOutputStream::Stdout).unwrap();
         assert!(why.contains("a message of more than 16 MiB"), "{why}");
         let (mut peer, _read) = output();
-        let why = until_refused(&mut peer, Stream::Stderr).unwrap();
+        let why = until_refused(&mut peer, ProcessOutputStream::Stderr).unwrap();
         assert!(why.contains("more than 64 MiB for one message"), "{why}");
-        assert!(peer.errors.len() <= KEPT_ERROR_BYTES);
+        assert!(peer.errors.len() <= KEPT_PEER_STDERR_BYTES);
         let (mut peer, _read) = output();
-        let lines = b"{}\n".repeat(MAX_WAITING_LINES + 1);
-        let why = peer.process_output(Stream::Stdout, &lines).unwrap_err();
+        let lines = b"{}\n".repeat(MAX_UNREAD_PEER_LINES + 1);
+        let why = peer
+            .process_output(ProcessOutputStream::Stdout, &lines)
+            .unwrap_err();
         assert!(why.contains("wait to be read"), "{why}");
     }
 
@@ -486,9 +509,9 @@ mod tests {
     fn the_end_of_standard_error_is_one_clean_line_without_secrets() {
         let (mut peer, _read) = output();
         let text = format!("first\nAKIA{} \u{1b}[2Jlast\n", "IOSFODNN7EXAMPLE");
-        peer.process_output(Stream::Stderr, text.as_bytes())
+        peer.process_output(ProcessOutputStream::Stderr, text.as_bytes())
             .unwrap();
-        let line = peer.error_line();
+        let line = peer.masked_stderr_line();
         assert!(!line.contains('\u{1b}') && !line.contains('\n'), "{line}");
         assert!(line.contains("last"), "{line}");
     }

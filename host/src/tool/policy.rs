@@ -15,21 +15,21 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use mode::{ApprovalMode, CARRY_OUT_PLAN, ModeSwitch};
+pub use mode::{ApprovalMode, CARRY_OUT_PLAN_PROMPT, SharedApprovalMode};
 #[doc(hidden)]
 pub use overview::ToolOverview;
 pub use rule::PolicyRule;
 
-use super::command::{Command, CommandPattern, MAX_BYTES, PatternMatch};
+use super::command::{Command, CommandPattern, CommandPatternMatch, MAX_BYTES};
 use super::preview::describe_dry_run_call;
 use super::subject::{Subject, WorkspacePath};
 use crate::config::Section;
 use crate::message::{EffectClass, ToolSpec};
-use crate::text::clean_line;
-use rule::CallAspect;
+use crate::text::escape_and_truncate_line;
+use rule::RuleMatchedCallAspect;
 
 /// Maximum length of a command part that is quoted in a reason, in bytes.
-const MAX_PART_BYTES: usize = 120;
+const MAX_QUOTED_COMMAND_PART_BYTES: usize = 120;
 
 /// Decision of a rule or a default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ impl ClassDefaults {
 /// Mode of the run, which modifies the decision of the rules. The default is the strictest: no
 /// `--yes`, and no user to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PolicyMode {
+pub struct ToolPolicyRunMode {
     /// `--yes`: calls that would be asked about are allowed. Never allows denied calls.
     pub yes: bool,
     /// `--dry-run`: calls of tools that do not only read are described and not run.
@@ -179,11 +179,11 @@ pub struct ToolPolicy {
     pub defaults: ClassDefaults,
     /// Modes of this run, from flags and never from a file.
     #[serde(skip)]
-    pub mode: PolicyMode,
+    pub mode: ToolPolicyRunMode,
     /// Mode of approval, which may change while the program runs. `yes` in [`Self::mode`] overrides
     /// this mode.
     #[serde(skip)]
-    pub switch: ModeSwitch,
+    pub switch: SharedApprovalMode,
 }
 
 impl Section for ToolPolicy {
@@ -193,7 +193,7 @@ impl Section for ToolPolicy {
 /// Decision of the rules and defaults on a call or a part of it, before the modes of the run are
 /// applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct CallRuling {
+struct ToolCallRuleDecision {
     strictness: RuleStrictness,
     /// The rule or default, for display.
     by: String,
@@ -229,10 +229,10 @@ impl Policy for ToolPolicy {
             may,
             is_asked,
         } = *call;
-        let CallRuling {
+        let ToolCallRuleDecision {
             mut strictness,
             by: mut rule,
-        } = self.ruling(spec, subject);
+        } = self.find_call_ruling(spec, subject);
         if strictness == RuleStrictness::Deny {
             let reason = format!("`{}` is denied by {rule}", spec.name);
             return Decision {
@@ -241,7 +241,7 @@ impl Policy for ToolPolicy {
             };
         }
         let mode = self.approval_mode();
-        if is_refused_by_plan(mode, spec) {
+        if is_refused_by_plan_mode(mode, spec) {
             return Decision {
                 verdict: ToolVerdict::Deny(format!(
                     "`{}` ({}) does not only read, and nothing else runs in plan mode. Go on with what reading tells, and \
@@ -262,7 +262,7 @@ impl Policy for ToolPolicy {
                     spec.name,
                     spec.effect_class,
                     describe_dry_run_call(spec, arguments),
-                    describe_call_permissions(spec, may)
+                    describe_plugin_tool_permissions(spec, may)
                 )),
                 rule: "--dry-run".to_owned(),
             };
@@ -275,7 +275,9 @@ impl Policy for ToolPolicy {
                 };
                 ToolVerdict::Allow
             }
-            RuleStrictness::Ask if mode.accepts_edit(call) && self.asks_only_by_default(call) => {
+            RuleStrictness::Ask
+                if mode.allows_edit(call) && self.needs_approval_only_by_default(call) =>
+            {
                 rule = "accept-edits mode".to_owned();
                 ToolVerdict::Allow
             }
@@ -293,7 +295,7 @@ impl Policy for ToolPolicy {
                 "`{}` needs approval ({rule}), and there is no terminal to ask at. The operator can pass --yes, or add `{}` \
                  to config.toml",
                 spec.name,
-                suggest_allow_line(spec, subject)
+                suggest_allow_rule_line(spec, subject)
             )),
             RuleStrictness::Ask | RuleStrictness::AskPerson => ToolVerdict::Ask,
             RuleStrictness::Allow | RuleStrictness::Deny => ToolVerdict::Allow,
@@ -302,14 +304,14 @@ impl Policy for ToolPolicy {
     }
 
     fn lacks_approval(&self, call: &PolicyCall<'_>) -> bool {
-        let asks = match self.ruling(call.spec, call.subject).strictness {
+        let asks = match self.find_call_ruling(call.spec, call.subject).strictness {
             RuleStrictness::Allow => call.is_asked,
             RuleStrictness::Ask | RuleStrictness::AskPerson => true,
             RuleStrictness::Deny => false,
         };
         let mode = self.approval_mode();
         let is_full = mode == ApprovalMode::Full;
-        asks && !is_full && !self.mode.has_terminal && !is_refused_by_plan(mode, call.spec)
+        asks && !is_full && !self.mode.has_terminal && !is_refused_by_plan_mode(mode, call.spec)
     }
 
     fn is_planning(&self) -> bool {
@@ -319,21 +321,21 @@ impl Policy for ToolPolicy {
     /// Whether the approval is required only by a default, and neither plan mode nor a dry run
     /// applies to the call.
     fn may_skill_approve(&self, call: &PolicyCall<'_>) -> bool {
-        let is_planned = is_refused_by_plan(self.approval_mode(), call.spec);
-        self.asks_only_by_default(call) && !is_planned && !self.mode.dry_run
+        let is_planned = is_refused_by_plan_mode(self.approval_mode(), call.spec);
+        self.needs_approval_only_by_default(call) && !is_planned && !self.mode.dry_run
     }
 
     /// Whether an "always" answer may cover a call. Returns false for a command that a denying rule
     /// may match: the answer could also cover a denied command.
     fn may_always_answer_cover(&self, call: &PolicyCall<'_>) -> bool {
         let is_command = matches!(call.subject, Subject::Command(_));
-        let ruling = is_command.then(|| self.ruling(call.spec, call.subject));
+        let ruling = is_command.then(|| self.find_call_ruling(call.spec, call.subject));
         ruling.is_none_or(|ruling| ruling.strictness != RuleStrictness::AskPerson)
     }
 }
 
 /// Whether plan mode refuses the calls of a tool.
-fn is_refused_by_plan(mode: ApprovalMode, spec: &ToolSpec) -> bool {
+fn is_refused_by_plan_mode(mode: ApprovalMode, spec: &ToolSpec) -> bool {
     mode == ApprovalMode::Plan && spec.effect_class != EffectClass::Read
 }
 
@@ -350,7 +352,7 @@ impl ToolPolicy {
     /// Returns the policy for the calls of another agent program, which applies its own rules too:
     /// this policy's rules that deny or ask apply, and all other calls are allowed.
     #[must_use]
-    pub fn to_guard_policy(&self) -> Self {
+    pub fn to_external_agent_policy(&self) -> Self {
         let rules = self.rules.iter().cloned();
         Self {
             rules: rules.filter(|rule| rule.decision != Rule::Allow).collect(),
@@ -360,28 +362,28 @@ impl ToolPolicy {
                 execute: Rule::Allow,
                 external: Rule::Allow,
             },
-            mode: PolicyMode {
+            mode: ToolPolicyRunMode {
                 has_terminal: true,
-                ..PolicyMode::default()
+                ..ToolPolicyRunMode::default()
             },
-            switch: ModeSwitch::default(),
+            switch: SharedApprovalMode::default(),
         }
     }
 
     /// Whether a call needs an approval only because of a default: no rule matches any part of it,
     /// and no hook requests an approval.
-    fn asks_only_by_default(&self, call: &PolicyCall<'_>) -> bool {
+    fn needs_approval_only_by_default(&self, call: &PolicyCall<'_>) -> bool {
         let ruled = |facet| {
             let mut rules = self.rules.iter();
-            rules.any(|rule| rule.match_rule(call.spec, facet) != PatternMatch::No)
+            rules.any(|rule| rule.match_call_aspect(call.spec, facet) != CommandPatternMatch::No)
         };
         let is_ruled = match call.subject {
-            Subject::Any => ruled(CallAspect::Whole),
-            Subject::File(place) => ruled(CallAspect::File(place)),
-            Subject::Tree(place) => ruled(CallAspect::Tree(place)),
+            Subject::Any => ruled(RuleMatchedCallAspect::Whole),
+            Subject::File(place) => ruled(RuleMatchedCallAspect::File(place)),
+            Subject::Tree(place) => ruled(RuleMatchedCallAspect::Tree(place)),
             Subject::Command(command) => {
                 let mut parts = command.parts.iter();
-                parts.any(|part| ruled(CallAspect::CommandPart(part)))
+                parts.any(|part| ruled(RuleMatchedCallAspect::CommandPart(part)))
                     || command.reason_to_ask_user().is_some()
             }
         };
@@ -391,96 +393,116 @@ impl ToolPolicy {
 
     /// Returns the rules that match no call of these tools, each with its index and the reason.
     #[must_use]
-    pub fn faults(&self, tools: &[&ToolSpec]) -> Vec<(usize, String)> {
+    pub fn find_unmatchable_rules(&self, tools: &[&ToolSpec]) -> Vec<(usize, String)> {
         let rules = self.rules.iter().enumerate();
         rules
-            .filter_map(|(index, rule)| Some((index, rule.find_fault(tools)?)))
+            .filter_map(|(index, rule)| Some((index, rule.find_rule_fault(tools)?)))
             .collect()
     }
 
     /// Decides a call by rules and defaults. The strictest decision on a part of the call applies.
-    fn ruling(&self, spec: &ToolSpec, subject: &Subject) -> CallRuling {
+    fn find_call_ruling(&self, spec: &ToolSpec, subject: &Subject) -> ToolCallRuleDecision {
         match subject {
-            Subject::Any => self.find_facet_ruling(spec, CallAspect::Whole),
-            Subject::File(place) => self.find_facet_ruling(spec, CallAspect::File(place)),
-            Subject::Tree(place) => self.find_facet_ruling(spec, CallAspect::Tree(place)),
-            Subject::Command(command) => self.decide_on_command(spec, command),
+            Subject::Any => self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::Whole),
+            Subject::File(place) => {
+                self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::File(place))
+            }
+            Subject::Tree(place) => {
+                self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::Tree(place))
+            }
+            Subject::Command(command) => self.find_command_ruling(spec, command),
         }
     }
 
-    fn decide_on_command(&self, spec: &ToolSpec, command: &Command) -> CallRuling {
+    fn find_command_ruling(&self, spec: &ToolSpec, command: &Command) -> ToolCallRuleDecision {
         if let Some(n_bytes) = command.n_bytes_too_long {
             let by = format!(
                 "a limit of the system: no program is started with an argument of more than {MAX_BYTES} bytes, and the command \
                  has {n_bytes}; write it to a file and run that"
             );
-            return CallRuling {
+            return ToolCallRuleDecision {
                 strictness: RuleStrictness::Deny,
                 by,
             };
         }
         let is_chain = command.parts.len() > 1;
         let of_parts = command.parts.iter().map(|part| {
-            let mut ruling = self.find_facet_ruling(spec, CallAspect::CommandPart(part));
+            let mut ruling =
+                self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::CommandPart(part));
             // Name the part of the command that decided, because rules may allow the other parts.
             if is_chain && ruling.strictness != RuleStrictness::Allow {
-                let part = clean_line(&part.text(), MAX_PART_BYTES);
+                let part = escape_and_truncate_line(&part.text(), MAX_QUOTED_COMMAND_PART_BYTES);
                 ruling.by = format!("{} for `{part}`", ruling.by);
             }
             ruling
         });
         let marked = |facet, words: &str, why: &str| {
-            let mut ruling = self.find_facet_ruling(spec, facet);
+            let mut ruling = self.decide_call_aspect_by_rules(spec, facet);
             if ruling.strictness != RuleStrictness::Allow {
-                let why = clean_line(why, MAX_PART_BYTES);
+                let why = escape_and_truncate_line(why, MAX_QUOTED_COMMAND_PART_BYTES);
                 ruling.by = format!("{}, and {words} ({why})", ruling.by);
             }
             ruling
         };
         let doubt = command.doubt.as_ref();
-        let of_doubt =
-            doubt.map(|why| marked(CallAspect::Doubt, "it cannot be read with certainty", why));
+        let of_doubt = doubt.map(|why| {
+            marked(
+                RuleMatchedCallAspect::Doubt,
+                "it cannot be read with certainty",
+                why,
+            )
+        });
         let outside = command.outside.as_ref().filter(|_| doubt.is_none());
-        let of_outside =
-            outside.map(|why| marked(CallAspect::Outside, "rules allow simple commands only", why));
+        let of_outside = outside.map(|why| {
+            marked(
+                RuleMatchedCallAspect::Outside,
+                "rules allow simple commands only",
+                why,
+            )
+        });
         let rulings = of_parts.chain(of_doubt).chain(of_outside);
         let strictest = rulings.min_by_key(|ruling| Reverse(ruling.strictness));
-        strictest.unwrap_or_else(|| self.find_facet_ruling(spec, CallAspect::Doubt))
+        strictest
+            .unwrap_or_else(|| self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::Doubt))
     }
 
-    fn find_facet_ruling(&self, spec: &ToolSpec, facet: CallAspect<'_>) -> CallRuling {
+    fn decide_call_aspect_by_rules(
+        &self,
+        spec: &ToolSpec,
+        facet: RuleMatchedCallAspect<'_>,
+    ) -> ToolCallRuleDecision {
         let rules = self.rules.iter().enumerate();
-        let mut matching: Vec<(usize, &PolicyRule, PatternMatch)> = rules
-            .map(|(index, rule)| (index, rule, rule.match_rule(spec, facet)))
-            .filter(|(_, _, matched)| *matched != PatternMatch::No)
+        let mut matching: Vec<(usize, &PolicyRule, CommandPatternMatch)> = rules
+            .map(|(index, rule)| (index, rule, rule.match_call_aspect(spec, facet)))
+            .filter(|(_, _, matched)| *matched != CommandPatternMatch::No)
             .collect();
         matching.sort_by_key(|(index, rule, _)| rule.precedence_key(*index));
-        let ruling = |strictness, index: usize, rule: &PolicyRule| CallRuling {
+        let ruling = |strictness, index: usize, rule: &PolicyRule| ToolCallRuleDecision {
             strictness,
-            by: rule.name(index),
+            by: rule.describe_rule(index),
         };
         let denies = |sure| {
-            let is_it = move |(_, rule, matched): &&(usize, &PolicyRule, PatternMatch)| {
+            let is_it = move |(_, rule, matched): &&(usize, &PolicyRule, CommandPatternMatch)| {
                 rule.decision == Rule::Deny && *matched == sure
             };
             matching.iter().find(is_it)
         };
-        if let Some((index, rule, _)) = denies(PatternMatch::Yes) {
+        if let Some((index, rule, _)) = denies(CommandPatternMatch::Yes) {
             return ruling(RuleStrictness::Deny, *index, rule);
         }
-        if let Some((index, rule, _)) = denies(PatternMatch::Maybe) {
+        if let Some((index, rule, _)) = denies(CommandPatternMatch::Maybe) {
             return ruling(RuleStrictness::AskPerson, *index, rule);
         }
         // If it is uncertain whether a rule matches, a rule that allows is skipped, and a rule that
         // asks applies.
-        let decides = matching
-            .iter()
-            .find(|(_, rule, matched)| *matched == PatternMatch::Yes || rule.decision == Rule::Ask);
+        let decides = matching.iter().find(|(_, rule, matched)| {
+            *matched == CommandPatternMatch::Yes || rule.decision == Rule::Ask
+        });
         match decides {
             Some((index, rule, _)) => ruling(rule.decision.into(), *index, rule),
             None => {
                 let class = spec.effect_class;
-                CallRuling {
+                ToolCallRuleDecision {
                     strictness: self.defaults.default_rule_for_class(class).into(),
                     by: format!("the default for effect {class}"),
                 }
@@ -490,7 +512,7 @@ impl ToolPolicy {
 }
 
 /// Returns a text with the permissions that a call of a plugin's tool would have.
-fn describe_call_permissions(spec: &ToolSpec, may: &[String]) -> String {
+fn describe_plugin_tool_permissions(spec: &ToolSpec, may: &[String]) -> String {
     match &spec.plugin {
         None => String::new(),
         Some(plugin) if may.is_empty() => {
@@ -502,17 +524,17 @@ fn describe_call_permissions(spec: &ToolSpec, may: &[String]) -> String {
 
 /// Builds the configuration line that allows this call and as little else as a rule can express.
 #[must_use]
-pub fn suggest_allow_line(spec: &ToolSpec, subject: &Subject) -> String {
+pub fn suggest_allow_rule_line(spec: &ToolSpec, subject: &Subject) -> String {
     let tool = match &spec.plugin {
         Some(plugin) => format!("{plugin}:{}", spec.name),
         None => spec.name.clone(),
     };
     let narrower = match subject {
         Subject::Command(command) => command.always_answer_scopes().ok().filter(|covers| {
-            let mut covers = covers.iter().map(|cover| scope_to_pattern(cover));
+            let mut covers = covers.iter().map(|cover| answer_scope_to_pattern(cover));
             covers.all(|pattern| CommandPattern::new(&pattern).is_ok())
         }),
-        Subject::File(WorkspacePath::Known(path)) if rule::is_exact_path(path) => {
+        Subject::File(WorkspacePath::Known(path)) if rule::is_literal_path_pattern(path) => {
             Some(vec![path.clone()])
         }
         _ => None,
@@ -529,7 +551,7 @@ pub fn suggest_allow_line(spec: &ToolSpec, subject: &Subject) -> String {
         Some(texts) => texts
             .iter()
             .map(|text| {
-                let pattern = quoted(&scope_to_pattern(text));
+                let pattern = quoted(&answer_scope_to_pattern(text));
                 format!("{{ tool = {tool}, {key} = {pattern}, decision = \"allow\" }}")
             })
             .collect(),
@@ -538,7 +560,7 @@ pub fn suggest_allow_line(spec: &ToolSpec, subject: &Subject) -> String {
 }
 
 /// Converts the scope of an "always" answer into the pattern of a rule: `…` at its end becomes `*`.
-fn scope_to_pattern(cover: &str) -> String {
+fn answer_scope_to_pattern(cover: &str) -> String {
     cover
         .strip_suffix('…')
         .map_or_else(|| cover.to_owned(), |fixed| format!("{fixed}*"))

@@ -2,26 +2,27 @@
 //!
 //! The model writes the arguments and may try to deceive the user who approves them. The preview is
 //! therefore complete; the code that displays it escapes the text and handles paging. Start from
-//! [`preview`].
+//! [`preview_call_arguments`].
 
 use serde_json::Value;
 
 use crate::message::ToolSpec;
-use crate::text::one_line;
+use crate::text::escape_to_one_line;
 
 /// Maximum number of lines in the description of a call for a model.
-const MAX_TOLD_LINES: usize = 60;
+const MAX_CALL_DESCRIPTION_LINES: usize = 60;
 
 /// Maximum length of a line in a description for a model, in bytes. The end of a longer line is
 /// replaced by a note.
-const MAX_TOLD_BYTES: usize = 500;
+const MAX_CALL_DESCRIPTION_LINE_BYTES: usize = 500;
 
 /// Note about a command that keeps running after its call.
-const BACKGROUND: &str = "in the background, until it ends, is stopped, or the session ends";
+const BACKGROUND_COMMAND_NOTE: &str =
+    "in the background, until it ends, is stopped, or the session ends";
 
 /// One line of the preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PreviewLine {
+pub struct FileChangePreviewLine {
     /// Mark in front of the line, such as `$ `, `+ ` or `- `. Never blank, so that no text can
     /// imitate an unmarked line.
     pub mark: &'static str,
@@ -45,7 +46,7 @@ pub struct PreviewLine {
 ///                                                             + z
 /// ```
 #[must_use]
-pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<PreviewLine> {
+pub fn preview_call_arguments(spec: &ToolSpec, arguments: &Value) -> Vec<FileChangePreviewLine> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let built_in = if spec.plugin.is_none() {
         spec.name.as_str()
@@ -54,44 +55,46 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<PreviewLine> {
     };
     let mut shown = Vec::new();
     let is_shown = match built_in {
-        "bash" => text("command").map(|command| add_text_lines(&mut shown, "$ ", "> ", command)),
+        "bash" => {
+            text("command").map(|command| add_preview_text_lines(&mut shown, "$ ", "> ", command))
+        }
         "write_file" => text("path").zip(text("content")).map(|(path, content)| {
             let lines = match content.lines().count() {
                 1 => "1 line".to_owned(),
                 n => format!("{n} lines"),
             };
-            add_shown_line(&mut shown, "file: ", path);
-            add_shown_line(
+            add_preview_line(&mut shown, "file: ", path);
+            add_preview_line(
                 &mut shown,
                 "size: ",
                 &format!("{} bytes, {lines}", content.len()),
             );
             if !content.is_empty() {
-                add_text_lines(&mut shown, "+ ", "+ ", content);
+                add_preview_text_lines(&mut shown, "+ ", "+ ", content);
             }
         }),
         "edit_file" => text("path")
             .zip(text("old_text").zip(text("new_text")))
             .map(|(path, (old, new))| {
                 let is_all = arguments.get("replace_all") == Some(&Value::Bool(true));
-                add_shown_line(&mut shown, "file: ", path);
+                add_preview_line(&mut shown, "file: ", path);
                 if is_all {
-                    add_shown_line(&mut shown, "in: ", "every place");
+                    add_preview_line(&mut shown, "in: ", "every place");
                 }
-                add_text_lines(&mut shown, "- ", "- ", old);
-                add_text_lines(&mut shown, "+ ", "+ ", new);
+                add_preview_text_lines(&mut shown, "- ", "- ", old);
+                add_preview_text_lines(&mut shown, "+ ", "+ ", new);
             }),
         _ => None,
     };
     if is_shown.is_none() {
         let json = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        add_text_lines(&mut shown, "| ", "| ", &json);
+        add_preview_text_lines(&mut shown, "| ", "| ", &json);
     } else {
         if arguments.get("background") == Some(&Value::Bool(true)) {
-            add_shown_line(&mut shown, "runs: ", BACKGROUND);
+            add_preview_line(&mut shown, "runs: ", BACKGROUND_COMMAND_NOTE);
         }
         if let Some(timeout) = arguments.get("timeout_seconds") {
-            add_shown_line(&mut shown, "at most: ", &format!("{timeout} s"));
+            add_preview_line(&mut shown, "at most: ", &format!("{timeout} s"));
         }
     }
     shown
@@ -100,26 +103,26 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<PreviewLine> {
 /// Describes a call for the model in a dry run, escaped and shortened.
 #[must_use]
 pub fn describe_dry_run_call(spec: &ToolSpec, arguments: &Value) -> String {
-    let shown = preview(spec, arguments);
-    let lines = shown.iter().take(MAX_TOLD_LINES);
+    let shown = preview_call_arguments(spec, arguments);
+    let lines = shown.iter().take(MAX_CALL_DESCRIPTION_LINES);
     let mut told: String = lines
-        .map(|line| format!("{}{}\n", line.mark, escape_shown_line(&line.text)))
+        .map(|line| format!("{}{}\n", line.mark, escape_preview_line(&line.text)))
         .collect();
-    let n_missing = shown.len().saturating_sub(MAX_TOLD_LINES);
+    let n_missing = shown.len().saturating_sub(MAX_CALL_DESCRIPTION_LINES);
     if n_missing > 0 {
         told.push_str(&format!("[… {n_missing} lines more]\n"));
     }
     told
 }
 
-fn escape_shown_line(text: &str) -> String {
-    let cut = text.floor_char_boundary(MAX_TOLD_BYTES);
+fn escape_preview_line(text: &str) -> String {
+    let cut = text.floor_char_boundary(MAX_CALL_DESCRIPTION_LINE_BYTES);
     let more = if cut < text.len() { " …" } else { "" };
-    one_line(text.get(..cut).unwrap_or_default()) + more
+    escape_to_one_line(text.get(..cut).unwrap_or_default()) + more
 }
 
-fn add_shown_line(shown: &mut Vec<PreviewLine>, mark: &'static str, text: &str) {
-    shown.push(PreviewLine {
+fn add_preview_line(shown: &mut Vec<FileChangePreviewLine>, mark: &'static str, text: &str) {
+    shown.push(FileChangePreviewLine {
         mark,
         text: text.to_owned(),
     });
@@ -127,15 +130,15 @@ fn add_shown_line(shown: &mut Vec<PreviewLine>, mark: &'static str, text: &str) 
 
 /// Adds the lines of a text, with the mark `first` in front of the first line and `other` in front
 /// of the others. A line keeps its carriage return.
-fn add_text_lines(
-    shown: &mut Vec<PreviewLine>,
+fn add_preview_text_lines(
+    shown: &mut Vec<FileChangePreviewLine>,
     first: &'static str,
     other: &'static str,
     text: &str,
 ) {
     let whole = text.strip_suffix('\n').unwrap_or(text);
     for (number, part) in whole.split('\n').enumerate() {
-        add_shown_line(shown, if number == 0 { first } else { other }, part);
+        add_preview_line(shown, if number == 0 { first } else { other }, part);
     }
 }
 
@@ -173,7 +176,7 @@ mod tests {
             (
                 "bash",
                 json!({"command": "make", "background": true, "timeout_seconds": 9}),
-                &format!("$ make\nruns: {BACKGROUND}\nat most: 9 s\n"),
+                &format!("$ make\nruns: {BACKGROUND_COMMAND_NOTE}\nat most: 9 s\n"),
             ),
             (
                 "bash",
@@ -207,7 +210,7 @@ mod tests {
             "line\n".repeat(1_000) + "last",
             "a\r\n\r\n\nb\n".into(),
         ] {
-            let lines = preview(
+            let lines = preview_call_arguments(
                 &spec(None, "write_file"),
                 &json!({"path": "a", "content": content}),
             );
@@ -232,7 +235,7 @@ mod tests {
     fn a_model_is_told_of_long_texts_how_much_is_missing() {
         let many = "line\n".repeat(1_000);
         let told = shown(None, "write_file", json!({"path": "a", "content": many}));
-        assert_eq!(told.lines().count(), MAX_TOLD_LINES + 1);
+        assert_eq!(told.lines().count(), MAX_CALL_DESCRIPTION_LINES + 1);
         assert!(told.ends_with("[… 942 lines more]\n"), "{told}");
     }
 }

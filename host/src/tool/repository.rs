@@ -4,7 +4,7 @@
 //!
 //! Files that existed before the command belong to the user. Other files are renamed so that git
 //! ignores them; they are never deleted. This module must not know how commands are confined. Start
-//! from [`RepositoryFilesBefore`].
+//! from [`GitControlFilesBeforeCommand`].
 
 mod record;
 mod settings;
@@ -20,11 +20,11 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
 use crate::beneath::open_regular_file;
-use crate::git::{COMMON_DIR_FILE, is_repository, is_repository_with};
-use settings::settings_are_harmless;
+use crate::git::{COMMON_DIR_FILE_NAME, has_git_repository_entries, is_git_repository};
+use settings::is_harmless_git_config;
 
-pub(super) use record::CommandRecord;
-pub use record::check_interrupted_commands;
+pub(super) use record::RunningCommandRecordFile;
+pub use record::rename_files_of_interrupted_commands;
 
 /// Maximum numbers of directories and entries that a search visits, which limit its time in any
 /// workspace.
@@ -35,52 +35,52 @@ struct RepositorySearchLimits {
     entries: usize,
 }
 
-const BOUNDS: RepositorySearchLimits = RepositorySearchLimits {
+const REPOSITORY_SEARCH_LIMITS: RepositorySearchLimits = RepositorySearchLimits {
     folders: 100_000,
     entries: 2_000_000,
 };
 
 /// Maximum size of a settings file that is read, in bytes. Real ones have a few hundred bytes.
-const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+const MAX_GIT_SETTINGS_FILE_BYTES: u64 = 1 << 20;
 
 /// Maximum total size, in bytes, of the contents of git's settings files that are kept before a
 /// command, to restore them after it.
-const MAX_KEPT_BYTES: u64 = 16 << 20;
+const MAX_SAVED_GIT_SETTINGS_BYTES: u64 = 16 << 20;
 
 /// Suffix of renamed files.
-const REFUSED: &str = "refused";
+const REFUSED_FILE_NAME_SUFFIX: &str = "refused";
 
 /// Settings files in a git directory.
-const SETTINGS: [&str; 2] = ["config", "config.worktree"];
+const GIT_SETTINGS_FILE_NAMES: [&str; 2] = ["config", "config.worktree"];
 
 /// State, before a command, of the files that decide which programs git runs.
-pub(super) struct RepositoryFilesBefore {
-    roots: WritableRoots,
-    known: BTreeMap<PathBuf, FileFingerprint>,
+pub(super) struct GitControlFilesBeforeCommand {
+    roots: CommandWritableDirectories,
+    known: BTreeMap<PathBuf, GitControlFileFingerprint>,
 }
 
 /// Directories that the command may change. Files are read and renamed through directory handles,
 /// so that no symlink, not even one that is swapped in meanwhile, leads to a file that the command
 /// itself could not reach.
-struct WritableRoots {
+struct CommandWritableDirectories {
     folders: Vec<PathBuf>,
     open: Vec<(PathBuf, Dir)>,
 }
 
 /// Fingerprint of a file that decides which programs git runs.
-struct FileFingerprint {
-    stamp: FileStamp,
-    /// Content to restore, for a settings file that fits in `MAX_KEPT_BYTES`; `None` for other
-    /// files.
+struct GitControlFileFingerprint {
+    stamp: PathAndTargetStatStamp,
+    /// Content to restore, for a settings file that fits in `MAX_SAVED_GIT_SETTINGS_BYTES`; `None`
+    /// for other files.
     bytes: Option<Vec<u8>>,
 }
 
 /// Device, inode, and ctime (seconds and nanoseconds) of a path itself and, as the second element,
 /// of the target if the path is a symlink. If they are equal, the file is unchanged.
-type FileStamp = [Option<(u64, u64, i64, i64)>; 2];
+type PathAndTargetStatStamp = [Option<(u64, u64, i64, i64)>; 2];
 
-impl WritableRoots {
-    fn open_roots(folders: &[PathBuf]) -> Self {
+impl CommandWritableDirectories {
+    fn open_directories(folders: &[PathBuf]) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let folders: Vec<PathBuf> = folders.iter().map(real).collect();
         let open = |path: &PathBuf| {
@@ -101,15 +101,15 @@ impl WritableRoots {
         })
     }
 
-    /// Reads a regular file of at most `MAX_SETTINGS_BYTES`; `None` for any other file.
+    /// Reads a regular file of at most `MAX_GIT_SETTINGS_FILE_BYTES`; `None` for any other file.
     fn read_file(&self, path: &Path) -> Option<Vec<u8>> {
         let (dir, folder) = self.locate_in_root(path)?;
         let (file, _) = open_regular_file(dir, &folder.join(path.file_name()?)).ok()??;
         let mut bytes = Vec::new();
-        file.take(MAX_SETTINGS_BYTES + 1)
+        file.take(MAX_GIT_SETTINGS_FILE_BYTES + 1)
             .read_to_end(&mut bytes)
             .ok()?;
-        (bytes.len() as u64 <= MAX_SETTINGS_BYTES).then_some(bytes)
+        (bytes.len() as u64 <= MAX_GIT_SETTINGS_FILE_BYTES).then_some(bytes)
     }
 
     /// Formats a path relative to the workspace, or as an absolute path if it is outside.
@@ -123,21 +123,21 @@ impl WritableRoots {
     }
 }
 
-impl RepositoryFilesBefore {
+impl GitControlFilesBeforeCommand {
     /// Records the state of the files that decide which programs git runs, such as hooks and
     /// settings, in the repositories below these directories.
-    pub(super) fn scan_before(folders: &[PathBuf]) -> Self {
-        let roots = WritableRoots::open_roots(folders);
+    pub(super) fn scan_before_command(folders: &[PathBuf]) -> Self {
+        let roots = CommandWritableDirectories::open_directories(folders);
         let mut known = BTreeMap::new();
-        let mut room = MAX_KEPT_BYTES;
-        visit_repositories(&roots.folders, BOUNDS, |repository| {
+        let mut room = MAX_SAVED_GIT_SETTINGS_BYTES;
+        visit_git_repositories(&roots.folders, REPOSITORY_SEARCH_LIMITS, |repository| {
             for path in files_choosing_git_programs(repository) {
-                let stamp = read_file_stamp(&path);
+                let stamp = read_path_stat_stamp(&path);
                 known
                     .entry(path)
-                    .or_insert_with_key(|path| FileFingerprint {
+                    .or_insert_with_key(|path| GitControlFileFingerprint {
                         stamp,
-                        bytes: read_content_to_restore(&roots, path, &mut room),
+                        bytes: read_git_settings_to_restore(&roots, path, &mut room),
                     });
             }
         });
@@ -149,23 +149,27 @@ impl RepositoryFilesBefore {
     /// line for each file.
     pub(super) fn rename_files_git_would_run(&self, last: Option<i64>) -> Vec<String> {
         let mut found = Vec::new();
-        let unseen = visit_repositories(&self.roots.folders, BOUNDS, |repository| {
-            for path in files_choosing_git_programs(repository) {
-                let is_touched =
-                    self.known.get(&path).map(|known| known.stamp) != Some(read_file_stamp(&path));
-                if !is_touched || self.is_behind_unwritable_link(&path) {
-                    continue;
-                }
-                let why = find_git_danger(&self.roots, repository, &path);
-                found.extend(why.map(|why| {
-                    if last.is_some_and(|last| is_changed_after(&path, last)) {
-                        self.report_late_change(&path, why)
-                    } else {
-                        self.rename_dangerous_file(&path, why)
+        let unseen = visit_git_repositories(
+            &self.roots.folders,
+            REPOSITORY_SEARCH_LIMITS,
+            |repository| {
+                for path in files_choosing_git_programs(repository) {
+                    let is_touched = self.known.get(&path).map(|known| known.stamp)
+                        != Some(read_path_stat_stamp(&path));
+                    if !is_touched || self.is_behind_unwritable_link(&path) {
+                        continue;
                     }
-                }));
-            }
-        });
+                    let why = find_git_file_danger(&self.roots, repository, &path);
+                    found.extend(why.map(|why| {
+                        if last.is_some_and(|last| is_changed_after(&path, last)) {
+                            self.format_late_change_warning(&path, why)
+                        } else {
+                            self.rename_dangerous_file(&path, why)
+                        }
+                    }));
+                }
+            },
+        );
         found.extend(unseen.iter().map(|(path, why)| {
             format!(
                 "cannot tell whether git would run a program in `{}`: {why}",
@@ -180,7 +184,7 @@ impl RepositoryFilesBefore {
         path.parent().is_some_and(Path::is_symlink) && self.roots.locate_in_root(path).is_none()
     }
 
-    fn report_late_change(&self, path: &Path, why: &str) -> String {
+    fn format_late_change_warning(&self, path: &Path, why: &str) -> String {
         format!(
             "`{}` {why} at the next git command outside the sandbox; it was changed later than the command can have run, so it was \
              kept: review it",
@@ -214,7 +218,7 @@ impl RepositoryFilesBefore {
             root.set_permissions(&folder, cap_std::fs::Permissions::from_std(open))?;
         }
         let folder = root.open_dir(&folder)?;
-        let mut ending = format!(".{REFUSED}");
+        let mut ending = format!(".{REFUSED_FILE_NAME_SUFFIX}");
         let renamed = |ending: &str| {
             let mut away = name.to_owned();
             away.push(ending);
@@ -223,7 +227,10 @@ impl RepositoryFilesBefore {
         if renamed(&ending).is_err() {
             // The file could not be renamed, because the new name belongs to a file or folder that
             // cannot be replaced.
-            ending = format!(".{}.{REFUSED}", crate::clock::new_id());
+            ending = format!(
+                ".{}.{REFUSED_FILE_NAME_SUFFIX}",
+                crate::clock::new_uuid_v7()
+            );
             renamed(&ending)?;
         }
         if let Some(bytes) = self.known.get(path).and_then(|known| known.bytes.as_ref()) {
@@ -238,7 +245,7 @@ impl RepositoryFilesBefore {
 /// Calls `repository` with every repository in these directories, and with every directory from
 /// which a repository may take its settings. Returns the paths that could not be searched, each
 /// with the reason.
-fn visit_repositories(
+fn visit_git_repositories(
     roots: &[PathBuf],
     bounds: RepositorySearchLimits,
     mut repository: impl FnMut(&Path),
@@ -287,7 +294,7 @@ fn visit_repositories(
         let has = |name: &str| names.contains(OsStr::new(name));
         // A directory without `HEAD` may still be the common directory of a repository that is
         // somewhere else.
-        if is_repository_with(has) || (has("objects") && has("refs")) {
+        if has_git_repository_entries(has) || (has("objects") && has("refs")) {
             repository(&folder);
         }
     }
@@ -299,12 +306,14 @@ fn visit_repositories(
 /// contains hooks.
 fn files_choosing_git_programs(repository: &Path) -> Vec<PathBuf> {
     let hooks = repository.join("hooks");
-    let mut found: Vec<PathBuf> = SETTINGS.map(|name| repository.join(name)).to_vec();
-    found.push(repository.join(COMMON_DIR_FILE));
+    let mut found: Vec<PathBuf> = GIT_SETTINGS_FILE_NAMES
+        .map(|name| repository.join(name))
+        .to_vec();
+    found.push(repository.join(COMMON_DIR_FILE_NAME));
     let within = fs::read_dir(&hooks).into_iter().flatten().flatten();
     // Ignore hook files beyond the limit: the walk reaches them too, and reports that there are too
     // many.
-    let within = within.take(BOUNDS.entries);
+    let within = within.take(REPOSITORY_SEARCH_LIMITS.entries);
     found.push(hooks);
     found.extend(within.map(|entry| entry.path()));
     found.retain(|path| path.symlink_metadata().is_ok());
@@ -313,7 +322,11 @@ fn files_choosing_git_programs(repository: &Path) -> Vec<PathBuf> {
 
 /// Returns the reason why a file is dangerous, worded as the predicate of a sentence that begins
 /// with the file's path; `None` if the file is harmless.
-fn find_git_danger(roots: &WritableRoots, repository: &Path, path: &Path) -> Option<&'static str> {
+fn find_git_file_danger(
+    roots: &CommandWritableDirectories,
+    repository: &Path,
+    path: &Path,
+) -> Option<&'static str> {
     let own = path.symlink_metadata().ok()?;
     let name = path.file_name()?.to_string_lossy();
     if path.parent() != Some(repository) {
@@ -323,14 +336,14 @@ fn find_git_danger(roots: &WritableRoots, repository: &Path, path: &Path) -> Opt
     }
     match name.as_ref() {
         "hooks" => own.is_symlink().then_some("has git run what is elsewhere"),
-        COMMON_DIR_FILE => (!is_worktree_folder(roots, repository, path))
+        COMMON_DIR_FILE_NAME => (!is_worktree_folder(roots, repository, path))
             .then_some("has git take settings from elsewhere"),
         _ => {
             // A file with a second hard link counts as dangerous: a later command could change it
             // under its other name.
             let is_alone = own.is_file() && own.nlink() == 1;
             let text = || String::from_utf8(roots.read_file(path)?).ok();
-            let is_harmless = is_alone && text().is_some_and(|text| settings_are_harmless(&text));
+            let is_harmless = is_alone && text().is_some_and(|text| is_harmless_git_config(&text));
             (!is_harmless).then_some("may run a program")
         }
     }
@@ -338,14 +351,14 @@ fn find_git_danger(roots: &WritableRoots, repository: &Path, path: &Path) -> Opt
 
 /// Whether `folder` is git's directory for a linked worktree, and its file `common` points to the
 /// repository that contains `folder`.
-fn is_worktree_folder(roots: &WritableRoots, folder: &Path, common: &Path) -> bool {
+fn is_worktree_folder(roots: &CommandWritableDirectories, folder: &Path, common: &Path) -> bool {
     let above = folder
         .parent()
         .filter(|above| above.ends_with("worktrees"))
         .and_then(Path::parent);
     let is_file = common.symlink_metadata().is_ok_and(|found| found.is_file());
     is_file
-        && above.is_some_and(is_repository)
+        && above.is_some_and(is_git_repository)
         && roots
             .read_file(common)
             .is_some_and(|text| text.trim_ascii_end() == b"../..")
@@ -359,7 +372,7 @@ fn is_changed_after(path: &Path, second: i64) -> bool {
         .is_ok_and(|found| found.ctime() > second)
 }
 
-fn read_file_stamp(path: &Path) -> FileStamp {
+fn read_path_stat_stamp(path: &Path) -> PathAndTargetStatStamp {
     let of = |found: fs::Metadata| {
         // Leave the ctime of a directory out of its stamp: each of its entries has a stamp of its
         // own.
@@ -376,8 +389,14 @@ fn read_file_stamp(path: &Path) -> FileStamp {
     ]
 }
 
-fn read_content_to_restore(roots: &WritableRoots, path: &Path, room: &mut u64) -> Option<Vec<u8>> {
-    let is_settings = SETTINGS.iter().any(|name| path.ends_with(name));
+fn read_git_settings_to_restore(
+    roots: &CommandWritableDirectories,
+    path: &Path,
+    room: &mut u64,
+) -> Option<Vec<u8>> {
+    let is_settings = GIT_SETTINGS_FILE_NAMES
+        .iter()
+        .any(|name| path.ends_with(name));
     let is_own = path.symlink_metadata().is_ok_and(|found| found.is_file());
     let bytes = (is_settings && is_own)
         .then(|| roots.read_file(path))
@@ -399,7 +418,7 @@ mod tests {
         fs::create_dir(folder.path().join("below")).unwrap();
         let roots = [folder.path().to_owned()];
         let search = |folders, entries| {
-            visit_repositories(&roots, RepositorySearchLimits { folders, entries }, |_| {})
+            visit_git_repositories(&roots, RepositorySearchLimits { folders, entries }, |_| {})
         };
         assert!(search(2, 21).is_empty());
         let unseen = search(2, 20);

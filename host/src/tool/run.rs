@@ -1,7 +1,7 @@
 //! Runs one tool call to completion, even if the tool hangs, panics or returns too much.
 //!
 //! This module must not know whether the call is allowed; that was decided before. Start from
-//! [`run_call`].
+//! [`run_tool_call`].
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -13,25 +13,25 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Tool, ToolCtx, ToolOutput};
-use crate::point::deadline::with_deadline;
+use crate::point::deadline::run_call_with_deadline;
 use crate::point::failure::{Failure, panic_text};
 
 /// Default deadline of a call. It is longer than the maximum deadline of a `bash` command, so that
 /// `bash` itself reports a command that runs too long, in a more specific message.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(660);
+pub const DEFAULT_TOOL_CALL_DEADLINE: Duration = Duration::from_secs(660);
 
 /// Default limit of a tool's output, in bytes.
 pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Time that a tool gets to stop by itself and report its partial result before it is dropped.
 /// Longer than the time between SIGTERM and SIGKILL for processes.
-const STOP_GRACE: Duration = Duration::from_secs(4);
+const TOOL_STOP_GRACE_PERIOD: Duration = Duration::from_secs(4);
 
 /// Runs the tool and measures the time. At the deadline, or if the call is cancelled, cancels the
 /// tool's token, drops the tool if it does not stop, and returns an output that says so. Never
 /// panics, and never takes much longer than the deadline, which is suspended while the tool waits
 /// for the user or for other calls of the same plugin.
-pub async fn run_call(
+pub async fn run_tool_call(
     tool: &dyn Tool,
     arguments: Value,
     ctx: &ToolCtx,
@@ -39,12 +39,12 @@ pub async fn run_call(
     output_cap_bytes: usize,
 ) -> (ToolOutput, Duration) {
     let started = Instant::now();
-    let mut output = run_within_limits(tool, arguments, ctx, deadline).await;
+    let mut output = run_tool_within_deadline(tool, arguments, ctx, deadline).await;
     output.content.truncate_to(output_cap_bytes);
     (output, started.elapsed())
 }
 
-async fn run_within_limits(
+async fn run_tool_within_deadline(
     tool: &dyn Tool,
     arguments: Value,
     ctx: &ToolCtx,
@@ -75,7 +75,7 @@ async fn run_within_limits(
     let mut call = pin!(call);
     let (why, is_fault) = tokio::select! {
         biased;
-        answer = with_deadline(deadline, Instant::now(), &mut call) => match answer {
+        answer = run_call_with_deadline(deadline, Instant::now(), &mut call) => match answer {
             Ok(output) => return output,
             Err(Failure::Deadline(_)) => {
                 let seconds = deadline.as_secs_f64();
@@ -86,7 +86,7 @@ async fn run_within_limits(
         () = ctx.cancel.cancelled() => ("the call was cancelled while it ran".to_owned(), false),
     };
     inner.cancel.cancel();
-    let content = match tokio::time::timeout(STOP_GRACE, &mut call).await {
+    let content = match tokio::time::timeout(TOOL_STOP_GRACE_PERIOD, &mut call).await {
         Ok(Ok(output)) if output.content != "" => format!("{why}\n\n{}", output.content),
         _ => why,
     };

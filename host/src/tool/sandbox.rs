@@ -7,9 +7,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::builtin::{CommandConfinementMode, CommandEnvironment, RetryingConfinement};
+use super::builtin::{
+    CommandConfinementAndEnvironment, CommandConfinementMode, RetryingConfinement,
+};
 use super::process::VariablesToPass;
-use super::process::confine::{ConfinementObstacle, DetectedConfinement, Limits};
+use super::process::confine::{ConfinementFailureReason, DetectedConfinement, Limits};
 use crate::config::{Section, number};
 
 /// Whether commands must run confined.
@@ -106,7 +108,7 @@ impl SandboxConfig {
 
     /// Returns the resource limits of a command.
     #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub fn command_limits(&self) -> Limits {
         let usual = Limits::default();
         let bytes = |mb: Option<u64>, usual| mb.map_or(usual, |mb| mb.saturating_mul(1 << 20));
         Limits {
@@ -130,21 +132,21 @@ impl Section for SandboxConfig {
 #[must_use]
 pub fn build_command_environment(
     config: &SandboxConfig,
-    detected: &Result<DetectedConfinement, ConfinementObstacle>,
+    detected: &Result<DetectedConfinement, ConfinementFailureReason>,
     keeper: Option<PathBuf>,
     retried: Option<&RetryingConfinement>,
-) -> CommandEnvironment {
+) -> CommandConfinementAndEnvironment {
     let confining = match (config.sandbox_requirement(), detected) {
         (SandboxRequirement::Off, _) => {
             keeper.map_or(CommandConfinementMode::Free, CommandConfinementMode::Kept)
         }
         (_, Ok(detected)) => CommandConfinementMode::Confined(detected.confinement.clone()),
-        (_, Err(ConfinementObstacle::Failed(why))) => retried.map_or_else(
+        (_, Err(ConfinementFailureReason::Failed(why))) => retried.map_or_else(
             || CommandConfinementMode::Refused(why.clone()),
             |retried| CommandConfinementMode::RetryingConfinement(retried.clone()),
         ),
         // If the operator names a mechanism, do not fall back to running unconfined.
-        (SandboxRequirement::WhenPossible, Err(ConfinementObstacle::Missing(why)))
+        (SandboxRequirement::WhenPossible, Err(ConfinementFailureReason::Missing(why)))
             if config.mechanism == SandboxMechanismChoice::Auto =>
         {
             CommandConfinementMode::Unconfined {
@@ -152,9 +154,11 @@ pub fn build_command_environment(
                 keeper,
             }
         }
-        (_, Err(ConfinementObstacle::Missing(why))) => CommandConfinementMode::Refused(why.clone()),
+        (_, Err(ConfinementFailureReason::Missing(why))) => {
+            CommandConfinementMode::Refused(why.clone())
+        }
     };
-    CommandEnvironment {
+    CommandConfinementAndEnvironment {
         confining,
         env: config.env.clone(),
         shell: None,
@@ -166,20 +170,20 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::tool::process::confine::{Confinement, ConfinementMechanism};
+    use crate::tool::process::confine::{ConfinementMechanism, ConfinementPermissions};
 
     /// Name of the variant.
     fn way(
         bash: Option<SandboxRequirement>,
         mechanism: SandboxMechanismChoice,
-        obstacle: ConfinementObstacle,
+        obstacle: ConfinementFailureReason,
     ) -> &'static str {
         let config = SandboxConfig {
             bash,
             mechanism,
             ..SandboxConfig::default()
         };
-        let wanted = Confinement {
+        let wanted = ConfinementPermissions {
             helper: PathBuf::new(),
             mechanism: ConfinementMechanism::Landlock,
             write: Vec::new(),
@@ -191,7 +195,7 @@ mod tests {
             records: None,
         };
         let retried = RetryingConfinement::new(wanted, || {
-            Box::pin(std::future::ready(Err(ConfinementObstacle::Failed(
+            Box::pin(std::future::ready(Err(ConfinementFailureReason::Failed(
                 String::new(),
             ))))
         });
@@ -208,8 +212,8 @@ mod tests {
     #[test]
     fn a_confinement_that_failed_never_lets_commands_run_and_a_missing_one_only_where_the_operator_says_so()
      {
-        let missing = || ConfinementObstacle::Missing("no Landlock".to_owned());
-        let failed = || ConfinementObstacle::Failed("disk full".to_owned());
+        let missing = || ConfinementFailureReason::Missing("no Landlock".to_owned());
+        let failed = || ConfinementFailureReason::Failed("disk full".to_owned());
         for (bash, mechanism, when_missing, when_failed) in [
             (None, SandboxMechanismChoice::Auto, "refused", "retried"),
             (

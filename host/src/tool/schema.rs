@@ -2,7 +2,7 @@
 //!
 //! Schemas come from plugins and servers and may be hostile. Therefore the size, depth, references
 //! and regular expressions of a schema are limited before it is compiled, and the work of a check
-//! before it runs. This module must not know tools. Start from [`compile`].
+//! before it runs. This module must not know tools. Start from [`compile_json_schema_check`].
 
 mod absent;
 
@@ -14,7 +14,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use crate::json;
-use crate::point::payload::CheckArguments;
+use crate::point::payload::ToolArgumentsChecker;
 
 pub(crate) use absent::remove_null_types;
 pub use absent::remove_optional_nulls;
@@ -26,43 +26,43 @@ pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
 /// Maximum number of errors that one check reports.
-const TOLD_ERRORS: usize = 3;
+const MAX_REPORTED_ERRORS: usize = 3;
 
 /// Maximum length of one reported error, in bytes; its text may quote an argument of any size.
-const TOLD_BYTES: usize = 300;
+const MAX_REPORTED_ERROR_BYTES: usize = 300;
 
 /// Maximum number of backtracking steps of one regular expression on one text.
 const MAX_BACKTRACK_STEPS: usize = 10_000;
 
 /// Maximum size of a compiled regular expression, in bytes.
-const MAX_PATTERN_BYTES: usize = 1024 * 1024;
+const MAX_COMPILED_REGEX_BYTES: usize = 1024 * 1024;
 
 /// Maximum size of all compiled regular expressions of a schema together, in bytes. Without it,
 /// many small ones could take gigabytes.
-const MAX_PATTERNS_BYTES: usize = 2 * MAX_PATTERN_BYTES;
+const MAX_TOTAL_COMPILED_REGEX_BYTES: usize = 2 * MAX_COMPILED_REGEX_BYTES;
 
 /// Maximum number of subschemas that may apply to one value, including the targets of references.
 /// Only a schema that is meant to be slow has more.
-const MAX_APPLIED_SCHEMAS: u64 = 10_000;
+const MAX_SUBSCHEMAS_PER_VALUE: u64 = 10_000;
 
 /// Maximum number of checks against subschemas for the arguments of one call.
-const MAX_TRIED_SCHEMAS: u64 = 10_000_000;
+const MAX_SUBSCHEMA_CHECKS_PER_CALL: u64 = 10_000_000;
 
 /// Maximum nesting depth of references and of combinations (such as `anyOf`) that apply to one
 /// value.
-const MAX_CHAIN_DEPTH: usize = 16;
+const MAX_REFERENCE_NESTING_DEPTH: usize = 16;
 
 /// Maximum product of the numbers of subschemas and of values in one check, which cannot be
 /// interrupted. Each pair takes about ten nanoseconds.
-const MAX_PAIRS: usize = 2_000_000;
+const MAX_SCHEMA_VALUE_PAIRS: usize = 2_000_000;
 
 /// Maximum product of the numbers of subschemas and of values for which a failed check lists the
 /// errors: the list may hold one error per pair.
-const MAX_LISTED_PAIRS: usize = 50_000;
+const MAX_PAIRS_FOR_ERROR_LIST: usize = 50_000;
 
 /// Keywords that check nothing themselves. A schema with a `$ref` and no other keyword than these
 /// is not counted, but the schema to which it refers is.
-const UNCHECKED: [&str; 7] = [
+const NON_VALIDATING_KEYWORDS: [&str; 7] = [
     "$ref",
     "$defs",
     "definitions",
@@ -77,8 +77,8 @@ const UNCHECKED: [&str; 7] = [
 ///
 /// # Errors
 /// Reason why the schema is refused.
-pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
-    let load = check_bounds(schema)?;
+pub fn compile_json_schema_check(schema: &Value) -> Result<Arc<ToolArgumentsChecker>, String> {
+    let load = check_schema_limits(schema)?;
     let n_subschemas = json::count_json_values(schema);
     let validator = build_validator(schema)?;
     Ok(Arc::new(move |arguments: &Value| {
@@ -91,8 +91,8 @@ pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
 ///
 /// # Errors
 /// Reason why the schema is refused.
-pub fn compile_argument_check(schema: &Value) -> Result<Arc<CheckArguments>, String> {
-    let check = compile(schema)?;
+pub fn compile_tool_argument_check(schema: &Value) -> Result<Arc<ToolArgumentsChecker>, String> {
+    let check = compile_json_schema_check(schema)?;
     let schema = schema.clone();
     Ok(Arc::new(move |arguments: &Value| {
         check(arguments).or_else(|why| {
@@ -108,13 +108,14 @@ pub fn compile_argument_check(schema: &Value) -> Result<Arc<CheckArguments>, Str
 }
 
 fn build_validator(schema: &Value) -> Result<Validator, String> {
-    let limit = MAX_PATTERN_BYTES.min(MAX_PATTERNS_BYTES / count_patterns(schema).max(1));
+    let limit = MAX_COMPILED_REGEX_BYTES
+        .min(MAX_TOTAL_COMPILED_REGEX_BYTES / count_regex_patterns(schema).max(1));
     jsonschema::options()
         .with_pattern_options(
             PatternOptions::fancy_regex()
                 .backtrack_limit(MAX_BACKTRACK_STEPS)
                 .size_limit(limit)
-                .dfa_size_limit(MAX_PATTERN_BYTES),
+                .dfa_size_limit(MAX_COMPILED_REGEX_BYTES),
         )
         .build(schema)
         .map_err(|error| {
@@ -126,8 +127,8 @@ fn build_validator(schema: &Value) -> Result<Validator, String> {
 }
 
 /// Returns the number of values in a schema that may be regular expressions.
-fn count_patterns(schema: &Value) -> usize {
-    let objects = json::list_all_values(schema).filter_map(Value::as_object);
+fn count_regex_patterns(schema: &Value) -> usize {
+    let objects = json::iter_all_values(schema).filter_map(Value::as_object);
     let of_object = |map: &Map<String, Value>| {
         let keys = map.get("patternProperties").and_then(Value::as_object);
         usize::from(map.contains_key("pattern")) + keys.map_or(0, Map::len)
@@ -137,7 +138,7 @@ fn count_patterns(schema: &Value) -> usize {
 
 /// First fault that was found in settings that the user wrote.
 #[derive(Debug, PartialEq, Eq)]
-pub struct TomlFault {
+pub struct UserSettingsFault {
     /// Keys that lead to the fault, outermost first.
     pub keys: Vec<String>,
     /// Problem, without its position.
@@ -145,15 +146,16 @@ pub struct TomlFault {
 }
 
 /// Checks settings and returns the first fault; `None` if the settings are valid. The schema is
-/// bounded as in [`compile`]; the settings need no bounds, because the user wrote them.
+/// bounded as in [`compile_json_schema_check`]; the settings need no bounds, because the user wrote
+/// them.
 ///
 /// # Errors
 /// Reason why the schema is refused.
 pub fn find_first_settings_fault(
     schema: &Value,
     settings: &Value,
-) -> Result<Option<TomlFault>, String> {
-    check_bounds(schema)?;
+) -> Result<Option<UserSettingsFault>, String> {
+    check_schema_limits(schema)?;
     let validator = build_validator(schema)?;
     let Some(error) = validator.iter_errors(settings).next() else {
         return Ok(None);
@@ -189,7 +191,7 @@ pub fn find_first_settings_fault(
         }
         None => shorten_error(error.to_string()),
     };
-    Ok(Some(TomlFault { keys, message }))
+    Ok(Some(UserSettingsFault { keys, message }))
 }
 
 fn check_arguments(
@@ -206,10 +208,10 @@ fn check_arguments(
         _ => return Err("the arguments must be one JSON object".to_owned()),
     }
     let pairs = n_subschemas.saturating_mul(json::count_json_values(arguments));
-    if pairs > MAX_PAIRS {
+    if pairs > MAX_SCHEMA_VALUE_PAIRS {
         return Err("the arguments contain too many values for this tool".to_owned());
     }
-    if json::measure_nesting_depth(arguments) > json::MAX_DEPTH
+    if json::measure_nesting_depth(arguments) > json::MAX_JSON_NESTING_DEPTH
         || !is_check_cost_bounded(arguments, load)
     {
         return Err("the arguments are nested too deeply for this tool".to_owned());
@@ -218,12 +220,12 @@ fn check_arguments(
     if validator.is_valid(arguments) {
         return Ok(());
     }
-    if pairs > MAX_LISTED_PAIRS {
+    if pairs > MAX_PAIRS_FOR_ERROR_LIST {
         return Err("the arguments do not fit the tool's schema".to_owned());
     }
     let errors = validator.iter_errors(arguments);
     let told: Vec<String> = errors
-        .take(TOLD_ERRORS)
+        .take(MAX_REPORTED_ERRORS)
         .map(|error| describe_validation_error(&error))
         .collect();
     Err(format!("the arguments do not fit: {}", told.join("; ")))
@@ -236,23 +238,23 @@ fn describe_validation_error(error: &ValidationError<'_>) -> String {
 }
 
 fn shorten_error(mut text: String) -> String {
-    if text.len() > TOLD_BYTES {
-        let end = text.floor_char_boundary(TOLD_BYTES);
+    if text.len() > MAX_REPORTED_ERROR_BYTES {
+        let end = text.floor_char_boundary(MAX_REPORTED_ERROR_BYTES);
         text.truncate(end);
         text.push('…');
     }
     text
 }
 
-/// Whether checking these arguments takes at most `MAX_TRIED_SCHEMAS` subschema checks. Each level
-/// of their nesting multiplies the work by at most `load`.
+/// Whether checking these arguments takes at most `MAX_SUBSCHEMA_CHECKS_PER_CALL` subschema checks.
+/// Each level of their nesting multiplies the work by at most `load`.
 fn is_check_cost_bounded(arguments: &Value, load: u64) -> bool {
     let mut level = vec![arguments];
     let mut tried = 1_u64;
     while !level.is_empty() {
         level = level.into_iter().flat_map(json::child_values).collect();
         tried = tried.saturating_mul(load);
-        if tried > MAX_TRIED_SCHEMAS {
+        if tried > MAX_SUBSCHEMA_CHECKS_PER_CALL {
             return false;
         }
     }
@@ -261,7 +263,7 @@ fn is_check_cost_bounded(arguments: &Value, load: u64) -> bool {
 
 /// Checks the limits on a schema before it is compiled. Returns the maximum number of subschemas
 /// that apply to one value, or 1 if the size of the schema already limits the work of a validation.
-fn check_bounds(schema: &Value) -> Result<u64, String> {
+fn check_schema_limits(schema: &Value) -> Result<u64, String> {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("the schema must be an object with `\"type\": \"object\"`".to_owned());
     }
@@ -277,30 +279,31 @@ fn check_bounds(schema: &Value) -> Result<u64, String> {
             "the schema has {bytes} bytes, more than {MAX_SCHEMA_BYTES}"
         ));
     }
-    let objects = json::list_all_values(schema).filter_map(Value::as_object);
-    let references: Vec<&str> = objects.flat_map(references_in).collect();
+    let objects = json::iter_all_values(schema).filter_map(Value::as_object);
+    let references: Vec<&str> = objects.flat_map(schema_references).collect();
     let mut outside = references.iter().filter(|name| !name.starts_with('#'));
     if let Some(reference) = outside.next() {
-        return Err(outside_reference_error(reference));
+        return Err(external_reference_error(reference));
     }
     if references.is_empty() {
         return Ok(1);
     }
-    let mut load = SchemaLoadCounter {
+    let mut load = SubschemaCounter {
         root: schema,
         known: HashMap::new(),
     };
-    load.largest_schema_load(schema)
+    load.find_largest_subschema_count(schema)
 }
 
 /// Reason for refusing a schema whose references are circular or apply too many subschemas.
-const EXPLOSIVE: &str = "the schema's references apply to the same value again and again";
+const RECURSIVE_REFERENCES_REASON: &str =
+    "the schema's references apply to the same value again and again";
 
-fn outside_reference_error(reference: &str) -> String {
+fn external_reference_error(reference: &str) -> String {
     format!("the schema refers to `{reference}`; only references within it (`#…`) are supported")
 }
 
-fn references_in(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
+fn schema_references(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
     ["$ref", "$dynamicRef", "$recursiveRef"]
         .into_iter()
         .filter_map(|key| map.get(key)?.as_str())
@@ -309,37 +312,39 @@ fn references_in(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
 /// Counts the subschemas that apply to one value through references, to refuse schemas whose check
 /// would not end (a reference that leads back to itself for the same value) or would take
 /// exponential time (schemas with several references each).
-struct SchemaLoadCounter<'a> {
+struct SubschemaCounter<'a> {
     root: &'a Value,
     /// Number of subschemas that each counted reference applies to one value; `None` while the
     /// reference is being counted.
     known: HashMap<&'a str, Option<u64>>,
 }
 
-impl<'a> SchemaLoadCounter<'a> {
-    fn largest_schema_load(&mut self, schema: &'a Value) -> Result<u64, String> {
+impl<'a> SubschemaCounter<'a> {
+    fn find_largest_subschema_count(&mut self, schema: &'a Value) -> Result<u64, String> {
         let mut largest = 1;
-        for value in json::list_all_values(schema) {
-            largest = largest.max(self.schema_load(value, 0)?);
+        for value in json::iter_all_values(schema) {
+            largest = largest.max(self.count_applied_subschemas(value, 0)?);
         }
         Ok(largest)
     }
 
     /// Returns the load of one schema: the number of subschemas that apply to the same value as the
     /// schema itself. Keywords that apply to properties or items of the value do not count.
-    fn schema_load(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
+    fn count_applied_subschemas(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
         let Value::Object(map) = schema else {
             return Ok(1);
         };
-        if depth > MAX_CHAIN_DEPTH {
-            return Err(EXPLOSIVE.to_owned());
+        if depth > MAX_REFERENCE_NESTING_DEPTH {
+            return Err(RECURSIVE_REFERENCES_REASON.to_owned());
         }
         // Do not count a schema that only refers to another one: it checks nothing itself.
-        let is_plain = references_in(map).next().is_some()
-            && map.keys().all(|key| UNCHECKED.contains(&key.as_str()));
+        let is_plain = schema_references(map).next().is_some()
+            && map
+                .keys()
+                .all(|key| NON_VALIDATING_KEYWORDS.contains(&key.as_str()));
         let mut load = u64::from(!is_plain);
-        for reference in references_in(map) {
-            load = load.saturating_add(self.count_reference_load(reference, depth + 1)?);
+        for reference in schema_references(map) {
+            load = load.saturating_add(self.count_referenced_subschemas(reference, depth + 1)?);
         }
         for (key, inner) in map {
             let inner: Vec<&Value> = match (key.as_str(), inner) {
@@ -349,19 +354,23 @@ impl<'a> SchemaLoadCounter<'a> {
                 _ => continue,
             };
             for schema in inner {
-                load = load.saturating_add(self.schema_load(schema, depth + 1)?);
+                load = load.saturating_add(self.count_applied_subschemas(schema, depth + 1)?);
             }
         }
-        if load > MAX_APPLIED_SCHEMAS {
-            return Err(EXPLOSIVE.to_owned());
+        if load > MAX_SUBSCHEMAS_PER_VALUE {
+            return Err(RECURSIVE_REFERENCES_REASON.to_owned());
         }
         Ok(load)
     }
 
-    fn count_reference_load(&mut self, reference: &'a str, depth: usize) -> Result<u64, String> {
+    fn count_referenced_subschemas(
+        &mut self,
+        reference: &'a str,
+        depth: usize,
+    ) -> Result<u64, String> {
         match self.known.get(reference) {
             Some(Some(load)) => return Ok(*load),
-            Some(None) => return Err(EXPLOSIVE.to_owned()),
+            Some(None) => return Err(RECURSIVE_REFERENCES_REASON.to_owned()),
             None => {}
         }
         self.known.insert(reference, None);
@@ -370,8 +379,8 @@ impl<'a> SchemaLoadCounter<'a> {
         let target = self
             .root
             .pointer(reference.trim_start_matches('#'))
-            .ok_or_else(|| outside_reference_error(reference))?;
-        let load = self.schema_load(target, depth + 1)?;
+            .ok_or_else(|| external_reference_error(reference))?;
+        let load = self.count_applied_subschemas(target, depth + 1)?;
         self.known.insert(reference, Some(load));
         Ok(load)
     }

@@ -56,12 +56,12 @@ impl Subject {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 Ok(vec![format!(
                     "{tool} in {}, not in folders below it",
-                    folder_name(folder)
+                    display_folder_name(folder)
                 )])
             }
             Self::Tree(WorkspacePath::Known(folder)) => Ok(vec![format!(
                 "{tool} in {} and below it",
-                folder_name(folder)
+                display_folder_name(folder)
             )]),
             Self::File(WorkspacePath::Unknown) | Self::Tree(WorkspacePath::Unknown) => {
                 Err("the target of this path is unknown".to_owned())
@@ -70,7 +70,7 @@ impl Subject {
     }
 }
 
-fn folder_name(folder: &str) -> String {
+fn display_folder_name(folder: &str) -> String {
     if folder.is_empty() {
         "the workspace's own folder".to_owned()
     } else {

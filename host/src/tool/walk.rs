@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use super::workspace::{Workspace, WorkspaceError};
 
 /// Maximum number of entries in one walk.
-const MAX_ENTRIES: usize = 200_000;
+const MAX_WALK_ENTRIES: usize = 200_000;
 
 /// Maximum depth, relative to the start of the walk.
-pub(crate) const MAX_DEPTH: u32 = 64;
+pub(crate) const MAX_WALK_DEPTH: u32 = 64;
 
 /// Maximum size of an ignore file that is read, in bytes.
 const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
@@ -39,7 +39,7 @@ pub(crate) enum WalkEntryKind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WalkEnd {
+pub(crate) enum WalkEndReason {
     /// The walk visited all entries, or the visitor stopped it.
     Complete,
     /// The limit on entries was reached.
@@ -48,9 +48,9 @@ pub(crate) enum WalkEnd {
 
 /// Glob that selects files. It is matched against paths relative to the workspace and against paths
 /// relative to the start of the walk, because models write both.
-pub(super) struct FileGlob(GlobMatcher);
+pub(super) struct WorkspaceFileGlob(GlobMatcher);
 
-impl FileGlob {
+impl WorkspaceFileGlob {
     /// Compiles a pattern. A pattern without a slash matches the base name in any directory.
     pub(super) fn new(pattern: &str) -> Result<Self, String> {
         let anywhere = if pattern.contains('/') {
@@ -73,7 +73,7 @@ impl FileGlob {
 
 /// Function that is called for each entry, with the directory that contains the entry, the entry's
 /// path relative to the root, and its kind.
-type Visit<'a> = &'a mut dyn FnMut(&Dir, &Path, WalkEntryKind) -> ControlFlow<()>;
+type WalkEntryVisitor<'a> = &'a mut dyn FnMut(&Dir, &Path, WalkEntryKind) -> ControlFlow<()>;
 
 /// Visits everything below `start` (relative to the root), up to `depth` levels, each directory
 /// before its entries.
@@ -82,8 +82,8 @@ pub(crate) fn walk_workspace(
     start: &str,
     depth: u32,
     cancel: &CancellationToken,
-    visit: Visit<'_>,
-) -> Result<WalkEnd, WorkspaceError> {
+    visit: WalkEntryVisitor<'_>,
+) -> Result<WalkEndReason, WorkspaceError> {
     let dir = workspace.open_folder(start).ok();
     let start = Path::new(start);
     let mut walk = WorkspaceWalk {
@@ -93,8 +93,8 @@ pub(crate) fn walk_workspace(
         visit,
         n_seen: 0,
     };
-    match walk.walk_folder(dir, start, depth.min(MAX_DEPTH))? {
-        ControlFlow::Continue(()) => Ok(WalkEnd::Complete),
+    match walk.walk_folder(dir, start, depth.min(MAX_WALK_DEPTH))? {
+        ControlFlow::Continue(()) => Ok(WalkEndReason::Complete),
         ControlFlow::Break(end) => Ok(end),
     }
 }
@@ -104,7 +104,7 @@ struct WorkspaceWalk<'a> {
     cancel: &'a CancellationToken,
     /// Ignore patterns of the current directory and of the directories above it, outermost first.
     ignores: Vec<Gitignore>,
-    visit: Visit<'a>,
+    visit: WalkEntryVisitor<'a>,
     n_seen: usize,
 }
 
@@ -116,8 +116,8 @@ impl WorkspaceWalk<'_> {
         dir: Option<Dir>,
         folder: &Path,
         depth: u32,
-    ) -> Result<ControlFlow<WalkEnd>, WorkspaceError> {
-        let listed = dir.and_then(|dir| Some((folder_entries(&dir).ok()?, dir)));
+    ) -> Result<ControlFlow<WalkEndReason>, WorkspaceError> {
+        let listed = dir.and_then(|dir| Some((read_folder_entries(&dir).ok()?, dir)));
         let Some((entries, dir)) = listed else {
             return Ok(ControlFlow::Continue(()));
         };
@@ -128,19 +128,19 @@ impl WorkspaceWalk<'_> {
                 return Err(WorkspaceError::Cancelled);
             }
             self.n_seen += 1;
-            if self.n_seen > MAX_ENTRIES {
-                return Ok(ControlFlow::Break(WalkEnd::TooMany));
+            if self.n_seen > MAX_WALK_ENTRIES {
+                return Ok(ControlFlow::Break(WalkEndReason::TooMany));
             }
             let path = folder.join(&name);
             let is_folder = kind == WalkEntryKind::Folder;
             if name == ".git"
-                || self.workspace.is_hidden(&dir, &path)
+                || self.workspace.is_hidden_entry(&dir, &path)
                 || self.is_ignored(&path, is_folder)
             {
                 continue;
             }
             if (self.visit)(&dir, &path, kind).is_break() {
-                return Ok(ControlFlow::Break(WalkEnd::Complete));
+                return Ok(ControlFlow::Break(WalkEndReason::Complete));
             }
             if is_folder
                 && depth > 1
@@ -169,7 +169,7 @@ impl WorkspaceWalk<'_> {
 
 /// Whether git ignores a directory of the workspace, or one of its parents. The path is relative to
 /// the workspace.
-pub(crate) fn is_ignored(workspace: &Path, folder: &Path) -> bool {
+pub(crate) fn is_ignored_by_git(workspace: &Path, folder: &Path) -> bool {
     let Ok(workspace) = Workspace::open(workspace) else {
         return false;
     };
@@ -192,7 +192,7 @@ pub(crate) fn is_ignored(workspace: &Path, folder: &Path) -> bool {
 }
 
 /// Returns the names and kinds of a directory's entries, sorted.
-fn folder_entries(dir: &Dir) -> io::Result<Vec<(OsString, WalkEntryKind)>> {
+fn read_folder_entries(dir: &Dir) -> io::Result<Vec<(OsString, WalkEntryKind)>> {
     let mut entries: Vec<_> = dir
         .entries()?
         .flatten()
@@ -205,7 +205,7 @@ fn folder_entries(dir: &Dir) -> io::Result<Vec<(OsString, WalkEntryKind)>> {
             };
             Some((entry.file_name(), kind))
         })
-        .take(MAX_ENTRIES + 1)
+        .take(MAX_WALK_ENTRIES + 1)
         .collect();
     entries.sort();
     Ok(entries)

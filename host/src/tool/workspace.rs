@@ -17,24 +17,24 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt};
 use tokio_util::sync::CancellationToken;
 
-use super::known::FileVersion;
+use super::known::FileContentVersion;
 use super::subject::WorkspacePath;
 use crate::beneath::{
-    HiddenFolders, MissingParentRule, WalkedPath, open_regular_file, select_folders_inside,
-    walk_path_beneath,
+    HiddenFolders, MissingParentFolderHandling, PathWalkResult, open_regular_file,
+    select_folders_inside, walk_path_beneath,
 };
 use crate::disk::create_private_folder;
 pub use error::WorkspaceError;
-pub(super) use write::{ExpectedFile, file_stamp_version};
+pub(super) use write::{ExpectedFileState, version_from_attributes};
 
 /// Time for which cancelled read-only work may continue before it is abandoned.
-const CALLED_OFF: Duration = Duration::from_millis(100);
+const CANCELLED_READ_GRACE_PERIOD: Duration = Duration::from_millis(100);
 
 /// The directory that built-in tools may access.
 ///
 /// All methods take paths as the model writes them: relative to the root, or absolute and inside
 /// it. Most of them block; call them through [`Workspace::run_blocking`] or
-/// [`Workspace::run_read_only`] from async code.
+/// [`Workspace::run_blocking_read_only`] from async code.
 #[derive(Debug)]
 pub struct Workspace {
     /// Canonical path of the root.
@@ -75,7 +75,7 @@ impl Workspace {
             // Ignore the error: a folder that cannot be created is hidden by name.
             let _ = create_private_folder(&folder);
         }
-        self.hidden = HiddenFolders::hide_inside_root(&self.root, own)?;
+        self.hidden = HiddenFolders::from_folders_inside_root(&self.root, own)?;
         Ok(self)
     }
 
@@ -109,7 +109,7 @@ impl Workspace {
     ///
     /// # Errors
     /// Errors of the work, [`WorkspaceError::Cancelled`] and [`WorkspaceError::TooLong`].
-    pub async fn run_read_only<T: Send + 'static>(
+    pub async fn run_blocking_read_only<T: Send + 'static>(
         self: &Arc<Self>,
         cancel: &CancellationToken,
         limit: Duration,
@@ -118,7 +118,7 @@ impl Workspace {
         let mut work = std::pin::pin!(self.run_blocking(cancel, work));
         let gone = async {
             cancel.cancelled().await;
-            tokio::time::sleep(CALLED_OFF).await;
+            tokio::time::sleep(CANCELLED_READ_GRACE_PERIOD).await;
         };
         tokio::select! {
             biased;
@@ -129,7 +129,10 @@ impl Workspace {
     }
 
     /// Returns the path relative to the root. An absolute path must begin with the root.
-    pub(super) fn relative_to_root<'a>(&self, path: &'a str) -> Result<&'a str, WorkspaceError> {
+    pub(super) fn path_relative_to_root<'a>(
+        &self,
+        path: &'a str,
+    ) -> Result<&'a str, WorkspaceError> {
         let asked = Path::new(path);
         if !asked.is_absolute() {
             return Ok(path);
@@ -145,9 +148,9 @@ impl Workspace {
     fn walk_path(
         &self,
         path: &str,
-        missing: MissingParentRule,
-    ) -> Result<WalkedPath, WorkspaceError> {
-        let relative = match self.relative_to_root(path)? {
+        missing: MissingParentFolderHandling,
+    ) -> Result<PathWalkResult, WorkspaceError> {
+        let relative = match self.path_relative_to_root(path)? {
             "" => ".",
             relative => relative,
         };
@@ -159,15 +162,15 @@ impl Workspace {
             }
             Ok(walked)
         };
-        if missing == MissingParentRule::Made && !self.hidden.is_empty() {
+        if missing == MissingParentFolderHandling::Made && !self.hidden.is_empty() {
             // Check that the path is inside the workspace before creating missing directories.
-            walk(MissingParentRule::Named)?;
+            walk(MissingParentFolderHandling::Named)?;
         }
         walk(missing)
     }
 
     /// Whether an entry that was listed in `folder` is hidden. The path is relative to the root.
-    pub(super) fn is_hidden(&self, folder: &Dir, path: &Path) -> bool {
+    pub(super) fn is_hidden_entry(&self, folder: &Dir, path: &Path) -> bool {
         self.hidden.hides_listed_entry(folder, path)
     }
 
@@ -175,7 +178,7 @@ impl Workspace {
     /// components must be plain names.
     #[must_use]
     pub fn resolve_path(&self, path: &str) -> WorkspacePath {
-        self.walk_path(path, MissingParentRule::Named)
+        self.walk_path(path, MissingParentFolderHandling::Named)
             .map_or(WorkspacePath::Unknown, |walked| {
                 WorkspacePath::Known(walked.names.join("/"))
             })
@@ -186,10 +189,10 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`].
     pub fn open_file(&self, path: &str) -> Result<(File, u64), WorkspaceError> {
-        let walked = self.walk_path(path, MissingParentRule::Refused)?;
+        let walked = self.walk_path(path, MissingParentFolderHandling::Refused)?;
         let opened = match open_regular_file(&walked.folder, walked.name.as_ref()) {
             Err(source) if source.kind() == ErrorKind::NotFound => {
-                match find_listed_name(&walked.folder, &walked.name) {
+                match find_non_utf8_file_name(&walked.folder, &walked.name) {
                     Some(name) => open_regular_file(&walked.folder, name.as_ref()),
                     None => Err(source),
                 }
@@ -206,8 +209,8 @@ impl Workspace {
     ///
     /// # Errors
     /// See [`WorkspaceError`].
-    pub fn folder(&self, path: &str) -> Result<String, WorkspaceError> {
-        let walked = self.walk_path(path, MissingParentRule::Refused)?;
+    pub fn resolve_existing_folder(&self, path: &str) -> Result<String, WorkspaceError> {
+        let walked = self.walk_path(path, MissingParentFolderHandling::Refused)?;
         match walked.folder.symlink_metadata(&walked.name) {
             Ok(metadata) if metadata.is_dir() => Ok(walked.names.join("/")),
             Ok(_) => Err(WorkspaceError::NotAFolder(path.to_owned())),
@@ -216,14 +219,18 @@ impl Workspace {
     }
 
     pub(super) fn open_folder(&self, path: &str) -> Result<Dir, WorkspaceError> {
-        let walked = self.walk_path(path, MissingParentRule::Refused)?;
+        let walked = self.walk_path(path, MissingParentFolderHandling::Refused)?;
         let opened = walked.folder.open_dir(&walked.name);
         opened.map_err(|source| WorkspaceError::from_io(path, source))
     }
 
     /// Returns the version of a file: the hash of its content, or its attributes if it is larger
     /// than `cap` bytes.
-    pub(super) fn version(&self, path: &str, cap: u64) -> Result<FileVersion, WorkspaceError> {
+    pub(super) fn file_version(
+        &self,
+        path: &str,
+        cap: u64,
+    ) -> Result<FileContentVersion, WorkspaceError> {
         let (file, _) = self.open_file(path)?;
         write::read_file_version(file, cap).map_err(|source| WorkspaceError::from_io(path, source))
     }
@@ -246,7 +253,7 @@ impl Workspace {
     ///
     /// # Errors
     /// See [`WorkspaceError`].
-    pub fn read(&self, path: &str, cap: u64) -> Result<Vec<u8>, WorkspaceError> {
+    pub fn read_file(&self, path: &str, cap: u64) -> Result<Vec<u8>, WorkspaceError> {
         let (file, bytes) = self.open_file(path)?;
         let too_large = |bytes| WorkspaceError::TooLarge {
             path: path.to_owned(),
@@ -270,7 +277,7 @@ impl Workspace {
 
 /// Finds the file whose name is not UTF-8 and is listed as `name`, with U+FFFD for each invalid
 /// byte. `None` if there is no such file, or more than one.
-fn find_listed_name(folder: &Dir, name: &str) -> Option<OsString> {
+fn find_non_utf8_file_name(folder: &Dir, name: &str) -> Option<OsString> {
     if !name.contains(char::REPLACEMENT_CHARACTER) {
         return None;
     }

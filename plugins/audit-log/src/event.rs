@@ -69,10 +69,10 @@ impl HashedText {
 
 /// Maximum length of a recorded tool, point, plugin or call name, in characters. A model can ask
 /// for a tool of any name.
-const MAX_NAME_CHARS: usize = 64;
+const MAX_RECORDED_NAME_CHARS: usize = 64;
 
 fn truncate_name(name: &str) -> String {
-    name.chars().take(MAX_NAME_CHARS).collect()
+    name.chars().take(MAX_RECORDED_NAME_CHARS).collect()
 }
 
 /// Returns the events for a message: its text, tool calls and tool results.
@@ -101,7 +101,7 @@ pub(crate) fn message_events(message: &Message) -> Vec<AuditEvent> {
 }
 
 /// Returns the event for text that was shown to the user.
-pub(crate) fn output_event(shown: &str) -> AuditEvent {
+pub(crate) fn create_output_audit_event(shown: &str) -> AuditEvent {
     AuditEvent::Output(HashedText::hash_text(shown))
 }
 
@@ -175,7 +175,10 @@ fn audit_events_of_a_message_do_not_contain_its_text() {
     let tool = of(Role::Tool, vec![Content::ToolResult(result)]);
     let len = |events: &serde_json::Value| events.as_array().unwrap().len();
     assert_eq!((len(&user), len(&assistant), len(&tool)), (1, 2, 1));
-    assert_eq!(assistant[1]["tool"].as_str().unwrap().len(), MAX_NAME_CHARS);
+    assert_eq!(
+        assistant[1]["tool"].as_str().unwrap().len(),
+        MAX_RECORDED_NAME_CHARS
+    );
     assert_eq!(tool[0]["outcome"], "error");
     let all = format!("{user:?}{assistant:?}{tool:?}");
     assert!(!all.contains("private"), "{all}");

@@ -11,11 +11,11 @@ use rind_sdk::prelude::*;
 use crate::event::AuditEvent;
 
 /// Size of a segment, in bytes, at which further lines go to a new segment.
-const SEGMENT_BYTES: u64 = 128 << 10;
+const LOG_SEGMENT_ROTATION_BYTES: u64 = 128 << 10;
 
 /// Number of bytes at the end of a segment that are read to find its last line. Lines are a few
 /// hundred bytes.
-const TAIL_BYTES: u32 = 8 << 10;
+const SEGMENT_TAIL_READ_BYTES: u32 = 8 << 10;
 
 /// Adds lines to the log of the session.
 pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
@@ -26,21 +26,26 @@ pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
     let folder = format!("data/{session}");
     let agent = caller::agent();
     let place = EventPosition {
-        time: read_unix_millis(),
+        time: current_unix_millis(),
         turn: caller::turn(),
         agent: &agent,
     };
-    let kept = KEPT.with(|cached| cached.get(HEAD_KEY)).ok().flatten();
-    let (mut writer, mut segment) =
-        match LAST.take().filter(|last| Some(&last.head) == kept.as_ref()) {
-            Some(last) if last.head.session == session => (Writer::new(last.head), last.segment),
-            _ => find_log_end(&folder, &session, kept, place)?,
-        };
+    let kept = CACHED_LOG_HEAD
+        .with(|cached| cached.get(HEAD_KEY))
+        .ok()
+        .flatten();
+    let (mut writer, mut segment) = match CACHED_LAST_WRITE
+        .take()
+        .filter(|last| Some(&last.head) == kept.as_ref())
+    {
+        Some(last) if last.head.session == session => (Writer::new(last.head), last.segment),
+        _ => find_log_end(&folder, &session, kept, place)?,
+    };
     for event in events {
         writer.add(place, event)?;
     }
-    if segment.size >= SEGMENT_BYTES {
-        segment = LogSegment {
+    if segment.size >= LOG_SEGMENT_ROTATION_BYTES {
+        segment = AuditLogSegmentFile {
             number: segment.number + 1,
             size: 0,
         };
@@ -51,32 +56,32 @@ pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
     )?;
     segment.size += writer.text.len() as u64;
     let head = writer.head;
-    KEPT.with(|cached| cached.set(HEAD_KEY, head.clone()))?;
-    LAST.set(Some(LastWrite { head, segment }));
+    CACHED_LOG_HEAD.with(|cached| cached.set(HEAD_KEY, head.clone()))?;
+    CACHED_LAST_WRITE.set(Some(LogEndAfterLastWrite { head, segment }));
     Ok(())
 }
 
 /// A file of the log.
 #[derive(Clone, Copy)]
-struct LogSegment {
+struct AuditLogSegmentFile {
     number: u32,
     /// Size in bytes.
     size: u64,
 }
 
 /// End of the log after the last write of this instance.
-struct LastWrite {
+struct LogEndAfterLastWrite {
     head: Head,
-    segment: LogSegment,
+    segment: AuditLogSegmentFile,
 }
 
 thread_local! {
-    static KEPT: state::Cached<Head> = const { state::Cached::new() };
+    static CACHED_LOG_HEAD: state::Cached<Head> = const { state::Cached::new() };
 
     /// Cached end of the log, so that the files are not read for every line. The cache is valid
     /// only if the session's state contains the same head: then no other line was written since. A
     /// failure, which may have left a partial line, clears the cache.
-    static LAST: Cell<Option<LastWrite>> = const { Cell::new(None) };
+    static CACHED_LAST_WRITE: Cell<Option<LogEndAfterLastWrite>> = const { Cell::new(None) };
 }
 
 /// Finds the end of the log in its files. If the files are damaged, the text to append begins with
@@ -86,7 +91,7 @@ fn find_log_end(
     session: &str,
     kept: Option<Head>,
     place: EventPosition<'_>,
-) -> Result<(Writer, LogSegment), Error> {
+) -> Result<(Writer, AuditLogSegmentFile), Error> {
     if kept.is_none() {
         // Create the folder before listing it: a listing that fails would be recorded in the trace
         // of every session.
@@ -94,14 +99,14 @@ fn find_log_end(
     }
     let mut segment = read_last_log_segment(folder)?;
     let path = |number| segment_path(folder, number);
-    let mut end = read_segment_end(&path(segment.number), segment.size)?;
+    let mut end = read_log_segment_end(&path(segment.number), segment.size)?;
     if end.last.is_none() && segment.number > 1 {
         // If the last segment has no line yet, the last line is in the segment before it.
-        end.last = read_end(&read_segment(&path(segment.number - 1))?).last;
+        end.last = read_end(&read_log_segment(&path(segment.number - 1))?).last;
     }
     if end.torn > 0 {
         let path = path(segment.number);
-        let mut whole = read_segment(&path)?;
+        let mut whole = read_log_segment(&path)?;
         whole.truncate(whole.len().saturating_sub(end.torn));
         files::write(&path, &whole)?;
         segment.size = whole.len() as u64;
@@ -121,7 +126,7 @@ fn segment_path(folder: &str, number: u32) -> String {
     format!("{folder}/{number:04}.jsonl")
 }
 
-fn read_unix_millis() -> u64 {
+fn current_unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -129,7 +134,7 @@ fn read_unix_millis() -> u64 {
 }
 
 /// Returns the last segment; an empty first segment if the folder has no segments.
-fn read_last_log_segment(folder: &str) -> Result<LogSegment, Error> {
+fn read_last_log_segment(folder: &str) -> Result<AuditLogSegmentFile, Error> {
     let entries = match files::list(folder) {
         Ok(entries) => entries,
         Err(Error::NotFound(_)) => {
@@ -143,24 +148,28 @@ fn read_last_log_segment(folder: &str) -> Result<LogSegment, Error> {
         Some((number, entry.size))
     });
     let (number, size) = segments.max().unwrap_or((1, 0));
-    Ok(LogSegment { number, size })
+    Ok(AuditLogSegmentFile { number, size })
 }
 
 /// Reads the end of the log segment at `path`, whose size in bytes is `size`.
-fn read_segment_end(path: &str, size: u64) -> Result<LogEnd, Error> {
+fn read_log_segment_end(path: &str, size: u64) -> Result<LogEnd, Error> {
     if size == 0 {
         return Ok(read_end(&[]));
     }
-    let tail = files::read(path, size.saturating_sub(TAIL_BYTES.into()), TAIL_BYTES)?;
+    let tail = files::read(
+        path,
+        size.saturating_sub(SEGMENT_TAIL_READ_BYTES.into()),
+        SEGMENT_TAIL_READ_BYTES,
+    )?;
     let end = read_end(&tail);
-    if end.last.is_some() || size <= TAIL_BYTES.into() {
+    if end.last.is_some() || size <= SEGMENT_TAIL_READ_BYTES.into() {
         return Ok(end);
     }
-    Ok(read_end(&read_segment(path)?))
+    Ok(read_end(&read_log_segment(path)?))
 }
 
 /// Returns the bytes of a segment of the log; none if the file does not exist.
-fn read_segment(path: &str) -> Result<Vec<u8>, Error> {
+fn read_log_segment(path: &str) -> Result<Vec<u8>, Error> {
     match files::read_all(path) {
         Err(Error::NotFound(_)) => Ok(Vec::new()),
         read => read,

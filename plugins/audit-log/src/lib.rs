@@ -15,7 +15,7 @@ mod audit_log {
 
     #[hook]
     fn post_output(shown: String) -> Result<(), Error> {
-        keep::append_events(&[event::output_event(&shown)])
+        keep::append_events(&[event::create_output_audit_event(&shown)])
     }
 
     #[hook]

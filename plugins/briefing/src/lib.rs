@@ -11,16 +11,16 @@ mod briefing {
 
     /// Key of the stored [`SessionStart`] in the state of the session. Storing it keeps the prompt
     /// the same during a session, so that the provider's prompt cache remains valid.
-    const BEGUN: &str = "begun";
+    const SESSION_START_STATE_KEY: &str = "begun";
 
     /// Key of the paths of changed files in the state of the session.
-    const CHANGED: &str = "changed";
+    const CHANGED_FILES_STATE_KEY: &str = "changed";
 
     /// Maximum number of changed files that are kept.
-    const MAX_CHANGED: usize = 40;
+    const MAX_KEPT_CHANGED_FILES: usize = 40;
 
     /// Maximum number of characters of the session's first input that the prompt repeats.
-    const MAX_INPUT: usize = 400;
+    const MAX_QUOTED_INPUT_CHARS: usize = 400;
 
     #[data]
     struct Settings {
@@ -44,7 +44,7 @@ mod briefing {
         if caller::depth() > 0 {
             return Ok(PromptOutcome::default());
         }
-        let begun = match state::get_json::<SessionStart>(BEGUN)? {
+        let begun = match state::get_json::<SessionStart>(SESSION_START_STATE_KEY)? {
             Some(begun) => begun,
             None => describe_session_start(settings.max_entries)?,
         };
@@ -77,12 +77,13 @@ mod briefing {
         let Some(path) = arguments["path"].as_str() else {
             return Ok(ResultOutcome::default());
         };
-        let mut changed: Vec<String> = state::get_json(CHANGED)?.unwrap_or_default();
+        let mut changed: Vec<String> =
+            state::get_json(CHANGED_FILES_STATE_KEY)?.unwrap_or_default();
         changed.retain(|known| known != path);
         changed.push(path.to_owned());
-        let n_old = changed.len().saturating_sub(MAX_CHANGED);
+        let n_old = changed.len().saturating_sub(MAX_KEPT_CHANGED_FILES);
         changed.drain(..n_old);
-        state::set_json(CHANGED, &changed)?;
+        state::set_json(CHANGED_FILES_STATE_KEY, &changed)?;
         Ok(ResultOutcome::default())
     }
 
@@ -94,7 +95,7 @@ mod briefing {
             workspace: workspace::describe_workspace(max_entries),
             input: first.map(Message::text).unwrap_or_default(),
         };
-        state::set_json(BEGUN, &begun)?;
+        state::set_json(SESSION_START_STATE_KEY, &begun)?;
         Ok(begun)
     }
 
@@ -105,7 +106,7 @@ mod briefing {
         }
         let mut text = format!("This is turn {} of the session.", caller::turn());
         if !first_input.is_empty() {
-            let shown: String = first_input.chars().take(MAX_INPUT).collect();
+            let shown: String = first_input.chars().take(MAX_QUOTED_INPUT_CHARS).collect();
             let cut = if shown.len() < first_input.len() {
                 "…"
             } else {
@@ -113,7 +114,7 @@ mod briefing {
             };
             text += &format!(" It began with: {}{cut}", shown.trim());
         }
-        let changed: Vec<String> = state::get_json(CHANGED)?.unwrap_or_default();
+        let changed: Vec<String> = state::get_json(CHANGED_FILES_STATE_KEY)?.unwrap_or_default();
         if !changed.is_empty() {
             text += &format!(
                 "\nFiles that you changed in it, the last one last: {}",

@@ -4,13 +4,13 @@ use rind_sdk::files;
 use rind_sdk::serde_json;
 
 /// Maximum number of bytes that are read from the start of a file.
-const MAX_BYTES: u32 = 64 << 10;
+const MAX_FILE_READ_BYTES: u32 = 64 << 10;
 
 /// Maximum number of characters of the README that the description quotes.
-const MAX_README: usize = 600;
+const MAX_README_QUOTE_CHARS: usize = 600;
 
 /// Names of READMEs; the first one with prose is used.
-const READMES: [&str; 3] = ["README.md", "README.rst", "README"];
+const README_FILE_NAMES: [&str; 3] = ["README.md", "README.rst", "README"];
 
 /// Describes the project in which the agent works; empty if nothing is known about it.
 pub(crate) fn describe_project() -> String {
@@ -22,7 +22,10 @@ pub(crate) fn describe_project() -> String {
     .into_iter()
     .flatten()
     .collect();
-    if let Some(beginning) = READMES.iter().find_map(|name| first_readme_paragraph(name)) {
+    if let Some(beginning) = README_FILE_NAMES
+        .iter()
+        .find_map(|name| first_readme_paragraph(name))
+    {
         lines.push(beginning);
     }
     if lines.is_empty() {
@@ -35,34 +38,40 @@ pub(crate) fn describe_project() -> String {
 
 /// Reads a file directly in the workspace folder. Lists the workspace first and does not try to
 /// read a missing file, because the operator's log records each failed read.
-fn read_text(name: &str) -> Option<String> {
+fn read_workspace_file(name: &str) -> Option<String> {
     let top = files::list("workspace").ok()?;
     top.iter().find(|entry| entry.name == name)?;
-    let bytes = files::read(&format!("workspace/{name}"), 0, MAX_BYTES).ok()?;
+    let bytes = files::read(&format!("workspace/{name}"), 0, MAX_FILE_READ_BYTES).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn describe_cargo_package() -> Option<String> {
-    let manifest: toml::Table = read_text("Cargo.toml")?.parse().ok()?;
+    let manifest: toml::Table = read_workspace_file("Cargo.toml")?.parse().ok()?;
     match manifest.get("package").and_then(toml::Value::as_table) {
-        Some(package) => manifest_line("Cargo package", &|key| package.get(key)?.as_str()),
+        Some(package) => {
+            name_and_description_line("Cargo package", &|key| package.get(key)?.as_str())
+        }
         None => Some("Cargo workspace".to_owned()),
     }
 }
 
 fn describe_npm_package() -> Option<String> {
-    let manifest: serde_json::Value = serde_json::from_str(&read_text("package.json")?).ok()?;
-    manifest_line("npm package", &|key| manifest.get(key)?.as_str())
+    let manifest: serde_json::Value =
+        serde_json::from_str(&read_workspace_file("package.json")?).ok()?;
+    name_and_description_line("npm package", &|key| manifest.get(key)?.as_str())
 }
 
 fn describe_python_project() -> Option<String> {
-    let manifest: toml::Table = read_text("pyproject.toml")?.parse().ok()?;
+    let manifest: toml::Table = read_workspace_file("pyproject.toml")?.parse().ok()?;
     let project = manifest.get("project")?.as_table()?;
-    manifest_line("Python project", &|key| project.get(key)?.as_str())
+    name_and_description_line("Python project", &|key| project.get(key)?.as_str())
 }
 
 /// Returns the name and the description that a package manifest contains as one line.
-fn manifest_line<'a>(kind: &str, entry: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
+fn name_and_description_line<'a>(
+    kind: &str,
+    entry: &dyn Fn(&str) -> Option<&'a str>,
+) -> Option<String> {
     let name = entry("name")?;
     let line = match entry("description") {
         Some(description) => format!("{kind} {name}: {description}"),
@@ -73,13 +82,13 @@ fn manifest_line<'a>(kind: &str, entry: &dyn Fn(&str) -> Option<&'a str>) -> Opt
 
 /// Returns the first paragraph of a README that is neither a heading nor made of badges.
 fn first_readme_paragraph(name: &str) -> Option<String> {
-    let text = read_text(name)?;
+    let text = read_workspace_file(name)?;
     let paragraphs = text.split("\n\n").map(str::trim);
     let is_prose =
         |text: &&str| text.starts_with(|c: char| c.is_alphanumeric() || "*_`\"".contains(c));
     let first = paragraphs.filter(|text| !text.is_empty()).find(is_prose)?;
     let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
-    let shown: String = line.chars().take(MAX_README).collect();
+    let shown: String = line.chars().take(MAX_README_QUOTE_CHARS).collect();
     let cut = if shown.len() < line.len() { "…" } else { "" };
     Some(format!("{name}: {shown}{cut}"))
 }

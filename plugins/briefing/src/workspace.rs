@@ -3,7 +3,7 @@
 use rind_sdk::files::{self, Entry, Kind};
 
 /// Folders of which only the name is listed, because their entries are of no use to the model.
-const CLOSED: [&str; 9] = [
+const UNEXPANDED_FOLDER_NAMES: [&str; 9] = [
     "node_modules",
     "target",
     "dist",
@@ -16,7 +16,7 @@ const CLOSED: [&str; 9] = [
 ];
 
 /// Maximum number of listed entries per folder below the top.
-const MAX_BELOW: usize = 12;
+const MAX_LISTED_ENTRIES_PER_SUBFOLDER: usize = 12;
 
 /// Describes the workspace with at most `max_entries` entries; empty for an empty workspace.
 pub(crate) fn describe_workspace(max_entries: usize) -> String {
@@ -34,11 +34,14 @@ pub(crate) fn describe_workspace(max_entries: usize) -> String {
         }
         n_left -= 1;
         lines.push(format_entry(entry, ""));
-        if !matches!(entry.kind, Kind::Folder) || CLOSED.contains(&&*entry.name) {
+        if !matches!(entry.kind, Kind::Folder) || UNEXPANDED_FOLDER_NAMES.contains(&&*entry.name) {
             continue;
         }
         let below = visible_entries(&format!("workspace/{}", entry.name));
-        let n_shown = below.len().min(MAX_BELOW).min(n_for_below);
+        let n_shown = below
+            .len()
+            .min(MAX_LISTED_ENTRIES_PER_SUBFOLDER)
+            .min(n_for_below);
         n_for_below -= n_shown;
         lines.extend(
             below

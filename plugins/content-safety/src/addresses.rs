@@ -4,20 +4,20 @@
 
 /// Last labels of names that look like top-level domains but are file extensions or types of
 /// systemd units.
-const NOT_DOMAINS: &[&str] = &[
+const NON_DOMAIN_SUFFIXES: &[&str] = &[
     "gif", "ico", "jpeg", "jpg", "mount", "pdf", "png", "service", "slice", "socket", "svg",
     "target", "timer", "webp",
 ];
 
 /// Maximum lengths of the local part and of the domain, in bytes.
-const LONGEST: (usize, usize) = (64, 253);
+const MAX_LOCAL_PART_AND_DOMAIN_BYTES: (usize, usize) = (64, 253);
 
 /// Returns the end of an email address. `git@host:path` is not one.
 pub(crate) fn find_email_end(text: &[u8], at: usize) -> Option<usize> {
-    let local = count_matching_bytes(text, at, LONGEST.0 + 1, |byte| {
+    let local = count_matching_bytes(text, at, MAX_LOCAL_PART_AND_DOMAIN_BYTES.0 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b"._%+-".contains(&byte)
     });
-    let is_local = (1..=LONGEST.0).contains(&local)
+    let is_local = (1..=MAX_LOCAL_PART_AND_DOMAIN_BYTES.0).contains(&local)
         && text[at].is_ascii_alphanumeric()
         && text[at + local - 1] != b'.'
         && text.get(at + local) == Some(&b'@');
@@ -25,7 +25,7 @@ pub(crate) fn find_email_end(text: &[u8], at: usize) -> Option<usize> {
         return None;
     }
     let from = at + local + 1;
-    let length = count_matching_bytes(text, from, LONGEST.1 + 1, |byte| {
+    let length = count_matching_bytes(text, from, MAX_LOCAL_PART_AND_DOMAIN_BYTES.1 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b".-".contains(&byte)
     });
     let domain = std::str::from_utf8(&text[from..from + length])
@@ -34,14 +34,14 @@ pub(crate) fn find_email_end(text: &[u8], at: usize) -> Option<usize> {
     let labels: Vec<&str> = domain.split('.').collect();
     let last = labels.last()?;
     let end = from + domain.len();
-    let is_domain = length <= LONGEST.1
+    let is_domain = length <= MAX_LOCAL_PART_AND_DOMAIN_BYTES.1
         && labels.len() > 1
         && labels
             .iter()
             .all(|label| !label.is_empty() && !label.starts_with('-') && !label.ends_with('-'))
         && last.len() > 1
         && last.bytes().all(|byte| byte.is_ascii_alphabetic())
-        && !NOT_DOMAINS.contains(&last.to_ascii_lowercase().as_str());
+        && !NON_DOMAIN_SUFFIXES.contains(&last.to_ascii_lowercase().as_str());
     let is_remote = &text[at..at + local] == b"git" && text.get(end) == Some(&b':');
     (is_domain && !is_remote).then_some(end)
 }

@@ -7,7 +7,7 @@ use rind_sdk::prelude::Error;
 use crate::settings::SafetySettings;
 
 /// Categories and their patterns.
-const CATEGORIES: &[(&str, &[&str])] = &[
+const DENIED_CATEGORY_PATTERNS: &[(&str, &[&str])] = &[
     (
         "destructive-command",
         &[
@@ -48,7 +48,7 @@ pub(crate) fn deny_reason(text: &str, settings: &SafetySettings) -> Result<Optio
             )));
         }
     }
-    for (name, patterns) in CATEGORIES {
+    for (name, patterns) in DENIED_CATEGORY_PATTERNS {
         if !settings.block.iter().any(|blocked| blocked == name) {
             continue;
         }

@@ -3,7 +3,7 @@
 
 /// Whether data may begin at `at`: not within a word, a path, a version or a number with a
 /// fraction.
-pub(crate) fn may_data_begin_at(text: &[u8], at: usize) -> bool {
+pub(crate) fn can_personal_data_begin_at(text: &[u8], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| text.get(before)) else {
         return true;
     };
@@ -12,7 +12,7 @@ pub(crate) fn may_data_begin_at(text: &[u8], at: usize) -> bool {
 
 /// Whether personal data may end right before the offset `at`: no word character follows, neither
 /// directly nor after a dash or a dot.
-pub(crate) fn may_data_end_at(text: &[u8], at: usize) -> bool {
+pub(crate) fn can_personal_data_end_at(text: &[u8], at: usize) -> bool {
     let goes_on = |at: usize| text.get(at).is_some_and(|byte| is_word_byte(*byte));
     match text.get(at) {
         Some(b'-' | b'.') => !goes_on(at + 1),

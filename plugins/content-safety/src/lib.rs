@@ -23,7 +23,7 @@ mod content_safety {
     #[hook]
     fn output_delta(delta: TextDelta) -> Result<DeltaOutcome, Error> {
         let settings = config::shared::<SafetySettings>()?;
-        if settings.may_hold_output_back() && !delta.is_last {
+        if settings.can_withhold_output() && !delta.is_last {
             return Ok(DeltaOutcome::default().keep(delta.text.len()));
         }
         if let Some(reason) = deny::deny_reason(&delta.text, &settings)? {

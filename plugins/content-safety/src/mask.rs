@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::settings::{DataKind, SafetySettings};
+use crate::settings::{PersonalDataKind, SafetySettings};
 use crate::{addresses, edge, numbers, open};
 
 /// A text with placeholders, and the number of replacements.
@@ -12,7 +12,7 @@ pub(crate) struct MaskedText {
     /// Text with placeholders.
     pub(crate) text: String,
     /// Number of replacements by kind.
-    pub(crate) counts: BTreeMap<DataKind, usize>,
+    pub(crate) counts: BTreeMap<PersonalDataKind, usize>,
 }
 
 /// Masks the kinds of data that the settings name. Returns `None` if the text contains none of
@@ -61,9 +61,9 @@ pub(crate) fn mask_incomplete_text(
     let mut finds = find_personal_data(whole, from, settings);
     let mut open = whole.len();
     if !is_last {
-        open = open::unfinished_data_start(whole.as_bytes(), from, &settings.mask);
+        open = open::find_unfinished_data_start(whole.as_bytes(), from, &settings.mask);
         // If data begins before the end of the shown text and ends after it, show no part of it.
-        let across = |(range, _): &&(Range<usize>, DataKind)| range.end > open;
+        let across = |(range, _): &&(Range<usize>, PersonalDataKind)| range.end > open;
         open = finds
             .iter()
             .find(across)
@@ -77,7 +77,11 @@ pub(crate) fn mask_incomplete_text(
 }
 
 /// Returns the text from `from` on, with a placeholder instead of each match in `finds`.
-fn replace_found_data(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> String {
+fn replace_found_data(
+    text: &str,
+    from: usize,
+    finds: &[(Range<usize>, PersonalDataKind)],
+) -> String {
     let mut masked = String::with_capacity(text.len() - from);
     let mut kept = from;
     for (range, kind) in finds {
@@ -94,7 +98,7 @@ fn find_personal_data(
     text: &str,
     from: usize,
     settings: &SafetySettings,
-) -> Vec<(Range<usize>, DataKind)> {
+) -> Vec<(Range<usize>, PersonalDataKind)> {
     let mut kinds = settings.mask.clone();
     kinds.sort_unstable();
     let bytes = text.as_bytes();
@@ -122,17 +126,17 @@ fn find_personal_data(
 }
 
 /// Returns the end of the personal data of a kind that begins at `at`, if there is any.
-fn find_data_end(kind: DataKind, text: &[u8], at: usize) -> Option<usize> {
-    if !kind.may_begin_with(text[at]) || !edge::may_data_begin_at(text, at) {
+fn find_data_end(kind: PersonalDataKind, text: &[u8], at: usize) -> Option<usize> {
+    if !kind.may_begin_with(text[at]) || !edge::can_personal_data_begin_at(text, at) {
         return None;
     }
     let end = match kind {
-        DataKind::Card => numbers::find_card_end(text, at),
-        DataKind::Iban => numbers::find_iban_end(text, at),
-        DataKind::Ssn => numbers::find_ssn_end(text, at),
-        DataKind::Email => addresses::find_email_end(text, at),
-        DataKind::Phone => addresses::find_phone_end(text, at),
-        DataKind::Ipv4 => addresses::find_ipv4_end(text, at),
+        PersonalDataKind::Card => numbers::find_card_end(text, at),
+        PersonalDataKind::Iban => numbers::find_iban_end(text, at),
+        PersonalDataKind::Ssn => numbers::find_ssn_end(text, at),
+        PersonalDataKind::Email => addresses::find_email_end(text, at),
+        PersonalDataKind::Phone => addresses::find_phone_end(text, at),
+        PersonalDataKind::Ipv4 => addresses::find_ipv4_end(text, at),
     };
-    end.filter(|end| edge::may_data_end_at(text, *end))
+    end.filter(|end| edge::can_personal_data_end_at(text, *end))
 }

@@ -4,10 +4,11 @@
 //! Each function for a kind of data recognizes data that begins at `at` and returns its end.
 
 /// Groups of digits in which a card number may be printed, by their lengths.
-const CARD_GROUPS: [&[usize]; 4] = [&[4, 4, 4, 4], &[4, 4, 4, 4, 3], &[4, 6, 5], &[4, 6, 4]];
+const CARD_NUMBER_DIGIT_GROUPS: [&[usize]; 4] =
+    [&[4, 4, 4, 4], &[4, 4, 4, 4, 3], &[4, 6, 5], &[4, 6, 4]];
 
 /// Length of an IBAN in each country, from the registry that SWIFT publishes.
-const IBAN_LENGTHS: &[(&[u8; 2], usize)] = &[
+const IBAN_LENGTHS_BY_COUNTRY: &[(&[u8; 2], usize)] = &[
     (b"AD", 24),
     (b"AE", 23),
     (b"AL", 28),
@@ -101,8 +102,8 @@ pub(crate) fn find_card_end(text: &[u8], at: usize) -> Option<usize> {
     }
     // Take the longest match that passes the checks: a number of four groups of 4 digits may be the
     // beginning of one with 3 more digits.
-    let ends = CARD_GROUPS.iter().filter_map(|groups| {
-        let (digits, end) = grouped_digits(text, at, groups)?;
+    let ends = CARD_NUMBER_DIGIT_GROUPS.iter().filter_map(|groups| {
+        let (digits, end) = read_grouped_digits(text, at, groups)?;
         is_card_number(&digits).then_some(end)
     });
     ends.max()
@@ -110,7 +111,7 @@ pub(crate) fn find_card_end(text: &[u8], at: usize) -> Option<usize> {
 
 /// Returns the digits of groups that are all separated by the same character, a space or a dash,
 /// and the end of the last group.
-fn grouped_digits(text: &[u8], at: usize, groups: &[usize]) -> Option<(Vec<u8>, usize)> {
+fn read_grouped_digits(text: &[u8], at: usize, groups: &[usize]) -> Option<(Vec<u8>, usize)> {
     let separator = text
         .get(at + groups.first()?)
         .filter(|byte| b" -".contains(byte))?;
@@ -176,7 +177,7 @@ fn passes_luhn_check(digits: &[u8]) -> bool {
 /// Returns the end of an IBAN, written in one piece or in groups of four.
 pub(crate) fn find_iban_end(text: &[u8], at: usize) -> Option<usize> {
     let country = text.get(at..at + 2)?;
-    let (_, length) = IBAN_LENGTHS
+    let (_, length) = IBAN_LENGTHS_BY_COUNTRY
         .iter()
         .find(|(code, _)| code.as_slice() == country)?;
     let is_spaced = text.get(at + 4) == Some(&b' ');
@@ -197,20 +198,22 @@ pub(crate) fn find_iban_end(text: &[u8], at: usize) -> Option<usize> {
         end += 1;
     }
     let has_check_digits = account[2..4].iter().all(u8::is_ascii_digit);
-    (has_check_digits && iban_checksum(&account) == 1).then_some(end)
+    (has_check_digits && iban_remainder_mod_97(&account) == 1).then_some(end)
 }
 
 /// Whether a text may be the beginning of an IBAN: the code of a country that uses IBANs, then two
 /// digits, as far as the text goes.
-pub(crate) fn may_be_iban(text: &[u8]) -> bool {
+pub(crate) fn can_be_iban_prefix(text: &[u8]) -> bool {
     let is_country = |code: &[u8; 2]| code.iter().zip(text).all(|(a, b)| a == b);
-    IBAN_LENGTHS.iter().any(|(code, _)| is_country(code))
+    IBAN_LENGTHS_BY_COUNTRY
+        .iter()
+        .any(|(code, _)| is_country(code))
         && text.iter().skip(2).take(2).all(u8::is_ascii_digit)
 }
 
 /// Returns the remainder of an IBAN modulo 97, with its first four characters moved to the end and
 /// letters read as 10 to 35.
-fn iban_checksum(account: &[u8]) -> u32 {
+fn iban_remainder_mod_97(account: &[u8]) -> u32 {
     let (front, rest) = account.split_at(4);
     rest.iter().chain(front).fold(0, |sum, byte| match byte {
         b'0'..=b'9' => (sum * 10 + u32::from(byte - b'0')) % 97,
@@ -221,7 +224,7 @@ fn iban_checksum(account: &[u8]) -> u32 {
 /// Returns the end of a social security number, written with dashes, whose area number (the first
 /// three digits) is assigned.
 pub(crate) fn find_ssn_end(text: &[u8], at: usize) -> Option<usize> {
-    let (digits, end) = grouped_digits(text, at, &[3, 2, 4])?;
+    let (digits, end) = read_grouped_digits(text, at, &[3, 2, 4])?;
     let is_given_out = text[at + 3] == b'-'
         && !matches!(&digits[..3], b"000" | b"666" | [b'9', ..])
         && &digits[3..5] != b"00"

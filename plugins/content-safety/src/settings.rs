@@ -6,7 +6,7 @@ use rind_sdk::data;
 #[data]
 pub(crate) struct SafetySettings {
     /// Kinds of data to mask.
-    pub(crate) mask: Vec<DataKind>,
+    pub(crate) mask: Vec<PersonalDataKind>,
     /// Names of the built-in categories of text that must not be shown. A match withholds the
     /// output.
     pub(crate) block: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct SafetySettings {
 #[data]
 #[derive(Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum DataKind {
+pub(crate) enum PersonalDataKind {
     /// Number of a payment card.
     Card,
     /// Bank account.
@@ -38,12 +38,12 @@ pub(crate) enum DataKind {
 
 impl SafetySettings {
     /// Whether any setting can withhold the complete output of a turn.
-    pub(crate) fn may_hold_output_back(&self) -> bool {
+    pub(crate) fn can_withhold_output(&self) -> bool {
         !self.deny.is_empty() || !self.block.is_empty()
     }
 }
 
-impl DataKind {
+impl PersonalDataKind {
     /// Whether data of this kind begins with this byte.
     pub(crate) fn may_begin_with(self, first: u8) -> bool {
         match self {

@@ -5,21 +5,21 @@ use crate::content_safety::{
     __rind_hook_output_delta as output_delta, __rind_hook_pre_output as pre_output,
 };
 use crate::mask::{mask_incomplete_text, mask_text};
-use crate::settings::{DataKind, SafetySettings};
+use crate::settings::{PersonalDataKind, SafetySettings};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing;
 
-const ALL: [DataKind; 6] = [
-    DataKind::Phone,
-    DataKind::Email,
-    DataKind::Ipv4,
-    DataKind::Ssn,
-    DataKind::Iban,
-    DataKind::Card,
+const ALL: [PersonalDataKind; 6] = [
+    PersonalDataKind::Phone,
+    PersonalDataKind::Email,
+    PersonalDataKind::Ipv4,
+    PersonalDataKind::Ssn,
+    PersonalDataKind::Iban,
+    PersonalDataKind::Card,
 ];
 
-fn mask_data_kinds(text: &str, kinds: &[DataKind], allow: &[&str]) -> Option<String> {
+fn mask_data_kinds(text: &str, kinds: &[PersonalDataKind], allow: &[&str]) -> Option<String> {
     let settings = SafetySettings {
         mask: kinds.to_vec(),
         block: Vec::new(),
@@ -152,7 +152,7 @@ fn only_configured_kinds_are_masked_and_allowed_texts_are_not() {
     let text = "a@example.com 4111111111111111";
     assert_eq!(mask_data_kinds(text, &[], &[]), None);
     assert_eq!(
-        mask_data_kinds(text, &[DataKind::Card], &[]).unwrap(),
+        mask_data_kinds(text, &[PersonalDataKind::Card], &[]).unwrap(),
         "a@example.com [card masked]"
     );
     assert_eq!(
@@ -336,7 +336,14 @@ fn a_streamed_text_is_masked_like_the_complete_text() {
         "call +1 (650) 253-0000 or 10.1.2.3, version 10.1.2.3",
         "a very long number 411111111111111141111111111111114111111111111111 and an é",
     ];
-    for kinds in [&ALL[..], &[DataKind::Card, DataKind::Iban, DataKind::Ssn]] {
+    for kinds in [
+        &ALL[..],
+        &[
+            PersonalDataKind::Card,
+            PersonalDataKind::Iban,
+            PersonalDataKind::Ssn,
+        ],
+    ] {
         let settings = SafetySettings {
             mask: kinds.to_vec(),
             block: Vec::new(),

@@ -51,7 +51,7 @@ pub(crate) fn spent_budget_reason(
             "turn",
             turn.total_tokens(),
             tokens.turn,
-            token_count_text,
+            format_token_count,
             "budget_tokens.turn",
         )
     })
@@ -61,7 +61,7 @@ pub(crate) fn spent_budget_reason(
             "session",
             used,
             tokens.session,
-            token_count_text,
+            format_token_count,
             "budget_tokens.session",
         )
     })
@@ -82,7 +82,7 @@ fn over_limit_reason<T: PartialOrd + Copy, D: Display>(
     ))
 }
 
-fn token_count_text(tokens: u64) -> String {
+fn format_token_count(tokens: u64) -> String {
     format!("{tokens} tokens")
 }
 

@@ -6,20 +6,21 @@ use rind_sdk::data;
 use rind_sdk::prelude::{Purpose, Usage};
 
 /// Maximum number of models, plugins, tools or skills that are counted separately. Further ones are
-/// counted together as [`OTHERS`].
-const MAX_NAMES: usize = 200;
+/// counted together as [`OTHERS_ENTRY_NAME`].
+const MAX_SEPARATELY_COUNTED_NAMES: usize = 200;
 
-/// Name under which models, plugins, tools or skills over [`MAX_NAMES`] are counted together.
-const OTHERS: &str = "(others)";
+/// Name under which models, plugins, tools or skills over [`MAX_SEPARATELY_COUNTED_NAMES`] are
+/// counted together.
+const OTHERS_ENTRY_NAME: &str = "(others)";
 
 /// Name under which requests of the host itself are counted.
-const HOST: &str = "(host)";
+const HOST_ENTRY_NAME: &str = "(host)";
 
 /// Name under which requests without an answer are counted in the list of models.
-const UNANSWERED: &str = "(no answer)";
+const UNANSWERED_REQUESTS_ENTRY_NAME: &str = "(no answer)";
 
 /// Minimum difference between two sums, in dollars, that is not ignored as a rounding error.
-const LEAST_USD: f64 = 1e-9;
+const MIN_COST_DIFFERENCE_USD: f64 = 1e-9;
 
 /// Number of bytes of a tool result that are estimated as one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -134,7 +135,7 @@ pub(crate) struct CostLedger {
 }
 
 /// Position of a hook call: its turn, and the depth of the agent that makes it.
-pub(crate) struct CallPosition {
+pub(crate) struct HookCallTurnAndAgentDepth {
     /// Depth of the agent; 0 for the main agent.
     pub(crate) depth: u32,
     pub(crate) turn: u32,
@@ -143,7 +144,7 @@ pub(crate) struct CallPosition {
 impl CostLedger {
     /// Resets the sums of the turn if the main agent has begun a new turn. Requests of subagents
     /// count toward the main agent's turn.
-    pub(crate) fn reset_turn_if_new(&mut self, at: &CallPosition) {
+    pub(crate) fn reset_turn_if_new(&mut self, at: &HookCallTurnAndAgentDepth) {
         if at.depth == 0 && at.turn != self.turn {
             self.turn = at.turn;
             self.this_turn = UsageSum::default();
@@ -152,7 +153,12 @@ impl CostLedger {
 
     /// Adds usage of the turn that the host counted but this ledger did not: that of requests that
     /// cost money but had no answer. `tokens` and `usd` are the host's totals of the turn.
-    pub(crate) fn add_unanswered_requests(&mut self, at: &CallPosition, tokens: u64, usd: f64) {
+    pub(crate) fn add_unanswered_requests(
+        &mut self,
+        at: &HookCallTurnAndAgentDepth,
+        tokens: u64,
+        usd: f64,
+    ) {
         if at.depth > 0 {
             return;
         }
@@ -164,10 +170,10 @@ impl CostLedger {
         };
         // Ignore a tiny difference: the host adds the same costs in another order, which changes
         // the last digits of the sum.
-        if missed.input > 0 || missed.usd > LEAST_USD {
+        if missed.input > 0 || missed.usd > MIN_COST_DIFFERENCE_USD {
             self.this_turn.add_sum(&missed);
             self.session.add_sum(&missed);
-            map_entry(&mut self.models, UNANSWERED).add_sum(&missed);
+            entry_or_others(&mut self.models, UNANSWERED_REQUESTS_ENTRY_NAME).add_sum(&missed);
         }
     }
 
@@ -186,23 +192,28 @@ impl CostLedger {
             .map_or(0.0, |usd| usd / n_tokens as f64);
         self.this_turn.add_request(usage, cost);
         self.session.add_request(usage, cost);
-        map_entry(&mut self.models, model).add_request(usage, cost);
+        entry_or_others(&mut self.models, model).add_request(usage, cost);
         let by = match purpose {
             Purpose::Step => return,
             Purpose::Plugin(name) => name,
-            Purpose::Host(_) => HOST,
+            Purpose::Host(_) => HOST_ENTRY_NAME,
         };
-        map_entry(&mut self.plugins, by).add_request(usage, cost);
+        entry_or_others(&mut self.plugins, by).add_request(usage, cost);
     }
 
     /// Counts an answer that arrived while a skill was active.
-    pub(crate) fn record_skill_answer(&mut self, skill: &str, usage: &Usage, cost: Option<f64>) {
-        map_entry(&mut self.skills, skill).add_request(usage, cost);
+    pub(crate) fn record_answer_cost_for_skill(
+        &mut self,
+        skill: &str,
+        usage: &Usage,
+        cost: Option<f64>,
+    ) {
+        entry_or_others(&mut self.skills, skill).add_request(usage, cost);
     }
 
     /// Counts a call of a tool, which has run or was refused.
-    pub(crate) fn count_tool_call(&mut self, tool: &str, ran: ToolCallFigures) {
-        let sum = map_entry(&mut self.tools, tool);
+    pub(crate) fn count_tool_call(&mut self, tool: &str, ran: ToolCallMeasurements) {
+        let sum = entry_or_others(&mut self.tools, tool);
         sum.plugin = ran.plugin.or(sum.plugin.take());
         sum.calls += 1;
         sum.errors += u64::from(ran.is_error);
@@ -214,18 +225,18 @@ impl CostLedger {
 }
 
 /// Size of the result and duration of a finished call, and the plugin of its tool.
-pub(crate) struct ToolCallFigures {
+pub(crate) struct ToolCallMeasurements {
     pub(crate) plugin: Option<String>,
     pub(crate) bytes: usize,
     pub(crate) millis: u64,
     pub(crate) is_error: bool,
 }
 
-fn map_entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'a mut T {
-    let name = if map.len() < MAX_NAMES || map.contains_key(name) {
+fn entry_or_others<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'a mut T {
+    let name = if map.len() < MAX_SEPARATELY_COUNTED_NAMES || map.contains_key(name) {
         name
     } else {
-        OTHERS
+        OTHERS_ENTRY_NAME
     };
     map.entry(name.to_owned()).or_default()
 }
@@ -234,8 +245,8 @@ fn map_entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'
 mod tests {
     use super::*;
 
-    fn at(depth: u32, turn: u32) -> CallPosition {
-        CallPosition { depth, turn }
+    fn at(depth: u32, turn: u32) -> HookCallTurnAndAgentDepth {
+        HookCallTurnAndAgentDepth { depth, turn }
     }
 
     fn usage(input: u64, output: u64) -> Usage {
@@ -275,7 +286,7 @@ mod tests {
             ledger.record_answer_cost(&purpose, "m", &usage(input, 0), None);
         }
         let of = |name: &str| ledger.plugins[name].total_tokens();
-        assert_eq!((of("search"), of(HOST)), (2, 4));
+        assert_eq!((of("search"), of(HOST_ENTRY_NAME)), (2, 4));
         assert_eq!(ledger.session.total_tokens(), 7);
     }
 
@@ -284,7 +295,7 @@ mod tests {
         let mut ledger = CostLedger::default();
         for number in 0..1000 {
             let name = format!("tool-{number}");
-            let ran = ToolCallFigures {
+            let ran = ToolCallMeasurements {
                 plugin: None,
                 bytes: 9,
                 millis: 1,
@@ -292,8 +303,8 @@ mod tests {
             };
             ledger.count_tool_call(&name, ran);
         }
-        assert_eq!(ledger.tools.len(), MAX_NAMES + 1);
-        assert_eq!(ledger.tools[OTHERS].calls, 800);
+        assert_eq!(ledger.tools.len(), MAX_SEPARATELY_COUNTED_NAMES + 1);
+        assert_eq!(ledger.tools[OTHERS_ENTRY_NAME].calls, 800);
         let first = &ledger.tools["tool-0"];
         assert_eq!((first.errors, first.tokens), (1, 3));
     }

@@ -11,7 +11,7 @@ mod totals;
 #[rind_sdk::plugin]
 mod cost_tracker {
     use crate::budget::{self, CostLimits};
-    use crate::ledger::{CallPosition, CostLedger, ToolCallFigures};
+    use crate::ledger::{CostLedger, HookCallTurnAndAgentDepth, ToolCallMeasurements};
     use crate::{say, totals};
     use rind_sdk::prelude::*;
 
@@ -30,8 +30,8 @@ mod cost_tracker {
         budget_tokens: CostLimits<u64>,
     }
 
-    fn call_position() -> CallPosition {
-        CallPosition {
+    fn call_position() -> HookCallTurnAndAgentDepth {
+        HookCallTurnAndAgentDepth {
             depth: caller::depth(),
             turn: caller::turn(),
         }
@@ -40,7 +40,7 @@ mod cost_tracker {
     /// Changes the ledger and stores it. In a new turn of the main agent, the sums of the turn are
     /// reset first.
     fn update_ledger<R>(
-        at: &CallPosition,
+        at: &HookCallTurnAndAgentDepth,
         change: impl FnOnce(&mut CostLedger) -> R,
     ) -> Result<R, Error> {
         let change = |ledger: &mut CostLedger| {
@@ -76,7 +76,7 @@ mod cost_tracker {
             let is_new = !ledger.models.contains_key(model);
             ledger.record_answer_cost(purpose, model, usage, cost);
             if let Some(skill) = skill {
-                ledger.record_skill_answer(&skill, usage, cost);
+                ledger.record_answer_cost_for_skill(&skill, usage, cost);
             }
             is_new
         })?;
@@ -98,7 +98,7 @@ mod cost_tracker {
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let ran = ToolCallFigures {
+        let ran = ToolCallMeasurements {
             plugin: finished.plugin(),
             bytes: usize::try_from(finished.size()).unwrap_or(usize::MAX),
             millis: finished.duration_ms(),
@@ -150,11 +150,13 @@ mod cost_tracker {
         if caller::depth() > 0 {
             return Ok(Observed::default());
         }
-        let all = totals::store_total(&caller::session(), &ledger.session)?;
+        let all = totals::store_session_total(&caller::session(), &ledger.session)?;
         let outcome = Observed::default().metric("cost.all_sessions.usd", all.usd);
-        Ok(match say::ledger_summary(&ledger, settings.details) {
-            Some(text) if settings.notice => outcome.notify(Level::Info, text),
-            _ => outcome,
-        })
+        Ok(
+            match say::format_ledger_summary(&ledger, settings.details) {
+                Some(text) if settings.notice => outcome.notify(Level::Info, text),
+                _ => outcome,
+            },
+        )
     }
 }

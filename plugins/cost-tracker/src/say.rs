@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::ledger::{CostLedger, UsageSum};
 
 /// Maximum number of names in each list of a summary. The most expensive ones are listed.
-const MAX_LISTED: usize = 5;
+const MAX_NAMES_PER_SUMMARY_LIST: usize = 5;
 
 /// Formats US dollars: with four decimals below 10 cents, else with two.
 pub(crate) fn format_dollars(usd: f64) -> String {
@@ -30,7 +30,7 @@ fn format_cost(sum: &UsageSum) -> String {
 }
 
 /// Returns the summary line for the end of a turn; `None` if the turn made no request.
-pub(crate) fn ledger_summary(ledger: &CostLedger, has_details: bool) -> Option<String> {
+pub(crate) fn format_ledger_summary(ledger: &CostLedger, has_details: bool) -> Option<String> {
     if ledger.this_turn.requests == 0 {
         return None;
     }
@@ -73,7 +73,7 @@ fn sort_sums_by_cost(of: &BTreeMap<String, UsageSum>) -> Vec<(f64, u64, String)>
 /// of equal cost are ordered by tokens.
 fn format_expensive_rows(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
-    rows.truncate(MAX_LISTED);
+    rows.truncate(MAX_NAMES_PER_SUMMARY_LIST);
     if rows.is_empty() {
         return String::new();
     }
@@ -116,8 +116,11 @@ mod tests {
                 session,
                 ..CostLedger::default()
             };
-            assert_eq!(ledger_summary(&ledger, true).as_deref(), Some(expected));
+            assert_eq!(
+                format_ledger_summary(&ledger, true).as_deref(),
+                Some(expected)
+            );
         }
-        assert_eq!(ledger_summary(&CostLedger::default(), true), None);
+        assert_eq!(format_ledger_summary(&CostLedger::default(), true), None);
     }
 }

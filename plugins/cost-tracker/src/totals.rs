@@ -10,24 +10,24 @@ use crate::ledger::UsageSum;
 
 /// Time for which the cached sums are used. Reading the sums of 200 sessions takes a tenth of a
 /// second, by which it would delay the end of each turn.
-const READ_HOLDS: Duration = Duration::from_secs(300);
+const CACHED_COST_SUMS_TTL: Duration = Duration::from_secs(300);
 
 /// Maximum number of sessions with separate totals. Each session writes only its own totals, so
 /// that concurrent sessions lose nothing.
-const MAX_SESSIONS: usize = 200;
+const MAX_SESSIONS_WITH_OWN_TOTALS: usize = 200;
 
-/// Maximum number of sessions in the cache, to which sessions that begin during [`READ_HOLDS`] are
-/// added.
-const MAX_READ: usize = 2 * MAX_SESSIONS;
+/// Maximum number of sessions in the cache, to which sessions that begin during
+/// [`CACHED_COST_SUMS_TTL`] are added.
+const MAX_CACHED_SESSIONS: usize = 2 * MAX_SESSIONS_WITH_OWN_TOTALS;
 
 /// Prefix of the store keys of sessions. Session ids sort by time.
-const PREFIX: &str = "session/";
+const SESSION_STORE_KEY_PREFIX: &str = "session/";
 
 /// Store key of [`RemovedSessionsSum`].
-const EARLIER: &str = "earlier";
+const REMOVED_SESSIONS_SUM_STORE_KEY: &str = "earlier";
 
 /// Store key of [`CachedCostSums`].
-const READ: &str = "read";
+const CACHED_COST_SUMS_STORE_KEY: &str = "read";
 
 /// Sum of the old sessions that no longer have a total of their own.
 #[data]
@@ -58,23 +58,23 @@ impl CachedCostSums {
     /// Whether the cached sums are still recent enough at the time `now_ms`.
     fn is_fresh(&self, now_ms: u64) -> bool {
         let age = now_ms.checked_sub(self.at_ms);
-        age.is_some_and(|age| u128::from(age) < READ_HOLDS.as_millis())
+        age.is_some_and(|age| u128::from(age) < CACHED_COST_SUMS_TTL.as_millis())
     }
 }
 
 thread_local! {
     /// Copy of [`CachedCostSums`] in memory, as this session last read it from the store.
-    static LAST_READ: RefCell<CachedCostSums> = RefCell::default();
+    static LAST_READ_COST_SUMS: RefCell<CachedCostSums> = RefCell::default();
 }
 
 /// Stores the sum of a session, and returns the sum over all sessions, in which the sums of other
 /// sessions may be up to five minutes old.
-pub(crate) fn store_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Error> {
-    let own = format!("{PREFIX}{session}");
+pub(crate) fn store_session_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Error> {
+    let own = format!("{SESSION_STORE_KEY_PREFIX}{session}");
     store::set_json(&own, sum)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ms = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
-    let mut read = LAST_READ.take();
+    let mut read = LAST_READ_COST_SUMS.take();
     if !read.is_fresh(now_ms) || !read.sums.contains_key(&own) {
         read = cached_sums_with_session(&own, sum, now_ms)?;
     }
@@ -83,7 +83,7 @@ pub(crate) fn store_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Err
         all.add_sum(other);
     }
     all.add_sum(sum);
-    LAST_READ.set(read);
+    LAST_READ_COST_SUMS.set(read);
     Ok(all)
 }
 
@@ -95,25 +95,26 @@ fn cached_sums_with_session(
     sum: &UsageSum,
     now_ms: u64,
 ) -> Result<CachedCostSums, Error> {
-    let mut read: CachedCostSums = store::get_json(READ)?.unwrap_or_default();
+    let mut read: CachedCostSums = store::get_json(CACHED_COST_SUMS_STORE_KEY)?.unwrap_or_default();
     let is_known = read.sums.contains_key(own);
-    if !read.is_fresh(now_ms) || !is_known && read.sums.len() >= MAX_READ {
-        read = read_all_sums(now_ms)?;
+    if !read.is_fresh(now_ms) || !is_known && read.sums.len() >= MAX_CACHED_SESSIONS {
+        read = read_all_session_sums(now_ms)?;
     } else if is_known {
         return Ok(read);
     }
     read.sums.insert(own.to_owned(), sum.clone());
-    store::set_json(READ, &read)?;
+    store::set_json(CACHED_COST_SUMS_STORE_KEY, &read)?;
     Ok(read)
 }
 
 /// Reads the sums of all sessions, and merges the oldest ones into [`RemovedSessionsSum`] when
 /// there are too many.
-fn read_all_sums(now_ms: u64) -> Result<CachedCostSums, Error> {
-    let mut earlier: RemovedSessionsSum = store::get_json(EARLIER)?.unwrap_or_default();
-    remove_merged_sessions(&mut earlier)?;
-    let mut old = store::keys(PREFIX)?;
-    let kept = old.split_off(old.len().saturating_sub(MAX_SESSIONS));
+fn read_all_session_sums(now_ms: u64) -> Result<CachedCostSums, Error> {
+    let mut earlier: RemovedSessionsSum =
+        store::get_json(REMOVED_SESSIONS_SUM_STORE_KEY)?.unwrap_or_default();
+    remove_merged_session_totals(&mut earlier)?;
+    let mut old = store::keys(SESSION_STORE_KEY_PREFIX)?;
+    let kept = old.split_off(old.len().saturating_sub(MAX_SESSIONS_WITH_OWN_TOTALS));
     for key in &old {
         if let Some(sum) = store::get_json(key)? {
             earlier.sum.add_sum(&sum);
@@ -121,8 +122,8 @@ fn read_all_sums(now_ms: u64) -> Result<CachedCostSums, Error> {
     }
     if !old.is_empty() {
         earlier.removing = old;
-        store::set_json(EARLIER, &earlier)?;
-        remove_merged_sessions(&mut earlier)?;
+        store::set_json(REMOVED_SESSIONS_SUM_STORE_KEY, &earlier)?;
+        remove_merged_session_totals(&mut earlier)?;
     }
     let mut sums = BTreeMap::new();
     for key in kept {
@@ -139,14 +140,14 @@ fn read_all_sums(now_ms: u64) -> Result<CachedCostSums, Error> {
 
 /// Removes from the store the totals of single sessions that were already added to the sum of the
 /// oldest sessions.
-fn remove_merged_sessions(earlier: &mut RemovedSessionsSum) -> Result<(), Error> {
+fn remove_merged_session_totals(earlier: &mut RemovedSessionsSum) -> Result<(), Error> {
     if earlier.removing.is_empty() {
         return Ok(());
     }
     for key in std::mem::take(&mut earlier.removing) {
         store::remove(&key)?;
     }
-    store::set_json(EARLIER, earlier)
+    store::set_json(REMOVED_SESSIONS_SUM_STORE_KEY, earlier)
 }
 
 #[cfg(test)]
@@ -164,28 +165,28 @@ mod tests {
     /// Stores the sum of a session as a separate process would, and returns the number of requests
     /// of all sessions.
     fn keep(number: usize) -> u64 {
-        LAST_READ.take();
-        store_total(&format!("{number:04}"), &sum())
+        LAST_READ_COST_SUMS.take();
+        store_session_total(&format!("{number:04}"), &sum())
             .unwrap()
             .requests
     }
 
     fn n_kept() -> usize {
-        store::keys(PREFIX).unwrap().len()
+        store::keys(SESSION_STORE_KEY_PREFIX).unwrap().len()
     }
 
     #[test]
     fn old_sessions_are_put_together_and_nothing_is_lost() {
         rind_sdk::testing::reset();
-        for number in 0..MAX_READ {
+        for number in 0..MAX_CACHED_SESSIONS {
             assert_eq!(keep(number), number as u64 + 1);
         }
-        assert_eq!(n_kept(), MAX_READ);
-        assert_eq!(keep(MAX_READ), 401, "the next one is too many");
-        assert_eq!(n_kept(), MAX_SESSIONS);
-        assert_eq!(keep(MAX_READ), 401, "a session counts once");
-        store::remove(READ).unwrap();
-        assert_eq!(keep(MAX_READ), 401);
+        assert_eq!(n_kept(), MAX_CACHED_SESSIONS);
+        assert_eq!(keep(MAX_CACHED_SESSIONS), 401, "the next one is too many");
+        assert_eq!(n_kept(), MAX_SESSIONS_WITH_OWN_TOTALS);
+        assert_eq!(keep(MAX_CACHED_SESSIONS), 401, "a session counts once");
+        store::remove(CACHED_COST_SUMS_STORE_KEY).unwrap();
+        assert_eq!(keep(MAX_CACHED_SESSIONS), 401);
     }
 
     #[test]
@@ -195,10 +196,10 @@ mod tests {
         keep(2);
         let earlier = RemovedSessionsSum {
             sum: sum(),
-            removing: vec![format!("{PREFIX}0001")],
+            removing: vec![format!("{SESSION_STORE_KEY_PREFIX}0001")],
         };
-        store::set_json(EARLIER, &earlier).unwrap();
-        store::remove(READ).unwrap();
+        store::set_json(REMOVED_SESSIONS_SUM_STORE_KEY, &earlier).unwrap();
+        store::remove(CACHED_COST_SUMS_STORE_KEY).unwrap();
         assert_eq!(keep(2), 2);
         assert_eq!(n_kept(), 1);
     }
@@ -208,11 +209,13 @@ mod tests {
         rind_sdk::testing::reset();
         keep(1);
         keep(2);
-        store::remove(&format!("{PREFIX}0001")).unwrap();
+        store::remove(&format!("{SESSION_STORE_KEY_PREFIX}0001")).unwrap();
         assert_eq!(keep(2), 2);
-        let mut read: CachedCostSums = store::get_json(READ).unwrap().unwrap();
+        let mut read: CachedCostSums = store::get_json(CACHED_COST_SUMS_STORE_KEY)
+            .unwrap()
+            .unwrap();
         read.at_ms -= 300_000;
-        store::set_json(READ, &read).unwrap();
+        store::set_json(CACHED_COST_SUMS_STORE_KEY, &read).unwrap();
         assert_eq!(keep(2), 1);
     }
 }

@@ -8,7 +8,7 @@ mod tests;
 mod cron {
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-    use crate::schedule::{DueRun, JobSchedule};
+    use crate::schedule::{DueJobRunResult, JobSchedule};
     use rind_sdk::prelude::*;
     use rind_sdk::turns::TurnOrder;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
@@ -74,8 +74,8 @@ mod cron {
             let mut next: Option<i64> = None;
             for job in &settings.jobs {
                 match find_job_due_run(&settings, job, now)? {
-                    DueRun::At(at) => return run_job(&settings, job, at),
-                    DueRun::Missed(at) if job.missed.as_deref() == Some("skip") => {
+                    DueJobRunResult::At(at) => return run_job(&settings, job, at),
+                    DueJobRunResult::Missed(at) if job.missed.as_deref() == Some("skip") => {
                         store_last_run(&settings, job, at)?;
                         log::info(format_args!(
                             "{}: runs were missed and are left out",
@@ -84,8 +84,8 @@ mod cron {
                         // Check the job again immediately, to find its next run.
                         next = Some(now);
                     }
-                    DueRun::Missed(at) => return run_job(&settings, job, at),
-                    DueRun::Next(at) => next = next.into_iter().chain(at).min(),
+                    DueJobRunResult::Missed(at) => return run_job(&settings, job, at),
+                    DueJobRunResult::Next(at) => next = next.into_iter().chain(at).min(),
                 }
             }
             let Some(next) = next else {
@@ -108,7 +108,11 @@ mod cron {
         format!("{} {}", job.schedule, job_time_zone(settings, job))
     }
 
-    fn find_job_due_run(settings: &CronSettings, job: &CronJob, now: i64) -> Result<DueRun, Error> {
+    fn find_job_due_run(
+        settings: &CronSettings,
+        job: &CronJob,
+        now: i64,
+    ) -> Result<DueJobRunResult, Error> {
         let (zone, jitter) = (job_time_zone(settings, job), settings.jitter_seconds);
         let schedule = JobSchedule::parse(&job.name, &job.schedule, zone, jitter)?;
         let last: Option<LastRun> = store::get_json(&job.name)?;

@@ -10,7 +10,7 @@ use jiff::{Timestamp, Zoned};
 use rind_sdk::types::Error;
 
 /// Delay in milliseconds after its start time above which a run counts as missed.
-const LATE_MS: i64 = 60_000;
+const MISSED_RUN_DELAY_MS: i64 = 60_000;
 
 /// Schedule of one job.
 pub(crate) struct JobSchedule {
@@ -22,7 +22,7 @@ pub(crate) struct JobSchedule {
 
 /// Result of [`JobSchedule::find_due_run`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum DueRun {
+pub(crate) enum DueJobRunResult {
     /// The run scheduled for this time, in milliseconds since 1970, is due.
     At(i64),
     /// The run scheduled for this time, in milliseconds since 1970, was missed. Earlier runs may
@@ -57,7 +57,7 @@ impl JobSchedule {
 
     /// Returns the run that is due at `now_ms`, or the time of the next one. `last_ms` is the
     /// scheduled time of the last run that was made.
-    pub(crate) fn find_due_run(&self, now_ms: i64, last_ms: i64) -> Result<DueRun, Error> {
+    pub(crate) fn find_due_run(&self, now_ms: i64, last_ms: i64) -> Result<DueJobRunResult, Error> {
         let now = self.time_in_zone(now_ms)?;
         // Search backwards from the latest scheduled time that is not after `now_ms`: its delay may
         // not have passed yet, while that of an earlier run has.
@@ -69,20 +69,20 @@ impl JobSchedule {
             }
             let starts = ms.saturating_add(self.jitter_delay_ms(ms));
             if starts <= now_ms {
-                let is_late = now_ms - starts > LATE_MS;
+                let is_late = now_ms - starts > MISSED_RUN_DELAY_MS;
                 return Ok(match is_late {
-                    true => DueRun::Missed(ms),
-                    false => DueRun::At(ms),
+                    true => DueJobRunResult::Missed(ms),
+                    false => DueJobRunResult::At(ms),
                 });
             }
             before = self.cron.find_previous_occurrence(at, false).ok();
         }
         let from = self.time_in_zone(now_ms.max(last_ms))?;
-        let waiting = next_delayed_start(self, now_ms, last_ms)?;
+        let waiting = find_delayed_run_start_ms(self, now_ms, last_ms)?;
         let next = self.cron.find_next_occurrence(&from, false).ok();
         let next = next.map(|at| at.timestamp().as_millisecond());
         let next = next.map(|ms| ms.saturating_add(self.jitter_delay_ms(ms)));
-        Ok(DueRun::Next(waiting.into_iter().chain(next).min()))
+        Ok(DueJobRunResult::Next(waiting.into_iter().chain(next).min()))
     }
 
     /// Returns the delay, in milliseconds, of the run scheduled for this time: a number between 0
@@ -106,7 +106,11 @@ impl JobSchedule {
 
 /// Returns the start of a run, in milliseconds since 1970, if its scheduled time has come but its
 /// random delay has not passed yet.
-fn next_delayed_start(job: &JobSchedule, now_ms: i64, last_ms: i64) -> Result<Option<i64>, Error> {
+fn find_delayed_run_start_ms(
+    job: &JobSchedule,
+    now_ms: i64,
+    last_ms: i64,
+) -> Result<Option<i64>, Error> {
     let now = job.time_in_zone(now_ms)?;
     let at = job.cron.find_previous_occurrence(&now, true).ok();
     let ms = at.map(|at| at.timestamp().as_millisecond());

@@ -3,7 +3,7 @@
 use jiff::civil::date;
 use jiff::tz::TimeZone;
 
-use crate::schedule::{DueRun, JobSchedule};
+use crate::schedule::{DueJobRunResult, JobSchedule};
 
 /// A time in a time zone, in milliseconds since 1970.
 fn unix_ms_in_zone(zone: &str, day: i8, month: i8, hour: i8, minute: i8) -> i64 {
@@ -27,17 +27,20 @@ fn a_job_is_due_once_at_its_time_in_its_time_zone() {
     );
     assert_eq!(
         daily.find_due_run(before, before).unwrap(),
-        DueRun::Next(Some(nine))
+        DueJobRunResult::Next(Some(nine))
     );
-    assert_eq!(daily.find_due_run(nine, before).unwrap(), DueRun::At(nine));
+    assert_eq!(
+        daily.find_due_run(nine, before).unwrap(),
+        DueJobRunResult::At(nine)
+    );
     assert_eq!(
         daily.find_due_run(nine + 30_000, before).unwrap(),
-        DueRun::At(nine)
+        DueJobRunResult::At(nine)
     );
     let next = unix_ms_in_zone(BERLIN, 16, 1, 9, 0);
     assert_eq!(
         daily.find_due_run(nine, nine).unwrap(),
-        DueRun::Next(Some(next))
+        DueJobRunResult::Next(Some(next))
     );
     // Nine in Berlin is eight in UTC in winter and seven in summer.
     assert_eq!(nine, unix_ms_in_zone("UTC", 15, 1, 8, 0));
@@ -57,12 +60,12 @@ fn after_sleep_only_the_last_missed_run_is_made() {
     let last = unix_ms_in_zone(BERLIN, 14, 1, 9, 0);
     assert_eq!(
         daily.find_due_run(woke, slept).unwrap(),
-        DueRun::Missed(last)
+        DueJobRunResult::Missed(last)
     );
     let next = unix_ms_in_zone(BERLIN, 15, 1, 9, 0);
     assert_eq!(
         daily.find_due_run(woke, last).unwrap(),
-        DueRun::Next(Some(next))
+        DueJobRunResult::Next(Some(next))
     );
 }
 
@@ -70,7 +73,9 @@ fn after_sleep_only_the_last_missed_run_is_made() {
 fn due_runs_between(job: &JobSchedule, from: i64, to: i64) -> Vec<i64> {
     let (mut now, mut last, mut runs) = (from, from, Vec::new());
     while now < to {
-        if let DueRun::At(time) | DueRun::Missed(time) = job.find_due_run(now, last).unwrap() {
+        if let DueJobRunResult::At(time) | DueJobRunResult::Missed(time) =
+            job.find_due_run(now, last).unwrap()
+        {
             (last, runs) = (time, [runs, vec![now]].concat());
         }
         now += 30_000;
@@ -135,5 +140,8 @@ fn an_invalid_schedule_or_time_zone_is_an_error_that_names_the_job() {
     }
     // February 30 never comes.
     let never = job_schedule("0 0 30 2 *", "UTC", 0);
-    assert_eq!(never.find_due_run(0, 0).unwrap(), DueRun::Next(None));
+    assert_eq!(
+        never.find_due_run(0, 0).unwrap(),
+        DueJobRunResult::Next(None)
+    );
 }

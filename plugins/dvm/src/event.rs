@@ -6,7 +6,7 @@ use rind_sdk::{data, files, types::Error};
 use sha2::{Digest, Sha256};
 
 /// File of the secret key.
-const KEY_FILE: &str = "data/key";
+const SECRET_KEY_FILE_PATH: &str = "data/key";
 
 /// A Nostr event (NIP-01).
 #[data]
@@ -92,16 +92,16 @@ impl NostrEvent {
 }
 
 /// Secret key that signs the events that the plugin publishes.
-pub(crate) struct Signer(SigningKey);
+pub(crate) struct NostrEventSigningKey(SigningKey);
 
-impl Signer {
+impl NostrEventSigningKey {
     /// Reads the plugin's secret key from its file. Creates a key and the file if there is no file.
     pub(crate) fn load() -> Result<Self, Error> {
-        let text = match files::read_to_string(KEY_FILE) {
+        let text = match files::read_to_string(SECRET_KEY_FILE_PATH) {
             Ok(text) => text,
             Err(Error::NotFound(_)) => {
                 let text = to_hex(&random_bytes()?);
-                files::write(KEY_FILE, text.as_bytes())?;
+                files::write(SECRET_KEY_FILE_PATH, text.as_bytes())?;
                 text
             }
             Err(error) => return Err(error),

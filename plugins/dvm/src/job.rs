@@ -5,16 +5,16 @@ use rind_sdk::data;
 use rind_sdk::turns::TurnOrder;
 use rind_sdk::types::Error;
 
-use crate::event::{NostrEvent, Signer};
+use crate::event::{NostrEvent, NostrEventSigningKey};
 
 /// Maximum size of the input of a job, in bytes.
-const MAX_INPUT_BYTES: usize = 64 << 10;
+const MAX_JOB_INPUT_BYTES: usize = 64 << 10;
 
 /// Kind of a feedback event (NIP-90).
-const FEEDBACK: u32 = 7000;
+const FEEDBACK_EVENT_KIND: u32 = 7000;
 
 /// Difference between the kind of a result and the kind of its request (NIP-90).
-const RESULT: u32 = 1000;
+const RESULT_EVENT_KIND_OFFSET: u32 = 1000;
 
 /// Settings of the plugin.
 #[data]
@@ -64,9 +64,9 @@ pub(crate) fn job_input(event: &NostrEvent) -> Result<String, String> {
     if input.trim().is_empty() {
         return Err("the request has no input: a tag `i` of type `text`".to_owned());
     }
-    if input.len() > MAX_INPUT_BYTES {
+    if input.len() > MAX_JOB_INPUT_BYTES {
         return Err(format!(
-            "the input has {} bytes, at most {MAX_INPUT_BYTES} are read",
+            "the input has {} bytes, at most {MAX_JOB_INPUT_BYTES} are read",
             input.len()
         ));
     }
@@ -74,7 +74,7 @@ pub(crate) fn job_input(event: &NostrEvent) -> Result<String, String> {
 }
 
 /// Returns the turn order for a job.
-pub(crate) fn turn_order(input: String, id: &str, settings: &DvmSettings) -> TurnOrder {
+pub(crate) fn create_turn_order(input: String, id: &str, settings: &DvmSettings) -> TurnOrder {
     let named = |name: &String| (!name.is_empty()).then(|| name.clone());
     let short = id.get(..32).unwrap_or(id);
     let mut order = TurnOrder::new(input).in_session(format!("job-{short}"));
@@ -91,7 +91,7 @@ fn create_nostr_tag(values: &[&str]) -> Vec<String> {
 
 /// Creates the feedback event for a job.
 pub(crate) fn feedback_event(
-    signer: &Signer,
+    signer: &NostrEventSigningKey,
     job: &NostrEvent,
     status: &str,
     more: &str,
@@ -102,12 +102,12 @@ pub(crate) fn feedback_event(
         create_nostr_tag(&["e", &job.id]),
         create_nostr_tag(&["p", &job.pubkey]),
     ];
-    signer.sign_event(FEEDBACK, tags, String::new(), now)
+    signer.sign_event(FEEDBACK_EVENT_KIND, tags, String::new(), now)
 }
 
 /// Creates the result event for a job.
 pub(crate) fn result_event(
-    signer: &Signer,
+    signer: &NostrEventSigningKey,
     job: &NostrEvent,
     answer: String,
     now: u64,
@@ -120,5 +120,10 @@ pub(crate) fn result_event(
         create_nostr_tag(&["p", &job.pubkey]),
     ];
     tags.extend(inputs.cloned());
-    signer.sign_event(job.kind.saturating_add(RESULT), tags, answer, now)
+    signer.sign_event(
+        job.kind.saturating_add(RESULT_EVENT_KIND_OFFSET),
+        tags,
+        answer,
+        now,
+    )
 }

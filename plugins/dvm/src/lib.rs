@@ -12,10 +12,10 @@ mod tests;
 mod dvm {
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-    use crate::event::{NostrEvent, Signer};
+    use crate::event::{NostrEvent, NostrEventSigningKey};
     use crate::job::{self, DvmSettings};
     use crate::ledger::{self, JobAnswer};
-    use crate::relays::{RelayMessage, Relays};
+    use crate::relays::{ConfiguredNostrRelays, NostrRelayMessage};
     use rind_sdk::prelude::*;
     use rind_sdk::waiting::{WakeConditions, Wakeup};
 
@@ -39,9 +39,9 @@ mod dvm {
     /// State of one run of the loop.
     struct DvmRunState {
         settings: DvmSettings,
-        signer: Signer,
+        signer: NostrEventSigningKey,
         pubkey: String,
-        relays: Relays,
+        relays: ConfiguredNostrRelays,
     }
 
     /// Result of the turn of a job.
@@ -65,11 +65,11 @@ mod dvm {
             );
             return Ok(LoopOutcome::Done);
         }
-        let signer = Signer::load()?;
+        let signer = NostrEventSigningKey::load()?;
         let pubkey = signer.pubkey();
         log::info(format_args!("the public key is {pubkey}"));
         ledger::forget_old_jobs(now_s())?;
-        let relays = Relays::new(&settings.relays);
+        let relays = ConfiguredNostrRelays::new(&settings.relays);
         let mut desk = DvmRunState {
             settings,
             signer,
@@ -84,7 +84,7 @@ mod dvm {
             let started = now_s();
             loop {
                 let now = now_s();
-                let since = ledger::oldest_accepted_time(now)?;
+                let since = ledger::oldest_accepted_request_time(now)?;
                 if self.relays.connect(now, &self.settings.kinds, since) {
                     self.publish_answers(now)?;
                 }
@@ -115,10 +115,10 @@ mod dvm {
             }
         }
 
-        fn handle_relay_message(&self, said: RelayMessage, now: u64) -> Result<(), Error> {
+        fn handle_relay_message(&self, said: NostrRelayMessage, now: u64) -> Result<(), Error> {
             match said {
-                RelayMessage::Request(event) => self.accept_request(&event, now),
-                RelayMessage::Took(id) => {
+                NostrRelayMessage::Request(event) => self.accept_request(&event, now),
+                NostrRelayMessage::Took(id) => {
                     for (job, answer) in ledger::unpublished_answers()? {
                         if answer.events.first().is_some_and(|event| event.id == id) {
                             ledger::mark_job_done(&job, answer.created_at)?;
@@ -126,7 +126,7 @@ mod dvm {
                     }
                     Ok(())
                 }
-                RelayMessage::Refused(id, why) => {
+                NostrRelayMessage::Refused(id, why) => {
                     log::warn(format_args!("a relay refused the event {id}: {why}"));
                     Ok(())
                 }
@@ -135,7 +135,8 @@ mod dvm {
 
         /// Stores a request as a job if it is new, recent and meant for this plugin.
         fn accept_request(&self, event: &NostrEvent, now: u64) -> Result<(), Error> {
-            let times = ledger::oldest_accepted_time(now)?..=now + ledger::MAX_AHEAD;
+            let times = ledger::oldest_accepted_request_time(now)?
+                ..=now + ledger::MAX_REQUEST_TIME_AHEAD_SECONDS;
             if !times.contains(&event.created_at)
                 || !job::accepts_request(event, &self.settings, &self.pubkey)
                 || ledger::is_job_known(&event.id)?
@@ -145,7 +146,7 @@ mod dvm {
             if !ledger::add_job(event)? {
                 log::warn(format_args!(
                     "{} jobs wait; the request {} is left to the next connection",
-                    ledger::MAX_WAITING,
+                    ledger::MAX_WAITING_JOBS,
                     event.id
                 ));
             }
@@ -193,10 +194,10 @@ mod dvm {
         /// request, so that the session runs the input only once, even after a crash. If the turn
         /// fails, the reason is logged for the operator and not sent to the customer.
         fn run_turn(&self, input: String, id: &str) -> Result<JobTurnResult, Error> {
-            let order = job::turn_order(input, id, &self.settings);
+            let order = job::create_turn_order(input, id, &self.settings);
             let mut n_failed = 0;
             loop {
-                let n = ledger::count_interruptions(id)?;
+                let n = ledger::interruption_count(id)?;
                 let order = order.clone().input_id(format!("{id}.{n}"));
                 match turns::run(&order) {
                     Ok(report) if report.state == "done" => {

@@ -10,20 +10,20 @@ use rind_sdk::websocket::{self, ConnectRequest, ConnectionEvent, Frame};
 use crate::event::NostrEvent;
 
 /// Minimum and maximum pause before the plugin connects to a relay again, in seconds.
-const PAUSES: (u64, u64) = (1, 300);
+const RECONNECT_PAUSE_RANGE_SECONDS: (u64, u64) = (1, 300);
 
 /// Number of forged events after which the plugin disconnects from a relay for the longest pause.
-const MAX_FORGED: u32 = 20;
+const MAX_FORGED_EVENTS_PER_RELAY: u32 = 20;
 
 /// Maximum size of a relay's message, in bytes. Larger ones are ignored.
-const MAX_EVENT_BYTES: usize = 128 << 10;
+const MAX_RELAY_MESSAGE_BYTES: usize = 128 << 10;
 
 /// Id of the subscription at each relay (NIP-01).
-const SUBSCRIPTION: &str = "jobs";
+const RELAY_SUBSCRIPTION_ID: &str = "jobs";
 
 /// Message of a relay that this plugin uses.
 #[derive(Debug)]
-pub(crate) enum RelayMessage {
+pub(crate) enum NostrRelayMessage {
     /// An event of the subscription with a valid id and signature.
     Request(NostrEvent),
     /// The relay accepted, or already had, the event with this id.
@@ -33,7 +33,7 @@ pub(crate) enum RelayMessage {
 }
 
 /// A configured relay, connected or not.
-struct Relay {
+struct ConfiguredNostrRelay {
     url: String,
     connection: Option<u32>,
     /// Time of the next connection attempt, in seconds since 1970, and the pause after the next
@@ -44,15 +44,15 @@ struct Relay {
 }
 
 /// All relays of the plugin.
-pub(crate) struct Relays(Vec<Relay>);
+pub(crate) struct ConfiguredNostrRelays(Vec<ConfiguredNostrRelay>);
 
-impl Relays {
+impl ConfiguredNostrRelays {
     pub(crate) fn new(urls: &[String]) -> Self {
-        let relay = |url: &String| Relay {
+        let relay = |url: &String| ConfiguredNostrRelay {
             url: url.clone(),
             connection: None,
             at: 0,
-            pause: PAUSES.0,
+            pause: RECONNECT_PAUSE_RANGE_SECONDS.0,
             n_forged: 0,
         };
         Self(urls.iter().map(relay).collect())
@@ -62,7 +62,7 @@ impl Relays {
     /// connection was opened.
     pub(crate) fn connect(&mut self, now: u64, kinds: &[u32], since: u64) -> bool {
         let filter = json!({"kinds": kinds, "since": since, "limit": 200});
-        let ask = json!(["REQ", SUBSCRIPTION, filter]).to_string();
+        let ask = json!(["REQ", RELAY_SUBSCRIPTION_ID, filter]).to_string();
         let mut is_new = false;
         for relay in &mut self.0 {
             if relay.connection.is_some() || relay.at > now {
@@ -107,7 +107,7 @@ impl Relays {
     }
 
     /// Reads the messages that arrived on all connections, at most `max` from each.
-    pub(crate) fn read_messages(&mut self, now: u64, max: usize) -> Vec<RelayMessage> {
+    pub(crate) fn read_messages(&mut self, now: u64, max: usize) -> Vec<NostrRelayMessage> {
         let mut said = Vec::new();
         for relay in &mut self.0 {
             relay.read(now, max, &mut said);
@@ -116,7 +116,7 @@ impl Relays {
     }
 }
 
-impl Relay {
+impl ConfiguredNostrRelay {
     /// Closes the connection, if there is one, and pauses before the next attempt.
     fn disconnect(&mut self, now: u64, why: &str) {
         if let Some(number) = self.connection.take() {
@@ -128,10 +128,10 @@ impl Relay {
             self.url, self.pause
         ));
         self.at = now + self.pause;
-        self.pause = (self.pause * 2).min(PAUSES.1);
+        self.pause = (self.pause * 2).min(RECONNECT_PAUSE_RANGE_SECONDS.1);
     }
 
-    fn read(&mut self, now: u64, max: usize, said: &mut Vec<RelayMessage>) {
+    fn read(&mut self, now: u64, max: usize, said: &mut Vec<NostrRelayMessage>) {
         for _ in 0..max {
             let Some(number) = self.connection else {
                 return;
@@ -147,19 +147,19 @@ impl Relay {
                 Ok(Some(heard)) => {
                     // Reset the pause only after a valid message: a broken relay may accept
                     // connections without sending one.
-                    self.pause = PAUSES.0;
+                    self.pause = RECONNECT_PAUSE_RANGE_SECONDS.0;
                     said.push(heard);
                 }
                 Ok(None) => {}
-                Err(ForgedEvent) => {
+                Err(ForgedEventError) => {
                     self.n_forged += 1;
                     log::warn(format_args!(
                         "{} sent an event whose id or signature is wrong",
                         self.url
                     ));
-                    if self.n_forged >= MAX_FORGED {
+                    if self.n_forged >= MAX_FORGED_EVENTS_PER_RELAY {
                         self.n_forged = 0;
-                        self.pause = PAUSES.1;
+                        self.pause = RECONNECT_PAUSE_RANGE_SECONDS.1;
                         self.disconnect(now, "it forges events");
                     }
                 }
@@ -170,12 +170,12 @@ impl Relay {
 
 /// Error for an event whose id or signature is wrong.
 #[derive(Debug, PartialEq, Eq)]
-struct ForgedEvent;
+struct ForgedEventError;
 
 /// Parses a message of a relay. Returns `None` for a message that the plugin does not use, and an
 /// error for an event that is malformed or has a wrong id or signature.
-fn parse_message(text: &str) -> Result<Option<RelayMessage>, ForgedEvent> {
-    if text.len() > MAX_EVENT_BYTES {
+fn parse_message(text: &str) -> Result<Option<NostrRelayMessage>, ForgedEventError> {
+    if text.len() > MAX_RELAY_MESSAGE_BYTES {
         return Ok(None);
     }
     let Ok(Value::Array(mut parts)) = serde_json::from_str::<Value>(text) else {
@@ -189,13 +189,13 @@ fn parse_message(text: &str) -> Result<Option<RelayMessage>, ForgedEvent> {
             .to_owned()
     };
     match (&*word(0), &*word(1)) {
-        ("EVENT", SUBSCRIPTION) if parts.len() == 3 => {
+        ("EVENT", RELAY_SUBSCRIPTION_ID) if parts.len() == 3 => {
             let event = parts.pop().map(serde_json::from_value::<NostrEvent>);
             match event {
                 Some(Ok(event)) if event.has_valid_hash_and_signature() => {
-                    Ok(Some(RelayMessage::Request(event)))
+                    Ok(Some(NostrRelayMessage::Request(event)))
                 }
-                _ => Err(ForgedEvent),
+                _ => Err(ForgedEventError),
             }
         }
         ("OK", id) => {
@@ -203,8 +203,8 @@ fn parse_message(text: &str) -> Result<Option<RelayMessage>, ForgedEvent> {
             // The relay already had the event.
             let is_known = word(3).starts_with("duplicate");
             Ok(Some(match is_taken || is_known {
-                true => RelayMessage::Took(id.to_owned()),
-                false => RelayMessage::Refused(id.to_owned(), word(3)),
+                true => NostrRelayMessage::Took(id.to_owned()),
+                false => NostrRelayMessage::Refused(id.to_owned(), word(3)),
             }))
         }
         _ => Ok(None),

@@ -13,7 +13,7 @@ use rind_sdk::websocket::{ConnectionEvent, Frame};
 use rind_sdk::{LoopOutcome, store, testing};
 
 use crate::dvm::run;
-use crate::event::{NostrEvent, Signer};
+use crate::event::{NostrEvent, NostrEventSigningKey};
 use crate::ledger;
 
 /// Secret key of the customer.
@@ -32,7 +32,7 @@ fn event_tags(tags: &[&[&str]]) -> Vec<Vec<String>> {
 }
 
 fn job_request(wanted: &[&[&str]]) -> NostrEvent {
-    let customer = Signer::parse(CUSTOMER).unwrap();
+    let customer = NostrEventSigningKey::parse(CUSTOMER).unwrap();
     customer
         .sign_event(5050, event_tags(wanted), String::new(), now())
         .unwrap()
@@ -241,7 +241,7 @@ fn a_relay_that_sends_many_forged_events_is_disconnected() {
 
 #[test]
 fn requests_for_other_providers_and_too_old_or_future_requests_are_ignored() {
-    let customer = Signer::parse(CUSTOMER).unwrap();
+    let customer = NostrEventSigningKey::parse(CUSTOMER).unwrap();
     let input = event_tags(&[&["i", "ask", "text"]]);
     let at = |kind, created_at| {
         subscription_event(
@@ -253,7 +253,7 @@ fn requests_for_other_providers_and_too_old_or_future_requests_are_ignored() {
     let elsewhere = job_request(&[&["i", "ask", "text"], &["p", &"2".repeat(64)]]);
     let all = [
         at(5051, now()),
-        at(5050, now() - ledger::MAX_AGE - 60),
+        at(5050, now() - ledger::MAX_REQUEST_AGE_SECONDS - 60),
         at(5050, now() + 3600),
         subscription_event(&elsewhere),
     ];
@@ -354,10 +354,10 @@ fn a_lost_relay_is_reconnected_after_growing_pauses() {
 fn a_key_is_created_once_and_an_invalid_key_is_reported() {
     let machine = TestPlugin::new(&[], true);
     testing::reset();
-    let first = Signer::load().unwrap().pubkey();
-    assert_eq!(Signer::load().unwrap().pubkey(), first);
+    let first = NostrEventSigningKey::load().unwrap().pubkey();
+    assert_eq!(NostrEventSigningKey::load().unwrap().pubkey(), first);
     testing::put_file("data/key", "nsec1nothing");
-    let Err(error) = Signer::load() else {
+    let Err(error) = NostrEventSigningKey::load() else {
         panic!("a wrong key was taken");
     };
     assert!(error.message().contains("holds no secret key"), "{error:?}");
@@ -367,7 +367,7 @@ fn a_key_is_created_once_and_an_invalid_key_is_reported() {
 /// Uses the first test vector of BIP 340.
 #[test]
 fn the_public_key_matches_the_test_vector_of_bip_340() {
-    let signer = Signer::parse(CUSTOMER).unwrap();
+    let signer = NostrEventSigningKey::parse(CUSTOMER).unwrap();
     let expected = "f9308a019258c31049344f85f89d5229b531c845836f99b08601f113bce036f9";
     assert_eq!(signer.pubkey(), expected);
 }

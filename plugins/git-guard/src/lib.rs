@@ -8,15 +8,17 @@ mod git_guard {
 
     /// Subcommands of git that change or publish a branch, and `…`, which stands for a subcommand
     /// that is unknown before the shell expands it.
-    const CHANGES: &str =
+    const BRANCH_CHANGING_SUBCOMMANDS: &str =
         "am cherry-pick commit merge pull push rebase revert send-pack update-ref …";
 
     /// Words that show that a git command in the same text may change another branch or repository.
-    const SIGNS: &str = "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
+    const OTHER_BRANCH_OR_REPOSITORY_WORDS: &str =
+        "push checkout switch branch cd pushd -C GIT_DIR --git-dir --chdir";
 
     /// Options with which `git push` may overwrite or delete branches. Git accepts any prefix of
     /// them, such as `--force`.
-    const FORCES: &str = "--delete --force-with-lease --force-if-includes --mirror --prune";
+    const FORCE_PUSH_OPTIONS: &str =
+        "--delete --force-with-lease --force-if-includes --mirror --prune";
 
     #[data]
     struct GuardSettings {
@@ -44,7 +46,8 @@ mod git_guard {
                 Some("cd" | "pushd") => moved = Some("in another folder"),
                 Some("git") => {
                     let is_plain = !words.first().is_some_and(|word| word.starts_with('-'));
-                    let is_verb = |word: &&str| is_plain || contains_word(CHANGES, word);
+                    let is_verb =
+                        |word: &&str| is_plain || contains_word(BRANCH_CHANGING_SUBCOMMANDS, word);
                     let Some(at) = words.iter().position(is_verb) else {
                         continue;
                     };
@@ -63,7 +66,7 @@ mod git_guard {
                     let mut names = rest.iter().filter_map(|word| word.rsplit(':').next());
                     let pushed = names.find(|name| is_push && is_protected_branch(&settings, name));
                     let place = match (pushed, moved) {
-                        _ if !contains_word(CHANGES, verb) => continue,
+                        _ if !contains_word(BRANCH_CHANGING_SUBCOMMANDS, verb) => continue,
                         (Some(name), _) => format!("to {name}, which is protected"),
                         (None, Some(moved)) => format!("(maybe {moved})"),
                         (None, None) if is_safe => continue,
@@ -75,7 +78,7 @@ mod git_guard {
             }
         }
         let text = reading.doubt.map_or(&*others, |_| command);
-        asked.extend(find_git_changes(text, is_safe));
+        asked.extend(describe_git_changes(text, is_safe));
         asked.dedup();
         let wanted = &command[..command.floor_char_boundary(600)];
         let cut = if wanted == command { "" } else { "…" };
@@ -126,7 +129,10 @@ mod git_guard {
     /// Whether an argument of `git push` lets the push overwrite or delete a branch.
     fn is_forcing_option(word: &str) -> bool {
         let name = word.split('=').next().unwrap_or_default();
-        let is_long = name.len() > 2 && FORCES.split(' ').any(|force| force.starts_with(name));
+        let is_long = name.len() > 2
+            && FORCE_PUSH_OPTIONS
+                .split(' ')
+                .any(|force| force.starts_with(name));
         let is_short = name.starts_with('-') && !name.starts_with("--");
         is_long || (is_short && name.contains(['d', 'f'])) || name.starts_with(['+', ':'])
     }
@@ -146,14 +152,18 @@ mod git_guard {
 
     /// Describes the git changes that a text would make if it were executed as a command; `None` if
     /// no such change needs an approval. `is_safe` means that changes on the current branch do not.
-    fn find_git_changes(text: &str, is_safe: bool) -> Option<String> {
+    fn describe_git_changes(text: &str, is_safe: bool) -> Option<String> {
         let text = text.replace(['"', '\'', '\\'], "");
         let is_sign = |c: char| c.is_whitespace() || ";&|()`{},=<>".contains(c);
         let words: Vec<&str> = text.split(is_sign).collect();
-        let changes = CHANGES.split(' ').filter(|word| words.contains(word));
+        let changes = BRANCH_CHANGING_SUBCOMMANDS
+            .split(' ')
+            .filter(|word| words.contains(word));
         let changes = changes.collect::<Vec<_>>().join(", git ");
         let is_git = |word: &&str| word.ends_with("git") || word.starts_with(['$', '…']);
-        let is_elsewhere = words.iter().any(|word| contains_word(SIGNS, word));
+        let is_elsewhere = words
+            .iter()
+            .any(|word| contains_word(OTHER_BRANCH_OR_REPOSITORY_WORDS, word));
         let is_danger = words.iter().any(is_git) && (is_elsewhere || !is_safe);
         (is_danger && !changes.is_empty()).then(|| format!("what looks like git {changes}"))
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 /// A text without hidden characters, and their weight as a sign of injection.
-pub(crate) struct RevealedText<'a> {
+pub(crate) struct TextWithoutHiddenCharacters<'a> {
     /// The text without hidden characters. Words that were encoded in Unicode tag characters are
     /// appended.
     pub(crate) text: Cow<'a, str>,
@@ -12,9 +12,9 @@ pub(crate) struct RevealedText<'a> {
     pub(crate) weight: f32,
 }
 
-/// Whether [`reveal_text`] counts, removes or replaces a character. Texts without such a character
+/// Whether [`reveal_hidden_text`] counts, removes or replaces a character. Texts without such a character
 /// are not examined further.
-fn may_hide_text(character: char) -> bool {
+fn is_hidden_text_character(character: char) -> bool {
     !character.is_ascii()
         && matches!(
             character,
@@ -32,9 +32,9 @@ fn may_hide_text(character: char) -> bool {
 
 /// Removes invisible characters from a text, decodes tag characters, and maps full-width letters to
 /// ASCII.
-pub(crate) fn reveal_text(text: &str) -> RevealedText<'_> {
-    if text.is_ascii() || !text.chars().any(may_hide_text) {
-        return RevealedText {
+pub(crate) fn reveal_hidden_text(text: &str) -> TextWithoutHiddenCharacters<'_> {
+    if text.is_ascii() || !text.chars().any(is_hidden_text_character) {
+        return TextWithoutHiddenCharacters {
             text: Cow::Borrowed(text),
             weight: 0.0,
         };
@@ -92,7 +92,7 @@ pub(crate) fn reveal_text(text: &str) -> RevealedText<'_> {
         clean.push_str("\n\n");
         clean.push_str(&spelt);
     }
-    RevealedText {
+    TextWithoutHiddenCharacters {
         text: Cow::Owned(clean),
         weight,
     }

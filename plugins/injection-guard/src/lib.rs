@@ -16,8 +16,8 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod injection_guard {
-    use crate::memory::{AgentMemory, AgentPosition};
-    use crate::report::{self, InjectionFind, TextOrigin};
+    use crate::memory::{AgentMemory, ExaminedPositionHandle};
+    use crate::report::{self, SuspectedInjection, SuspiciousTextOrigin};
     use crate::score;
     use rind_sdk::prelude::*;
     use std::borrow::Cow;
@@ -49,7 +49,7 @@ mod injection_guard {
             _ => Vec::new(),
         };
 
-        let foreign: Vec<&InjectionFind> = found
+        let foreign: Vec<&SuspectedInjection> = found
             .iter()
             .filter(|find| find.is_from_other_source())
             .collect();
@@ -61,7 +61,7 @@ mod injection_guard {
             RequestOutcome::default().inject(report::warning_text(&foreign))
         };
         for find in &found {
-            outcome = outcome.notify(Level::Warn, report::notice_text(find));
+            outcome = outcome.notify(Level::Warn, report::format_user_notice(find));
         }
         Ok(outcome)
     }
@@ -70,13 +70,13 @@ mod injection_guard {
     /// summary may precede messages that were already examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
-        AgentPosition::for_calling_agent().set_last_message("");
+        ExaminedPositionHandle::for_calling_agent().set_last_examined_message_id("");
         Ok(())
     }
 
     #[hook]
     fn after_archive(_slice: &Slice) -> Result<(), Error> {
-        AgentPosition::for_calling_agent().set_last_message("");
+        ExaminedPositionHandle::for_calling_agent().set_last_examined_message_id("");
         Ok(())
     }
 
@@ -84,16 +84,16 @@ mod injection_guard {
     /// including those of earlier steps, but not those in the user's own text.
     fn describe_recorded_finds() -> Result<Vec<String>, Error> {
         AgentMemory::view_memory(|memory| match memory.has_finds() {
-            true => memory.describe_findings_in(&session::messages(ALL)),
+            true => memory.describe_finds_in_messages(&session::messages(ALL)),
             false => Vec::new(),
         })
     }
 
     /// Examines the messages that were added since the last step, and returns the finds in them
     /// that were not reported before.
-    fn examine_new_messages(settings: &Settings) -> Result<Vec<InjectionFind>, Error> {
-        let position = AgentPosition::for_calling_agent();
-        let messages = session::messages_after(&position.last_message());
+    fn examine_new_messages(settings: &Settings) -> Result<Vec<SuspectedInjection>, Error> {
+        let position = ExaminedPositionHandle::for_calling_agent();
+        let messages = session::messages_after(&position.last_examined_message_id());
         let mut found = Vec::new();
         for message in &messages {
             let finds = examine_message(message, settings);
@@ -104,7 +104,7 @@ mod injection_guard {
         // Access the state only if there are finds: most messages have none.
         if !found.is_empty() {
             AgentMemory::change_memory(|memory| {
-                found.retain(|(id, _)| !memory.has_recorded_finds_of(id));
+                found.retain(|(id, _)| !memory.has_finds_for_message(id));
                 for (id, finds) in &found {
                     memory.add_finds(id, finds);
                 }
@@ -114,7 +114,7 @@ mod injection_guard {
         // Advance only after the finds are stored, so that the messages are examined again after an
         // error.
         if let Some(last) = messages.last() {
-            position.set_last_message(&last.id);
+            position.set_last_examined_message_id(&last.id);
         }
         Ok(found)
     }
@@ -122,28 +122,28 @@ mod injection_guard {
     /// Returns the injections found in one message. The model's own text, the guard's own warnings
     /// and results of tools in `skip_tools` are not examined; all other text is, whatever role the
     /// message has for the model.
-    fn examine_message(message: &Message, settings: &Settings) -> Vec<InjectionFind> {
+    fn examine_message(message: &Message, settings: &Settings) -> Vec<SuspectedInjection> {
         let place = match &message.origin {
-            Origin::User => TextOrigin::User,
+            Origin::User => SuspiciousTextOrigin::User,
             Origin::Plugin(plugin) if plugin == OWN => return Vec::new(),
-            Origin::Plugin(plugin) => TextOrigin::Plugin(plugin.clone()),
-            Origin::Summary => TextOrigin::Summary,
-            Origin::Reflection => TextOrigin::Reflection,
-            Origin::Agent => TextOrigin::Task,
+            Origin::Plugin(plugin) => SuspiciousTextOrigin::Plugin(plugin.clone()),
+            Origin::Summary => SuspiciousTextOrigin::Summary,
+            Origin::Reflection => SuspiciousTextOrigin::Reflection,
+            Origin::Agent => SuspiciousTextOrigin::Task,
             Origin::Model => return Vec::new(),
             Origin::Tools => {
                 let results = message.tool_results();
                 let probed = results.filter(|result| !settings.skip_tools.contains(&result.name));
                 let finds = probed.filter_map(|result| {
-                    let suspicion = score::judge_text(&result_text(result))?;
-                    let place = TextOrigin::Tool(result.name.clone());
-                    Some(InjectionFind { place, suspicion })
+                    let suspicion = score::find_injection_signs(&result_text(result))?;
+                    let place = SuspiciousTextOrigin::Tool(result.name.clone());
+                    Some(SuspectedInjection { place, suspicion })
                 });
                 return finds.collect();
             }
         };
-        let suspicion = score::judge_text(&message.text());
-        let find = suspicion.map(|suspicion| InjectionFind { place, suspicion });
+        let suspicion = score::find_injection_signs(&message.text());
+        let find = suspicion.map(|suspicion| SuspectedInjection { place, suspicion });
         find.into_iter().collect()
     }
 

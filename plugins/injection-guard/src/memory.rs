@@ -5,14 +5,14 @@ use rind_sdk::prelude::{Error, Message, caller, data, state};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::report::InjectionFind;
+use crate::report::SuspectedInjection;
 
 /// Maximum number of messages whose finds are remembered. The ones with the smallest ids, the
 /// oldest, are dropped first.
-const MAX_FINDS: usize = 500;
+const MAX_MESSAGES_WITH_FINDS: usize = 500;
 
 /// Maximum number of agents for which the id of the last examined message is remembered.
-const MAX_POSITIONS: usize = 64;
+const MAX_AGENTS_WITH_POSITION: usize = 64;
 
 /// Finds in one agent's conversation.
 #[data]
@@ -24,24 +24,24 @@ pub(crate) struct AgentMemory {
 }
 
 thread_local! {
-    static MEMORY: state::Cached<AgentMemory> = const { state::Cached::new() };
+    static CACHED_AGENT_MEMORY: state::Cached<AgentMemory> = const { state::Cached::new() };
     /// Id of the last examined message, by session and agent. It is not in the session's state,
     /// which would then be written in every step. A new instance examines all messages again, and
     /// does not report the finds that are already in [`AgentMemory`].
-    static POSITIONS: RefCell<BTreeMap<(String, String), String>> = RefCell::default();
+    static LAST_EXAMINED_MESSAGE_IDS: RefCell<BTreeMap<(String, String), String>> = RefCell::default();
 }
 
 fn memory_key() -> String {
     format!("memory/{}", caller::agent())
 }
 
-/// Position up to which the conversation of an agent was examined.
-pub(crate) struct AgentPosition {
+/// Handle for the position up to which the conversation of an agent was examined.
+pub(crate) struct ExaminedPositionHandle {
     /// Ids of the session and of the agent.
     agent: (String, String),
 }
 
-impl AgentPosition {
+impl ExaminedPositionHandle {
     /// Returns the handle for the position in the calling agent's conversation.
     pub(crate) fn for_calling_agent() -> Self {
         let agent = (caller::session(), caller::agent());
@@ -49,16 +49,18 @@ impl AgentPosition {
     }
 
     /// Returns the id of the last examined message; empty if there is none.
-    pub(crate) fn last_message(&self) -> String {
+    pub(crate) fn last_examined_message_id(&self) -> String {
         let last = |positions: &BTreeMap<_, String>| positions.get(&self.agent).cloned();
-        POSITIONS.with_borrow(last).unwrap_or_default()
+        LAST_EXAMINED_MESSAGE_IDS
+            .with_borrow(last)
+            .unwrap_or_default()
     }
 
     /// Records a message as the last one of the agent that was examined. An empty id means that no
     /// message was examined.
-    pub(crate) fn set_last_message(self, id: &str) {
-        POSITIONS.with_borrow_mut(|positions| {
-            if !positions.contains_key(&self.agent) && positions.len() >= MAX_POSITIONS {
+    pub(crate) fn set_last_examined_message_id(self, id: &str) {
+        LAST_EXAMINED_MESSAGE_IDS.with_borrow_mut(|positions| {
+            if !positions.contains_key(&self.agent) && positions.len() >= MAX_AGENTS_WITH_POSITION {
                 positions.clear();
             }
             positions.insert(self.agent, id.to_owned());
@@ -69,26 +71,26 @@ impl AgentPosition {
 impl AgentMemory {
     /// Changes the memory of the calling agent, or an empty one if there is none, and stores it.
     pub(crate) fn change_memory<R>(change: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
-        MEMORY.with(|cached| cached.change(&memory_key(), change))
+        CACHED_AGENT_MEMORY.with(|cached| cached.change(&memory_key(), change))
     }
 
     /// Calls a function with the memory of the calling agent.
     pub(crate) fn view_memory<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
-        MEMORY.with(|cached| cached.view(&memory_key(), view))
+        CACHED_AGENT_MEMORY.with(|cached| cached.view(&memory_key(), view))
     }
 
     /// Whether injections in the message with this id were already recorded.
-    pub(crate) fn has_recorded_finds_of(&self, id: &str) -> bool {
+    pub(crate) fn has_finds_for_message(&self, id: &str) -> bool {
         self.finds.contains_key(id)
     }
 
     /// Remembers the finds of a message.
-    pub(crate) fn add_finds(&mut self, id: &str, finds: &[InjectionFind]) {
+    pub(crate) fn add_finds(&mut self, id: &str, finds: &[SuspectedInjection]) {
         let foreign = finds.iter().filter(|find| find.is_from_other_source());
-        let words: Vec<String> = foreign.map(InjectionFind::describe).collect();
+        let words: Vec<String> = foreign.map(SuspectedInjection::describe).collect();
         let words = (!words.is_empty()).then(|| words.join("; "));
         self.finds.insert(id.to_owned(), words);
-        if self.finds.len() > MAX_FINDS {
+        if self.finds.len() > MAX_MESSAGES_WITH_FINDS {
             self.finds.pop_first();
         }
     }
@@ -100,7 +102,7 @@ impl AgentMemory {
 
     /// Returns the descriptions of the possible injections in `messages`, including those found in
     /// earlier steps. Leaves out those in the user's own text.
-    pub(crate) fn describe_findings_in(&self, messages: &[Message]) -> Vec<String> {
+    pub(crate) fn describe_finds_in_messages(&self, messages: &[Message]) -> Vec<String> {
         let found = messages
             .iter()
             .filter_map(|message| self.finds.get(&message.id)?.clone());

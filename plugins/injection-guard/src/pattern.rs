@@ -7,14 +7,14 @@
 
 use std::borrow::Cow;
 
-use crate::words::TextWord;
+use crate::words::NormalizedTextWord;
 
 /// A parsed pattern.
 pub(crate) struct PhrasePattern {
-    steps: Vec<PatternStep>,
+    steps: Vec<PhrasePatternStep>,
 }
 
-struct PatternStep {
+struct PhrasePatternStep {
     /// Maximum number of words between the match of the previous step and that of this step.
     gap: usize,
     alternatives: Vec<&'static str>,
@@ -32,7 +32,7 @@ impl PhrasePattern {
             {
                 Some(number) => gap = number,
                 None => {
-                    steps.push(PatternStep {
+                    steps.push(PhrasePatternStep {
                         gap,
                         alternatives: part.split('|').collect(),
                     });
@@ -55,7 +55,7 @@ impl PhrasePattern {
     /// that the word there is one of [`Self::first_words`].
     pub(crate) fn match_end(
         &self,
-        words: &(impl SentenceWords + ?Sized),
+        words: &(impl SentenceWordAccess + ?Sized),
         index: usize,
     ) -> Option<usize> {
         match_steps(&self.steps[1..], words, index)
@@ -63,12 +63,12 @@ impl PhrasePattern {
 }
 
 /// Access to the words of a text, in the form that patterns compare.
-pub(crate) trait SentenceWords {
+pub(crate) trait SentenceWordAccess {
     /// Returns the word at an index, unless a new sentence begins there.
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>>;
 }
 
-impl SentenceWords for [TextWord<'_>] {
+impl SentenceWordAccess for [NormalizedTextWord<'_>] {
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
         let word = self.get(index).filter(|word| !word.begins)?;
         Some(Cow::Borrowed(&word.text))
@@ -76,8 +76,8 @@ impl SentenceWords for [TextWord<'_>] {
 }
 
 fn match_steps(
-    steps: &[PatternStep],
-    words: &(impl SentenceWords + ?Sized),
+    steps: &[PhrasePatternStep],
+    words: &(impl SentenceWordAccess + ?Sized),
     index: usize,
 ) -> Option<usize> {
     let Some((step, rest)) = steps.split_first() else {

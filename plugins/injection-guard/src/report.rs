@@ -1,9 +1,9 @@
 //! Writes the messages to the model and the person about possible injections that were found.
 
-use crate::score::TextSuspicion;
+use crate::score::InjectionSuspicionReasons;
 
 /// Origin of a text in which a possible injection was found.
-pub(crate) enum TextOrigin {
+pub(crate) enum SuspiciousTextOrigin {
     /// Result of a tool.
     Tool(String),
     /// Text of a plugin.
@@ -19,18 +19,18 @@ pub(crate) enum TextOrigin {
 }
 
 /// A suspicious text and its origin.
-pub(crate) struct InjectionFind {
+pub(crate) struct SuspectedInjection {
     /// Origin of the text.
-    pub(crate) place: TextOrigin,
-    /// Result of [`judge_text`](crate::score::judge_text).
-    pub(crate) suspicion: TextSuspicion,
+    pub(crate) place: SuspiciousTextOrigin,
+    /// Result of [`find_injection_signs`](crate::score::find_injection_signs).
+    pub(crate) suspicion: InjectionSuspicionReasons,
 }
 
-impl InjectionFind {
+impl SuspectedInjection {
     /// Whether the injection is not in text that the user wrote: it is in text of another author,
     /// or in invisible characters that the user pasted without seeing them.
     pub(crate) fn is_from_other_source(&self) -> bool {
-        !matches!(self.place, TextOrigin::User) || self.suspicion.is_invisible
+        !matches!(self.place, SuspiciousTextOrigin::User) || self.suspicion.is_invisible
     }
 
     /// Describes where the possible injection was found, and the reasons for the suspicion.
@@ -44,19 +44,21 @@ impl InjectionFind {
 
     fn describe_origin(&self) -> String {
         match &self.place {
-            TextOrigin::Tool(tool) => format!("the result of `{tool}`"),
-            TextOrigin::Plugin(plugin) => format!("a text of plugin `{plugin}`"),
-            TextOrigin::Summary => "a summary of earlier messages".to_owned(),
-            TextOrigin::Reflection => "the reason for which the answer was sent back".to_owned(),
-            TextOrigin::Task => "the task of the agent above".to_owned(),
-            TextOrigin::User => "the user's text".to_owned(),
+            SuspiciousTextOrigin::Tool(tool) => format!("the result of `{tool}`"),
+            SuspiciousTextOrigin::Plugin(plugin) => format!("a text of plugin `{plugin}`"),
+            SuspiciousTextOrigin::Summary => "a summary of earlier messages".to_owned(),
+            SuspiciousTextOrigin::Reflection => {
+                "the reason for which the answer was sent back".to_owned()
+            }
+            SuspiciousTextOrigin::Task => "the task of the agent above".to_owned(),
+            SuspiciousTextOrigin::User => "the user's text".to_owned(),
         }
     }
 }
 
 /// Returns the warning for the model in `warn` mode. It does not quote the text, which would repeat
 /// the injection.
-pub(crate) fn warning_text(finds: &[&InjectionFind]) -> String {
+pub(crate) fn warning_text(finds: &[&SuspectedInjection]) -> String {
     let mut text = String::from("Text that may be an attempt at manipulation was found:\n");
     for find in finds {
         text.push_str(&format!("- {}\n", find.describe()));
@@ -79,7 +81,7 @@ pub(crate) fn refusal_text(known: &[String]) -> String {
 }
 
 /// Returns the notice for the person.
-pub(crate) fn notice_text(find: &InjectionFind) -> String {
+pub(crate) fn format_user_notice(find: &SuspectedInjection) -> String {
     format!(
         "possible prompt injection in {}: {:?}",
         find.describe(),

@@ -4,7 +4,7 @@
 /// Kind of suspicious phrase that a rule finds (a sign). Each kind counts once within a stretch of
 /// text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SignKind {
+pub(crate) enum SuspiciousPhraseKind {
     /// Phrase that tells the model to drop its instructions.
     Override,
     /// Phrase that gives the model another role or task.
@@ -29,7 +29,7 @@ pub(crate) enum SignKind {
     Hidden,
 }
 
-impl SignKind {
+impl SuspiciousPhraseKind {
     /// Number of kinds.
     pub(crate) const COUNT: usize = Self::Hidden as usize + 1;
 
@@ -54,7 +54,7 @@ impl SignKind {
 /// One rule.
 pub(crate) struct InjectionRule {
     /// Kind of sign.
-    pub(crate) kind: SignKind,
+    pub(crate) kind: SuspiciousPhraseKind,
     /// Weight of the sign.
     pub(crate) weight: f32,
     /// Whether the sign has its full weight only if the phrase is an order ("ignore …", not "models
@@ -65,7 +65,7 @@ pub(crate) struct InjectionRule {
 }
 
 const fn create_instruction_rule(
-    kind: SignKind,
+    kind: SuspiciousPhraseKind,
     weight: f32,
     pattern: &'static str,
 ) -> InjectionRule {
@@ -77,7 +77,11 @@ const fn create_instruction_rule(
     }
 }
 
-const fn create_phrase_rule(kind: SignKind, weight: f32, pattern: &'static str) -> InjectionRule {
+const fn create_phrase_rule(
+    kind: SuspiciousPhraseKind,
+    weight: f32,
+    pattern: &'static str,
+) -> InjectionRule {
     InjectionRule {
         kind,
         weight,
@@ -86,10 +90,12 @@ const fn create_phrase_rule(kind: SignKind, weight: f32, pattern: &'static str) 
     }
 }
 
-use SignKind::{Addressed, Authority, Conceal, Encoded, Orders, Override, Persona, Secrets};
+use SuspiciousPhraseKind::{
+    Addressed, Authority, Conceal, Encoded, Orders, Override, Persona, Secrets,
+};
 
 /// Rules with patterns of words.
-pub(crate) const RULES: &[InjectionRule] = &[
+pub(crate) const INJECTION_PHRASE_RULES: &[InjectionRule] = &[
     create_instruction_rule(
         Override,
         1.0,
@@ -291,7 +297,7 @@ pub(crate) const RULES: &[InjectionRule] = &[
 ];
 
 /// Markers of chat formats in lower case, each with its weight as a sign of an injection.
-pub(crate) const MARKS: &[(f32, &str)] = &[
+pub(crate) const CHAT_FORMAT_MARKER_WEIGHTS: &[(f32, &str)] = &[
     (0.7, "<|im_start|>"),
     (0.7, "<|im_end|>"),
     (0.7, "<|system|>"),
@@ -317,7 +323,7 @@ pub(crate) const MARKS: &[(f32, &str)] = &[
 
 /// Prefixes, in lower case, of lines that imitate the header of a message, such as one of the
 /// system or of the user.
-pub(crate) const TURNS: &[&str] = &[
+pub(crate) const MESSAGE_HEADER_PREFIXES: &[&str] = &[
     "system:",
     "assistant:",
     "user:",
@@ -330,7 +336,7 @@ pub(crate) const TURNS: &[&str] = &[
 ];
 
 /// Prefixes of words that are typical of texts about injections and rare in injections.
-pub(crate) const DISCUSSION: &[&str] = &[
+pub(crate) const ATTACK_DISCUSSION_WORD_PREFIXES: &[&str] = &[
     "inject*",
     "jailbreak*",
     "attack*",
@@ -353,7 +359,7 @@ pub(crate) const DISCUSSION: &[&str] = &[
 ];
 
 /// Words after which a verb is an order.
-pub(crate) const ORDERING: &[&str] = &[
+pub(crate) const WORDS_BEFORE_ORDER_VERB: &[&str] = &[
     "please",
     "now",
     "must",
@@ -380,7 +386,7 @@ pub(crate) const ORDERING: &[&str] = &[
 ];
 
 /// Words after which "to" with a verb is an order, as in "you need to …".
-pub(crate) const OBLIGING: &[&str] = &[
+pub(crate) const WORDS_BEFORE_ORDER_INFINITIVE: &[&str] = &[
     "need",
     "have",
     "are",

@@ -2,29 +2,33 @@
 
 use crate::hidden;
 use crate::pattern::{PhrasePattern, matches_alternative};
-use crate::rules::{DISCUSSION, InjectionRule, MARKS, OBLIGING, ORDERING, RULES, SignKind, TURNS};
-use crate::starts::{N_STARTS, WordStarts, word_start_hash};
-use crate::words::{self, TextWord, split_words};
+use crate::rules::{
+    ATTACK_DISCUSSION_WORD_PREFIXES, CHAT_FORMAT_MARKER_WEIGHTS, INJECTION_PHRASE_RULES,
+    InjectionRule, MESSAGE_HEADER_PREFIXES, SuspiciousPhraseKind, WORDS_BEFORE_ORDER_INFINITIVE,
+    WORDS_BEFORE_ORDER_VERB,
+};
+use crate::starts::{PatternStartPositions, WORD_START_HASH_COUNT, word_start_hash};
+use crate::words::{self, NormalizedTextWord, split_words};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Maximum number of bytes of a text that are examined.
-const MAX_BYTES: usize = 512 * 1024;
+const MAX_EXAMINED_TEXT_BYTES: usize = 512 * 1024;
 
 /// Maximum distance, in bytes, between the first and the last of the signs whose weights are added.
-const STRETCH: usize = 700;
+const MAX_COMBINED_SIGN_DISTANCE_BYTES: usize = 700;
 
 /// Number of words before a suspicious phrase that are searched for words of a discussion about
 /// attacks. Half as many words after the phrase are searched too.
-const CONTEXT: usize = 25;
+const DISCUSSION_CONTEXT_WORDS: usize = 25;
 
 /// Length in characters of the excerpt that the user is shown.
-const EXCERPT: usize = 100;
+const DISPLAYED_EXCERPT_CHARS: usize = 100;
 
 /// Reasons why a text looks like an injection, and its suspicious part.
 #[derive(Debug)]
-pub(crate) struct TextSuspicion {
+pub(crate) struct InjectionSuspicionReasons {
     /// Reasons for the suspicion, the one with the largest weight first. If there are hidden
     /// characters, they are the first reason.
     pub(crate) reasons: Vec<&'static str>,
@@ -35,9 +39,9 @@ pub(crate) struct TextSuspicion {
 }
 
 /// Sign of an injection in a text.
-struct SuspicionSign {
+struct InjectionSign {
     at: usize,
-    kind: SignKind,
+    kind: SuspiciousPhraseKind,
     weight: f32,
     /// Whether the sign is within quotes. `discussed` tells whether the words around the sign
     /// discuss attacks.
@@ -45,11 +49,11 @@ struct SuspicionSign {
     discussed: bool,
 }
 
-impl SuspicionSign {
-    fn fake_turn_sign(at: usize, weight: f32) -> Self {
+impl InjectionSign {
+    fn new_fake_turn_sign(at: usize, weight: f32) -> Self {
         Self {
             at,
-            kind: SignKind::FakeTurn,
+            kind: SuspiciousPhraseKind::FakeTurn,
             weight,
             quoted: false,
             discussed: false,
@@ -58,38 +62,38 @@ impl SuspicionSign {
 }
 
 /// Searches a text for signs of an injection; returns `None` if the text is not suspicious.
-pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
-    let text = &text[..text.floor_char_boundary(MAX_BYTES)];
-    let revealed = hidden::reveal_text(text);
+pub(crate) fn find_injection_signs(text: &str) -> Option<InjectionSuspicionReasons> {
+    let text = &text[..text.floor_char_boundary(MAX_EXAMINED_TEXT_BYTES)];
+    let revealed = hidden::reveal_hidden_text(text);
     let mut text = revealed.text;
     if text.contains('\\') {
         // JSON escapes line breaks as `\n`.
         text = Cow::Owned(text.replace("\\n", "\n "));
     }
     let mut signs = Vec::new();
-    let mut starts = WordStarts::of_text(&text, &PATTERNS.group_of);
-    let speaks = may_match_pattern(&text, &mut starts);
+    let mut starts = PatternStartPositions::of_text(&text, &PARSED_RULE_PATTERNS.group_of);
+    let speaks = can_text_match_any_pattern(&text, &mut starts);
     if speaks {
         add_phrase_signs(&split_words(&text), &text, &mut signs);
     }
-    if speaks || starts.has_marker_start() {
+    if speaks || starts.has_chat_marker_start() {
         add_chat_marker_signs(&text, &mut signs);
     }
-    if speaks || starts.has_turn_mark() {
+    if speaks || starts.has_speaker_turn_mark() {
         add_fake_turn_signs(&text, &mut signs);
     }
     if signs.is_empty() && revealed.weight == 0.0 {
         return None;
     }
     signs.sort_by_key(|sign| sign.at);
-    add_comment_signs(&text, &mut signs);
+    add_html_comment_signs(&text, &mut signs);
     signs.sort_by_key(|sign| sign.at);
 
     let mut best = (revealed.weight, Vec::new(), 0);
     for first in 0..signs.len() {
         let stretch = signs[first..]
             .iter()
-            .take_while(|sign| sign.at <= signs[first].at + STRETCH);
+            .take_while(|sign| sign.at <= signs[first].at + MAX_COMBINED_SIGN_DISTANCE_BYTES);
         let (sum, kinds) = sum_sign_weights(stretch);
         if sum + revealed.weight > best.0 {
             best = (sum + revealed.weight, kinds, signs[first].at);
@@ -100,18 +104,22 @@ pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
         return None;
     }
     if revealed.weight > 0.0 {
-        kinds.insert(0, SignKind::Hidden);
+        kinds.insert(0, SuspiciousPhraseKind::Hidden);
     }
-    Some(TextSuspicion {
-        reasons: kinds.into_iter().map(SignKind::reason).collect(),
+    Some(InjectionSuspicionReasons {
+        reasons: kinds
+            .into_iter()
+            .map(SuspiciousPhraseKind::reason)
+            .collect(),
         excerpt: text_excerpt(&text[at..]),
         is_invisible: revealed.weight >= 1.0,
     })
 }
 
-/// Returns the first [`EXCERPT`] characters of a text, followed by `…` if the text is longer.
+/// Returns the first [`DISPLAYED_EXCERPT_CHARS`] characters of a text, followed by `…` if the text
+/// is longer.
 fn text_excerpt(text: &str) -> String {
-    let start: String = text.chars().take(EXCERPT).collect();
+    let start: String = text.chars().take(DISPLAYED_EXCERPT_CHARS).collect();
     let goes_on = start.len() < text.len();
     start + if goes_on { "…" } else { "" }
 }
@@ -119,15 +127,15 @@ fn text_excerpt(text: &str) -> String {
 /// Returns the total weight of the suspicious phrases (signs) in a stretch of text, and their
 /// kinds, the heaviest first. Each kind counts once.
 fn sum_sign_weights<'a>(
-    stretch: impl Iterator<Item = &'a SuspicionSign> + Clone,
-) -> (f32, Vec<SignKind>) {
+    stretch: impl Iterator<Item = &'a InjectionSign> + Clone,
+) -> (f32, Vec<SuspiciousPhraseKind>) {
     let plain = stretch
         .clone()
         .filter(|sign| !sign.quoted && sign.weight >= 0.3);
     let n_plain_kinds = plain
         .fold(0_u32, |set, sign| set | 1 << sign.kind as u32)
         .count_ones();
-    let mut best = [(0.0, SignKind::Override); SignKind::COUNT];
+    let mut best = [(0.0, SuspiciousPhraseKind::Override); SuspiciousPhraseKind::COUNT];
     for sign in stretch {
         // A sign in a discussion of attacks has less weight. The weight of an unquoted sign is
         // reduced less if signs of several kinds are unquoted: the text may be an attack that calls
@@ -150,19 +158,21 @@ fn sum_sign_weights<'a>(
 }
 
 /// Parsed patterns of all rules.
-struct RulePatterns {
+struct ParsedRulePatterns {
     patterns: Vec<PhrasePattern>,
     /// First words of the patterns, grouped by [`word_start_hash`], each with the indices of its
     /// patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
     /// Index of the group for each [`word_start_hash`]. Group 0 is empty, and most words of a text
     /// belong to it.
-    group_of: [u8; N_STARTS],
+    group_of: [u8; WORD_START_HASH_COUNT],
 }
 
 /// Patterns of the rules, parsed once per plugin instance.
-static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
-    let patterns = RULES.iter().map(|rule| PhrasePattern::new(rule.pattern));
+static PARSED_RULE_PATTERNS: LazyLock<ParsedRulePatterns> = LazyLock::new(|| {
+    let patterns = INJECTION_PHRASE_RULES
+        .iter()
+        .map(|rule| PhrasePattern::new(rule.pattern));
     let patterns: Vec<PhrasePattern> = patterns.collect();
     let mut by_first: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, pattern) in patterns.iter().enumerate() {
@@ -170,7 +180,7 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
             by_first.entry(word).or_default().push(index);
         }
     }
-    let (mut groups, mut group_of) = (vec![Vec::new()], [0; N_STARTS]);
+    let (mut groups, mut group_of) = (vec![Vec::new()], [0; WORD_START_HASH_COUNT]);
     for (word, rules) in by_first {
         let group = &mut group_of[word_start_hash(word.as_bytes())];
         if *group == 0 {
@@ -179,17 +189,17 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
         }
         groups[usize::from(*group)].push((word, rules));
     }
-    RulePatterns {
+    ParsedRulePatterns {
         patterns,
         groups,
         group_of,
     }
 });
 
-impl RulePatterns {
+impl ParsedRulePatterns {
     /// Returns the first words of patterns that have the same hash as the beginning of `text`, each
     /// with the indices of its patterns.
-    fn word_group_at(&self, text: &[u8]) -> &[(&'static str, Vec<usize>)] {
+    fn first_word_candidates_at(&self, text: &[u8]) -> &[(&'static str, Vec<usize>)] {
         &self.groups[usize::from(self.group_of[word_start_hash(text)])]
     }
 
@@ -201,19 +211,21 @@ impl RulePatterns {
         if is_beyond(word.first()) || is_beyond(word.get(1)) {
             return true;
         }
-        self.word_group_at(word).iter().any(|(first, _)| {
-            let differs = |(own, byte): (u8, &u8)| own != byte.to_ascii_lowercase();
-            match first.bytes().zip(word).find(|pair| differs(*pair)) {
-                Some((_, byte)) => !byte.is_ascii(),
-                None => word.len() >= first.len(),
-            }
-        })
+        self.first_word_candidates_at(word)
+            .iter()
+            .any(|(first, _)| {
+                let differs = |(own, byte): (u8, &u8)| own != byte.to_ascii_lowercase();
+                match first.bytes().zip(word).find(|pair| differs(*pair)) {
+                    Some((_, byte)) => !byte.is_ascii(),
+                    None => word.len() >= first.len(),
+                }
+            })
     }
 
     /// Returns the indices of the patterns that can start with a word, regardless of case.
     fn patterns_starting_with(&self, word: &str) -> &[usize] {
         let found = self
-            .word_group_at(word.as_bytes())
+            .first_word_candidates_at(word.as_bytes())
             .iter()
             .find(|(first, _)| first.eq_ignore_ascii_case(word));
         found.map_or(&[], |(_, patterns)| patterns)
@@ -223,8 +235,8 @@ impl RulePatterns {
 /// Whether a pattern matches somewhere in the text, if the boundaries of sentences are ignored. If
 /// none does, as in most texts, `starts` has examined all of the text, which then need not be split
 /// into words.
-fn may_match_pattern(text: &str, starts: &mut WordStarts<'_>) -> bool {
-    let all = &*PATTERNS;
+fn can_text_match_any_pattern(text: &str, starts: &mut PatternStartPositions<'_>) -> bool {
+    let all = &*PARSED_RULE_PATTERNS;
     starts.any(|start| {
         if !all.may_match_at(text.as_bytes(), start) {
             return false;
@@ -238,19 +250,19 @@ fn may_match_pattern(text: &str, starts: &mut WordStarts<'_>) -> bool {
 }
 
 /// Adds a sign for each match of a pattern of words.
-fn add_phrase_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSign>) {
-    let all = &*PATTERNS;
+fn add_phrase_signs(words: &[NormalizedTextWord], text: &str, signs: &mut Vec<InjectionSign>) {
+    let all = &*PARSED_RULE_PATTERNS;
     for (index, word) in words.iter().enumerate() {
         for rule in all.patterns_starting_with(&word.text) {
             let Some(end) = all.patterns[*rule].match_end(words, index) else {
                 continue;
             };
             let stop = words.get(end + 1).map_or(text.len(), |next| next.start);
-            signs.push(SuspicionSign {
+            signs.push(InjectionSign {
                 at: word.start,
-                kind: RULES[*rule].kind,
+                kind: INJECTION_PHRASE_RULES[*rule].kind,
                 weight: match_weight(
-                    &RULES[*rule],
+                    &INJECTION_PHRASE_RULES[*rule],
                     words,
                     index,
                     end,
@@ -267,7 +279,7 @@ fn add_phrase_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSig
 /// Returns the weight of a match of a rule, which depends on the words around the match.
 fn match_weight(
     rule: &InjectionRule,
-    words: &[TextWord],
+    words: &[NormalizedTextWord],
     index: usize,
     end: usize,
     matched: &str,
@@ -289,32 +301,36 @@ fn match_weight(
             .any(|sign| text.contains(sign))
     };
     match rule.kind {
-        SignKind::Secrets
+        SuspiciousPhraseKind::Secrets
             if goes_out(matched) || goes_out(&near[..near.floor_char_boundary(120)]) =>
         {
             weight + 0.2
         }
-        SignKind::Encoded if has_base64_run(near) || has_base64_run(matched) => weight + 0.4,
-        SignKind::Encoded => weight * 0.5,
+        SuspiciousPhraseKind::Encoded if has_base64_run(near) || has_base64_run(matched) => {
+            weight + 0.4
+        }
+        SuspiciousPhraseKind::Encoded => weight * 0.5,
         _ => weight,
     }
 }
 
 /// Whether the verb at `index` is an order to the reader.
-fn is_order_to_reader(words: &[TextWord], index: usize) -> bool {
+fn is_order_to_reader(words: &[NormalizedTextWord], index: usize) -> bool {
     let before = |back: usize| index.checked_sub(back).map(|index| &*words[index].text);
     words[index].begins
         || words[index].after_comma
         || words[index].after_folder
-        || before(1).is_some_and(|word| ORDERING.contains(&word))
-        || (before(1) == Some("to") && before(2).is_some_and(|word| OBLIGING.contains(&word)))
+        || before(1).is_some_and(|word| WORDS_BEFORE_ORDER_VERB.contains(&word))
+        || (before(1) == Some("to")
+            && before(2).is_some_and(|word| WORDS_BEFORE_ORDER_INFINITIVE.contains(&word)))
 }
 
 /// Whether the words around the one at `index` show that the text discusses attacks.
-fn is_in_text_about_attacks(words: &[TextWord], index: usize) -> bool {
-    let around = &words[index.saturating_sub(CONTEXT)..(index + CONTEXT / 2).min(words.len())];
+fn is_in_text_about_attacks(words: &[NormalizedTextWord], index: usize) -> bool {
+    let around = &words[index.saturating_sub(DISCUSSION_CONTEXT_WORDS)
+        ..(index + DISCUSSION_CONTEXT_WORDS / 2).min(words.len())];
     around.iter().any(|word| {
-        DISCUSSION
+        ATTACK_DISCUSSION_WORD_PREFIXES
             .iter()
             .any(|stem| matches_alternative(stem, &word.text))
     }) || around.windows(2).any(|pair| {
@@ -338,28 +354,28 @@ fn has_base64_run(text: &str) -> bool {
 }
 
 /// Adds a sign of injection for each marker of a chat format in the text.
-fn add_chat_marker_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
+fn add_chat_marker_signs(text: &str, signs: &mut Vec<InjectionSign>) {
     for (at, pair) in text.as_bytes().windows(2).enumerate() {
-        // Every marker in [`MARKS`] begins with one of these characters.
+        // Every marker in [`CHAT_FORMAT_MARKER_WEIGHTS`] begins with one of these characters.
         if matches!(pair[0], b'<' | b'[' | b'-') {
             let second = pair[1].to_ascii_lowercase();
-            let marks = MARKS
+            let marks = CHAT_FORMAT_MARKER_WEIGHTS
                 .iter()
                 .filter(|(_, mark)| mark.as_bytes()[1] == second)
                 .filter(|(_, mark)| begins_with_word(&text.as_bytes()[at..], mark));
-            signs.extend(marks.map(|(weight, _)| SuspicionSign::fake_turn_sign(at, *weight)));
+            signs.extend(marks.map(|(weight, _)| InjectionSign::new_fake_turn_sign(at, *weight)));
         }
     }
 }
 
 /// Adds a sign for each line that poses as a turn of the conversation.
-fn add_fake_turn_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
+fn add_fake_turn_signs(text: &str, signs: &mut Vec<InjectionSign>) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if begins_with_speaker(line)
-            && let Some(turn) = find_speaker_position(&line.to_ascii_lowercase())
+            && let Some(turn) = find_fake_speaker_position(&line.to_ascii_lowercase())
         {
-            signs.push(SuspicionSign::fake_turn_sign(at + turn, 0.6));
+            signs.push(InjectionSign::new_fake_turn_sign(at + turn, 0.6));
         }
         at += line.len();
     }
@@ -383,15 +399,17 @@ fn begins_with_speaker(line: &str) -> bool {
     let Some(first) = line.first().map(u8::to_ascii_lowercase) else {
         return false;
     };
-    let mut turns = TURNS.iter().map(|turn| turn.trim_end_matches(':'));
+    let mut turns = MESSAGE_HEADER_PREFIXES
+        .iter()
+        .map(|turn| turn.trim_end_matches(':'));
     turns.any(|turn| turn.as_bytes()[0] == first && begins_with_word(line, turn))
 }
 
 /// Returns the position of the speaker's name in a line that poses as a turn of the conversation;
 /// `None` if the text after the name does not address the model. The line must be in lower case.
-fn find_speaker_position(line: &str) -> Option<usize> {
+fn find_fake_speaker_position(line: &str) -> Option<usize> {
     let trimmed = trim_line_decoration(line);
-    let said = TURNS.iter().find_map(|turn| {
+    let said = MESSAGE_HEADER_PREFIXES.iter().find_map(|turn| {
         let turn = turn.trim_end_matches(':');
         let rest = trimmed
             .strip_prefix(turn)?
@@ -407,7 +425,7 @@ fn find_speaker_position(line: &str) -> Option<usize> {
 
 /// Adds a suspicious phrase (a sign) for each HTML comment that contains other signs. The signs
 /// must be sorted by position.
-fn add_comment_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
+fn add_html_comment_signs(text: &str, signs: &mut Vec<InjectionSign>) {
     let mut comments = Vec::new();
     let (mut from, mut next) = (0, 0);
     while let Some(open) = text[from..].find("<!--") {
@@ -420,9 +438,9 @@ fn add_comment_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
         }
         let inside = signs[next..].iter().take_while(|sign| sign.at < end);
         if inside.clone().any(|sign| sign.weight >= 0.3) {
-            comments.push(SuspicionSign {
+            comments.push(InjectionSign {
                 at: start,
-                kind: SignKind::Comment,
+                kind: SuspiciousPhraseKind::Comment,
                 weight: 0.3,
                 quoted: false,
                 discussed: false,

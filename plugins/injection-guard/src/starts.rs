@@ -2,7 +2,7 @@
 //! searched, so eight bytes are examined at a time.
 
 /// Number of different values of [`word_start_hash`].
-pub(crate) const N_STARTS: usize = 1 << 10;
+pub(crate) const WORD_START_HASH_COUNT: usize = 1 << 10;
 
 /// Returns a hash of the first two bytes of a word: the lower five bits of each, which are equal
 /// for upper and lower case letters.
@@ -16,14 +16,14 @@ fn hash_start_bytes(first: u8, second: u8) -> usize {
 }
 
 /// Number of bytes that are examined together.
-const LANES: usize = 8;
+const BYTES_EXAMINED_TOGETHER: usize = 8;
 
 /// Highest bit of each byte. The masks in this module mark bytes by this bit, which is 0 in ASCII
 /// text.
-const HIGH: u64 = repeat_byte(0x80);
+const HIGH_BIT_OF_EACH_BYTE: u64 = repeat_byte(0x80);
 
 const fn repeat_byte(byte: u8) -> u64 {
-    u64::from_le_bytes([byte; LANES])
+    u64::from_le_bytes([byte; BYTES_EXAMINED_TOGETHER])
 }
 
 /// Returns a mask of the bytes in `bytes` from `first` to `last`: in each of them the highest bit
@@ -31,21 +31,21 @@ const fn repeat_byte(byte: u8) -> u64 {
 const fn mask_bytes_in_range(bytes: u64, first: u8, last: u8) -> u64 {
     let from_first = bytes + repeat_byte(0x80 - first);
     let beyond_last = bytes + repeat_byte(0x7f - last);
-    from_first & !beyond_last & HIGH
+    from_first & !beyond_last & HIGH_BIT_OF_EACH_BYTE
 }
 
 /// Returns a mask of the bytes that equal a character. All bytes must be ASCII.
-const fn matching_byte_bits(bytes: u64, character: u8) -> u64 {
+const fn mask_bytes_equal_to(bytes: u64, character: u8) -> u64 {
     mask_bytes_in_range(bytes, character, character)
 }
 
 /// Iterator over the positions of the words that are sought, and of all words with a non-ASCII
 /// character among the first two bytes.
-pub(crate) struct WordStarts<'a> {
+pub(crate) struct PatternStartPositions<'a> {
     text: &'a str,
     /// Table that is indexed by [`word_start_hash`]: an entry is not 0 if words with this hash are
     /// sought.
-    sought: &'a [u8; N_STARTS],
+    sought: &'a [u8; WORD_START_HASH_COUNT],
     /// Position of the first byte that was not examined yet.
     at: usize,
     /// Position of the bytes that were examined last, and a bit mask of those bytes at which a word
@@ -56,8 +56,8 @@ pub(crate) struct WordStarts<'a> {
     has_turns: bool,
 }
 
-impl<'a> WordStarts<'a> {
-    pub(crate) fn of_text(text: &'a str, sought: &'a [u8; N_STARTS]) -> Self {
+impl<'a> PatternStartPositions<'a> {
+    pub(crate) fn of_text(text: &'a str, sought: &'a [u8; WORD_START_HASH_COUNT]) -> Self {
         Self {
             text,
             sought,
@@ -70,54 +70,56 @@ impl<'a> WordStarts<'a> {
     }
 
     /// Whether a character examined so far may begin a marker of a chat format.
-    pub(crate) fn has_marker_start(&self) -> bool {
+    pub(crate) fn has_chat_marker_start(&self) -> bool {
         self.has_marks
     }
 
     /// Whether a character examined so far is a `:` or `#`. A line that poses as a turn of the
     /// conversation contains at least one of them.
-    pub(crate) fn has_turn_mark(&self) -> bool {
+    pub(crate) fn has_speaker_turn_mark(&self) -> bool {
         self.has_turns
     }
 
-    /// Examines the ASCII characters at the current position, at most [`LANES`], or a single
-    /// non-ASCII one.
-    fn examine_next(&mut self) {
+    /// Examines the ASCII characters at the current position, at most [`BYTES_EXAMINED_TOGETHER`],
+    /// or a single non-ASCII one.
+    fn examine_next_characters(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
-        let bytes = match rest.first_chunk::<LANES>() {
+        let bytes = match rest.first_chunk::<BYTES_EXAMINED_TOGETHER>() {
             Some(bytes) => *bytes,
             // Pad with zeros, which are not part of a word.
             None => std::array::from_fn(|lane| rest.get(lane).copied().unwrap_or(0)),
         };
         let bytes = u64::from_le_bytes(bytes);
-        match ((bytes & HIGH).trailing_zeros() / 8) as usize {
-            0 => self.examine_character(),
-            LANES => self.examine_ascii(bytes, LANES),
-            n_ascii => self.examine_ascii(bytes & !(u64::MAX << (8 * n_ascii)), n_ascii),
+        match ((bytes & HIGH_BIT_OF_EACH_BYTE).trailing_zeros() / 8) as usize {
+            0 => self.examine_non_ascii_character(),
+            BYTES_EXAMINED_TOGETHER => {
+                self.examine_ascii_characters(bytes, BYTES_EXAMINED_TOGETHER)
+            }
+            n_ascii => self.examine_ascii_characters(bytes & !(u64::MAX << (8 * n_ascii)), n_ascii),
         }
     }
 
     /// Examines `n` ASCII characters, the first in the lowest byte. The bytes above them are 0.
-    fn examine_ascii(&mut self, bytes: u64, n: usize) {
+    fn examine_ascii_characters(&mut self, bytes: u64, n: usize) {
         let letters = mask_bytes_in_range(bytes | repeat_byte(0x20), b'a', b'z');
         let plain = letters | mask_bytes_in_range(bytes, b'0', b'9');
         let before = u64::from(self.is_inside) << 7;
         let mut words = plain;
         // An apostrophe continues a word but begins none.
-        let apostrophes = matching_byte_bits(bytes, b'\'');
+        let apostrophes = mask_bytes_equal_to(bytes, b'\'');
         if apostrophes != 0 {
-            (0..LANES).for_each(|_| words |= apostrophes & (words << 8 | before));
+            (0..BYTES_EXAMINED_TOGETHER).for_each(|_| words |= apostrophes & (words << 8 | before));
         }
         self.last = (self.at, words & !(words << 8 | before));
         self.is_inside = words >> (8 * n - 1) & 1 != 0;
-        let marks = [b'<', b'[', b'-'].map(|mark| matching_byte_bits(bytes, mark));
+        let marks = [b'<', b'[', b'-'].map(|mark| mask_bytes_equal_to(bytes, mark));
         self.has_marks |= marks[0] | marks[1] | marks[2] != 0;
-        self.has_turns |= matching_byte_bits(bytes, b':') | matching_byte_bits(bytes, b'#') != 0;
+        self.has_turns |= mask_bytes_equal_to(bytes, b':') | mask_bytes_equal_to(bytes, b'#') != 0;
         self.at += n;
     }
 
     /// Examines one non-ASCII character.
-    fn examine_character(&mut self) {
+    fn examine_non_ascii_character(&mut self) {
         let character = self.text[self.at..].chars().next().unwrap_or_default();
         let is_word = character.is_alphanumeric() || (self.is_inside && character == '’');
         let begins = is_word && !self.is_inside;
@@ -136,7 +138,7 @@ impl<'a> WordStarts<'a> {
     }
 }
 
-impl Iterator for WordStarts<'_> {
+impl Iterator for PatternStartPositions<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -151,7 +153,7 @@ impl Iterator for WordStarts<'_> {
             if self.at >= self.text.len() {
                 return None;
             }
-            self.examine_next();
+            self.examine_next_characters();
         }
     }
 }
@@ -175,10 +177,14 @@ mod tests {
         starts
     }
 
-    fn starts_of(text: &str, sought: &[u8; N_STARTS]) -> (Vec<usize>, bool, bool) {
-        let mut starts = WordStarts::of_text(text, sought);
+    fn starts_of(text: &str, sought: &[u8; WORD_START_HASH_COUNT]) -> (Vec<usize>, bool, bool) {
+        let mut starts = PatternStartPositions::of_text(text, sought);
         let found = starts.by_ref().collect();
-        (found, starts.has_marker_start(), starts.has_turn_mark())
+        (
+            found,
+            starts.has_chat_marker_start(),
+            starts.has_speaker_turn_mark(),
+        )
     }
 
     #[test]
@@ -200,7 +206,7 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1)
                 >> 3;
-            let (found, has_marks, has_turns) = starts_of(&text, &[1; N_STARTS]);
+            let (found, has_marks, has_turns) = starts_of(&text, &[1; WORD_START_HASH_COUNT]);
             assert_eq!(found, simple_starts(&text), "{text:?}");
             assert_eq!(has_marks, text.contains(['<', '[', '-']), "{text:?}");
             assert_eq!(has_turns, text.contains([':', '#']), "{text:?}");
@@ -209,7 +215,7 @@ mod tests {
 
     #[test]
     fn only_words_that_are_looked_for_are_returned_and_those_beyond_ascii() {
-        let mut sought = [0; N_STARTS];
+        let mut sought = [0; WORD_START_HASH_COUNT];
         sought[word_start_hash(b"ignore")] = 1;
         sought[word_start_hash(b"x")] = 1;
         let text = "Please IGNORE éa, aé and all of it; ignoring 1gnore x";

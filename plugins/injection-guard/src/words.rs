@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
-use crate::pattern::SentenceWords;
+use crate::pattern::SentenceWordAccess;
 
 /// One word.
 #[derive(Debug)]
-pub(crate) struct TextWord<'a> {
+pub(crate) struct NormalizedTextWord<'a> {
     /// The word in lower case, with look-alike letters replaced by Latin ones.
     pub(crate) text: Cow<'a, str>,
     /// Byte offset of the word in the text.
@@ -25,26 +25,28 @@ pub(crate) struct TextWord<'a> {
 }
 
 /// Byte range of a word in a text.
-struct WordSpan {
+struct WordByteRange {
     start: usize,
     end: usize,
-    /// Kinds of the word's characters, as bits such as [`SMALL`].
+    /// Kinds of the word's characters, as bits such as [`LOWERCASE_OR_DIGIT_KIND`].
     seen: u8,
 }
 
-impl WordSpan {
+impl WordByteRange {
     /// Returns the first word at or after `from`.
-    fn next(text: &str, from: usize) -> Option<Self> {
-        let (start, _) = find_character_run_end(text, from, OUTSIDE, |it| !it.is_alphanumeric());
+    fn find_next_word(text: &str, from: usize) -> Option<Self> {
+        let (start, _) =
+            find_character_run_end(text, from, WORD_SEPARATOR_KINDS, |it| !it.is_alphanumeric());
         if start == text.len() {
             return None;
         }
-        let (end, seen) =
-            find_character_run_end(text, start, INSIDE, |it| it.is_alphanumeric() || it == '’');
+        let (end, seen) = find_character_run_end(text, start, WORD_CHARACTER_KINDS, |it| {
+            it.is_alphanumeric() || it == '’'
+        });
         Some(Self { start, end, seen })
     }
 
-    fn normalize_span<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn normalize_word_in_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         normalize_word(&text[self.start..self.end], self.seen)
     }
 }
@@ -52,10 +54,10 @@ impl WordSpan {
 /// Returns the word that starts at this position, and the words after it. An ASCII word keeps its
 /// case.
 pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, FollowingWords<'_>)> {
-    let span = WordSpan::next(text, start)?;
-    let word = match span.seen & BEYOND {
+    let span = WordByteRange::find_next_word(text, start)?;
+    let word = match span.seen & NON_ASCII_KIND {
         0 => Cow::Borrowed(&text[span.start..span.end]),
-        _ => span.normalize_span(text),
+        _ => span.normalize_word_in_text(text),
     };
     let from = span.end;
     Some((word, FollowingWords { text, from }))
@@ -68,26 +70,26 @@ pub(crate) struct FollowingWords<'a> {
     from: usize,
 }
 
-impl SentenceWords for FollowingWords<'_> {
+impl SentenceWordAccess for FollowingWords<'_> {
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
         // Search from the start at each call: patterns look only a few words ahead.
-        let mut span = WordSpan::next(self.text, self.from)?;
+        let mut span = WordByteRange::find_next_word(self.text, self.from)?;
         for _ in 1..index {
-            span = WordSpan::next(self.text, span.end)?;
+            span = WordByteRange::find_next_word(self.text, span.end)?;
         }
-        Some(span.normalize_span(self.text))
+        Some(span.normalize_word_in_text(self.text))
     }
 }
 
 /// Splits a text into its words.
-pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
-    let mut words: Vec<TextWord<'_>> = Vec::new();
-    let mut quotes = OpenQuotes::default();
+pub(crate) fn split_words(text: &str) -> Vec<NormalizedTextWord<'_>> {
+    let mut words: Vec<NormalizedTextWord<'_>> = Vec::new();
+    let mut quotes = OpenQuoteKinds::default();
     let mut rest = 0;
-    while let Some(span) = WordSpan::next(text, rest) {
+    while let Some(span) = WordByteRange::find_next_word(text, rest) {
         let start = span.start;
         let (gap, raw) = (&text[rest..start], &text[start..span.end]);
-        let mut word = TextWord {
+        let mut word = NormalizedTextWord {
             text: normalize_word(raw, span.seen),
             start,
             begins: words.is_empty(),
@@ -98,7 +100,7 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
         };
         // A single space, the most common gap, changes no context.
         if gap != " " {
-            let seen = quotes.read_gap(gap);
+            let seen = quotes.update_from_text_between_words(gap);
             word.begins |=
                 seen.begins || (seen.goes_on_below && raw.starts_with(char::is_uppercase));
             word.quoted = quotes.has_open_quote();
@@ -113,27 +115,28 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
 }
 
 /// Kinds of ASCII characters, as bits: lower-case letter or digit, capital, apostrophe, anything
-/// else. The characters of a word are [`INSIDE`], those between two words [`OUTSIDE`]. An
-/// apostrophe is in both sets: it may be part of a word, but begins none.
-const SMALL: u8 = 1;
-const CAPITAL: u8 = 2;
-const APOSTROPHE: u8 = 4;
-const OTHER: u8 = 8;
-const INSIDE: u8 = SMALL | CAPITAL | APOSTROPHE;
-const OUTSIDE: u8 = OTHER | APOSTROPHE;
+/// else. The characters of a word are [`WORD_CHARACTER_KINDS`], those between two words
+/// [`WORD_SEPARATOR_KINDS`]. An apostrophe is in both sets: it may be part of a word, but begins
+/// none.
+const LOWERCASE_OR_DIGIT_KIND: u8 = 1;
+const CAPITAL_LETTER_KIND: u8 = 2;
+const APOSTROPHE_KIND: u8 = 4;
+const OTHER_ASCII_KIND: u8 = 8;
+const WORD_CHARACTER_KINDS: u8 = LOWERCASE_OR_DIGIT_KIND | CAPITAL_LETTER_KIND | APOSTROPHE_KIND;
+const WORD_SEPARATOR_KINDS: u8 = OTHER_ASCII_KIND | APOSTROPHE_KIND;
 /// Kind of a non-ASCII character.
-const BEYOND: u8 = 16;
+const NON_ASCII_KIND: u8 = 16;
 
 /// Kind of each byte.
-const KINDS: [u8; 256] = {
-    let mut kinds = [BEYOND; 256];
+const CHARACTER_KIND_BY_BYTE: [u8; 256] = {
+    let mut kinds = [NON_ASCII_KIND; 256];
     let mut byte = 0;
     while byte < 128 {
         kinds[byte] = match byte as u8 {
-            b'a'..=b'z' | b'0'..=b'9' => SMALL,
-            b'A'..=b'Z' => CAPITAL,
-            b'\'' => APOSTROPHE,
-            _ => OTHER,
+            b'a'..=b'z' | b'0'..=b'9' => LOWERCASE_OR_DIGIT_KIND,
+            b'A'..=b'Z' => CAPITAL_LETTER_KIND,
+            b'\'' => APOSTROPHE_KIND,
+            _ => OTHER_ASCII_KIND,
         };
         byte += 1;
     }
@@ -151,10 +154,10 @@ fn find_character_run_end(
 ) -> (usize, u8) {
     let (mut at, mut seen) = (from, 0);
     while let Some(byte) = text.as_bytes().get(at) {
-        let kind = KINDS[usize::from(*byte)];
+        let kind = CHARACTER_KIND_BY_BYTE[usize::from(*byte)];
         if kind & kinds != 0 {
             at += 1;
-        } else if kind == BEYOND
+        } else if kind == NON_ASCII_KIND
             && let Some(character) = text[at..].chars().next()
             && is_one(character)
         {
@@ -169,7 +172,7 @@ fn find_character_run_end(
 
 /// Context of a word, derived from the text between it and the word before.
 #[derive(Default)]
-struct WordGap {
+struct WordStartContext {
     /// Whether the text before the word shows that a sentence begins with the word.
     begins: bool,
     /// Whether the word is the first on its line. A line break alone does not begin a sentence,
@@ -180,17 +183,17 @@ struct WordGap {
 
 /// Kinds of quotes that are open.
 #[derive(Default)]
-struct OpenQuotes {
+struct OpenQuoteKinds {
     straight: bool,
     backtick: bool,
     curly: bool,
 }
 
-impl OpenQuotes {
+impl OpenQuoteKinds {
     /// Updates the open quotes from `gap`, the text between two words, and returns the context of
     /// the second word.
-    fn read_gap(&mut self, gap: &str) -> WordGap {
-        let mut seen = WordGap::default();
+    fn update_from_text_between_words(&mut self, gap: &str) -> WordStartContext {
+        let mut seen = WordStartContext::default();
         let mut has_dash = false;
         let mut last = ' ';
         for character in gap.chars() {
@@ -230,8 +233,8 @@ impl OpenQuotes {
 /// Converts a word to lower case. In a word that mixes Latin letters with Cyrillic or Greek ones,
 /// look-alikes become Latin letters.
 fn normalize_word(word: &str, seen: u8) -> Cow<'_, str> {
-    if seen & BEYOND == 0 {
-        return if seen & CAPITAL != 0 {
+    if seen & NON_ASCII_KIND == 0 {
+        return if seen & CAPITAL_LETTER_KIND != 0 {
             Cow::Owned(word.to_ascii_lowercase())
         } else {
             Cow::Borrowed(word)

@@ -20,7 +20,7 @@ pub(crate) struct LoopSettings {
 
 impl LoopSettings {
     /// Whether the count of a file's edits restarts in each turn.
-    pub(crate) fn counts_per_turn(&self) -> bool {
+    pub(crate) fn is_edit_count_reset_per_turn(&self) -> bool {
         self.scope == "turn"
     }
 }
@@ -54,7 +54,7 @@ impl RepeatedCall {
 }
 
 /// Advice for the model and the person.
-pub(crate) struct LoopAdvice {
+pub(crate) struct LoopDetectionAdvice {
     /// Text for the model.
     pub(crate) text: String,
     /// Notice for the person.
@@ -65,13 +65,13 @@ pub(crate) struct LoopAdvice {
 
 /// Returns the advice for a call or edit that was made `times` times; `None` if this number is too
 /// small for a warning.
-pub(crate) fn loop_advice(
+pub(crate) fn advice_for_repetitions(
     what: &str,
     done: &str,
     times: u32,
     warn_from: u32,
     settings: &LoopSettings,
-) -> Option<LoopAdvice> {
+) -> Option<LoopDetectionAdvice> {
     let refuse = settings.block_after.is_some_and(|most| times > most);
     if times < warn_from && !refuse {
         return None;
@@ -91,7 +91,7 @@ pub(crate) fn loop_advice(
              once, say what you expect to happen, and try another way."
         )
     };
-    Some(LoopAdvice {
+    Some(LoopDetectionAdvice {
         text,
         notice,
         refuse,

@@ -7,7 +7,7 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod loop_detection {
-    use crate::count::{LoopSettings, RepeatedCall, loop_advice};
+    use crate::count::{LoopSettings, RepeatedCall, advice_for_repetitions};
     use crate::subject;
     use rind_sdk::prelude::*;
 
@@ -30,7 +30,7 @@ mod loop_detection {
             })
         })?;
         let repeated = format!("`{}` with the same arguments", call.name);
-        let mut advised = loop_advice(
+        let mut advised = advice_for_repetitions(
             &repeated,
             "called in a row",
             repeats,
@@ -38,13 +38,15 @@ mod loop_detection {
             &settings,
         );
 
-        if let Some(path) = subject::edited_file(call, &settings.tools) {
-            let edited = subject::hash(path.as_bytes());
-            let turn = settings.counts_per_turn().then_some(caller::turn());
+        if let Some(path) = subject::edited_file_path(call, &settings.tools) {
+            let edited = subject::fnv1a_hash(path.as_bytes());
+            let turn = settings
+                .is_edit_count_reset_per_turn()
+                .then_some(caller::turn());
             let edits = update_count(&format!("edits/{edited:016x}"), |seen| {
                 seen.count_repeated_call(edited, turn)
             })?;
-            let about_edits = loop_advice(
+            let about_edits = advice_for_repetitions(
                 &format!("`{path}`"),
                 "edited",
                 edits,

@@ -8,7 +8,7 @@ use rind_sdk::types::ToolCall;
 
 /// Returns the FNV-1a hash. A cryptographic hash is not needed: an attacker gains nothing from a
 /// collision.
-pub(crate) fn hash(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv1a_hash(bytes: &[u8]) -> u64 {
     Fnv1aHash::default().with_bytes(bytes).0
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn call_fingerprint(name: &str, arguments: &str) -> u64 {
 }
 
 /// Returns the file that a call edits, if its tool is one of `tools`.
-pub(crate) fn edited_file(call: &ToolCall, tools: &[String]) -> Option<String> {
+pub(crate) fn edited_file_path(call: &ToolCall, tools: &[String]) -> Option<String> {
     if !tools.contains(&call.name) {
         return None;
     }

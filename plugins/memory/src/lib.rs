@@ -8,10 +8,10 @@ mod memory {
 
     /// Maximum length of a memory in characters: enough for a fact or a decision, but not for a
     /// document.
-    const MAX_CHARS: usize = 2_000;
+    const MAX_MEMORY_CHARS: usize = 2_000;
 
     /// Number of memories that `recall` returns unless the model sets a limit.
-    const DEFAULT_LIMIT: u32 = 8;
+    const DEFAULT_RECALL_LIMIT: u32 = 8;
 
     /// Arguments of `remember`.
     #[args]
@@ -64,11 +64,11 @@ mod memory {
     #[tool(effect = "write")]
     fn remember(args: Remember) -> Result<String, Error> {
         let text = args.text.trim();
-        if text.is_empty() || text.chars().count() > MAX_CHARS {
-            return Err(format!("a memory has 1 to {MAX_CHARS} characters").into());
+        if text.is_empty() || text.chars().count() > MAX_MEMORY_CHARS {
+            return Err(format!("a memory has 1 to {MAX_MEMORY_CHARS} characters").into());
         }
-        let checked = call_remember_gate("check", text)?;
-        let kept = call_remember_gate("keep", &checked.text)?;
+        let checked = check_memory_with_plugins("check", text)?;
+        let kept = check_memory_with_plugins("keep", &checked.text)?;
         if kept.kept_by.is_empty() {
             return Err(
                 "no plugin that keeps memories is loaded, such as project-notes: nothing was kept"
@@ -86,7 +86,7 @@ mod memory {
     /// may have said before, and before you repeat a long search.
     #[tool(effect = "read")]
     fn recall(args: Recall) -> Result<String, Error> {
-        let limit = args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, 50);
+        let limit = args.limit.unwrap_or(DEFAULT_RECALL_LIMIT).clamp(1, 50);
         let query = Query {
             query: args.query,
             limit,
@@ -111,7 +111,7 @@ mod memory {
     }
 
     /// Calls the gate `remember`, and asks the user if an implementer requests an approval.
-    fn call_remember_gate(phase: &str, text: &str) -> Result<RememberPayload, Error> {
+    fn check_memory_with_plugins(phase: &str, text: &str) -> Result<RememberPayload, Error> {
         let memory = RememberPayload {
             phase: phase.to_owned(),
             text: text.to_owned(),

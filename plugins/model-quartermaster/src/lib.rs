@@ -9,7 +9,7 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod model_quartermaster {
-    use crate::pick::{ModelAction, PickSettings, pick_model};
+    use crate::pick::{PickSettings, TurnModelDecision, pick_model};
     use crate::stats::TaskStats;
     use crate::task::{self, RunningTurn};
     use rind_sdk::prelude::*;
@@ -48,23 +48,23 @@ mod model_quartermaster {
                     &request.model,
                     &stats,
                     &settings,
-                    task::random_chance(),
+                    task::turn_hash_fraction(),
                 );
                 let mut running = RunningTurn::new(caller::turn(), kind, &request.model);
                 let done = match &pick.action {
-                    ModelAction::Defer => format!("keeps `{}`", request.model),
-                    ModelAction::Suggest(model) => format!("suggests `{model}`"),
-                    ModelAction::Enforce(model) => format!("takes `{model}`"),
+                    TurnModelDecision::Defer => format!("keeps `{}`", request.model),
+                    TurnModelDecision::Suggest(model) => format!("suggests `{model}`"),
+                    TurnModelDecision::Enforce(model) => format!("takes `{model}`"),
                 };
                 outcome = outcome.log(Level::Info, format!("{done}: {}", pick.why));
                 match pick.action {
-                    ModelAction::Defer => {}
-                    ModelAction::Suggest(model) => {
+                    TurnModelDecision::Defer => {}
+                    TurnModelDecision::Suggest(model) => {
                         let said = format!("suggests the model `{model}`: {}", pick.why);
                         outcome =
                             notify_model_choice(outcome, "suggested", &running.kind, &model, said)?;
                     }
-                    ModelAction::Enforce(model) => {
+                    TurnModelDecision::Enforce(model) => {
                         if model != request.model {
                             let said = format!(
                                 "takes `{model}` in place of `{}`: {}",
@@ -136,8 +136,8 @@ mod model_quartermaster {
         };
         state::remove(&running_turn_key())?;
         let settings: PickSettings = config::all()?;
-        (running.results, running.errors) = task::count_results(&session::messages(ALL));
-        if let Some(seen) = running.create_observed_turn(summary.stop) {
+        (running.results, running.errors) = task::count_tool_results(&session::messages(ALL));
+        if let Some(seen) = running.summarize_ended_turn(summary.stop) {
             // Read the statistics only now, because another session may have changed them during
             // the turn.
             let mut stats: TaskStats = store::get_json(STATS)?.unwrap_or_default();

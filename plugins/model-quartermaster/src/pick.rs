@@ -41,7 +41,7 @@ impl PickSettings {
 
 /// Decision about the model of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ModelAction {
+pub(crate) enum TurnModelDecision {
     /// Keep the current model.
     Defer,
     /// Keep the current model, and notify the user that the model with this name would be better.
@@ -50,15 +50,15 @@ pub(crate) enum ModelAction {
     Enforce(String),
 }
 
-/// A pick and its reason.
-pub(crate) struct ModelPick {
-    pub(crate) action: ModelAction,
+/// A decision and its reason.
+pub(crate) struct ModelDecisionWithReason {
+    pub(crate) action: TurnModelDecision,
     pub(crate) why: String,
 }
 
-fn deferred_pick(why: String) -> ModelPick {
-    let action = ModelAction::Defer;
-    ModelPick { action, why }
+fn keep_current_model_decision(why: String) -> ModelDecisionWithReason {
+    let action = TurnModelDecision::Defer;
+    ModelDecisionWithReason { action, why }
 }
 
 /// Picks a model for a task of this kind whose current model is `current`. If `chance`, a random
@@ -70,16 +70,16 @@ pub(crate) fn pick_model(
     stats: &TaskStats,
     settings: &PickSettings,
     chance: f64,
-) -> ModelPick {
+) -> ModelDecisionWithReason {
     if !settings.is_candidate_model(current) {
-        return deferred_pick(format!("`{current}` is not in the list of models"));
+        return keep_current_model_decision(format!("`{current}` is not in the list of models"));
     }
     if chance < settings.explore
         && let Some(least) = least_observed_model(kind, stats, settings)
     {
         let why = format!("{kind}: tries `{least}`, the model with the fewest observed turns");
-        return ModelPick {
-            action: ModelAction::Enforce(least),
+        return ModelDecisionWithReason {
+            action: TurnModelDecision::Enforce(least),
             why,
         };
     }
@@ -91,7 +91,7 @@ pub(crate) fn pick_model(
     let n: f64 = known.iter().map(|(_, stat)| stat.n).sum();
     if n < settings.observations {
         let wanted = settings.observations;
-        return deferred_pick(format!(
+        return keep_current_model_decision(format!(
             "{kind}: observed {n:.0} of the {wanted:.0} turns that a pick needs"
         ));
     }
@@ -109,7 +109,7 @@ pub(crate) fn pick_model(
     // The sort is stable: of two models with equal cost, the one listed first comes first.
     good.sort_by(|a, b| compare_cost_and_latency(a, b, has_prices));
     let Some((model, stat)) = good.first() else {
-        return deferred_pick(format!("{kind}: nothing is known"));
+        return keep_current_model_decision(format!("{kind}: nothing is known"));
     };
     let (name, surely) = (&model.name, stat.confident_success_rate());
     let why = format!(
@@ -123,13 +123,13 @@ pub(crate) fn pick_model(
         format_model_cost(model, stat, has_prices)
     );
     let action = if name == current || surely < settings.suggest_from {
-        ModelAction::Defer
+        TurnModelDecision::Defer
     } else if surely < settings.enforce_from {
-        ModelAction::Suggest(name.clone())
+        TurnModelDecision::Suggest(name.clone())
     } else {
-        ModelAction::Enforce(name.clone())
+        TurnModelDecision::Enforce(name.clone())
     };
-    ModelPick { action, why }
+    ModelDecisionWithReason { action, why }
 }
 
 /// Returns the model with the fewest observed turns of a kind.
@@ -189,7 +189,7 @@ fn format_model_cost(model: &ModelCandidate, stat: &ModelStat, has_prices: bool)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::ObservedTurn;
+    use crate::stats::FinishedTurnStats;
 
     fn settings(models: &[(&str, Option<f64>)]) -> PickSettings {
         let models = models.iter().map(|(name, price)| ModelCandidate {
@@ -214,12 +214,12 @@ mod tests {
         let mut stats = TaskStats::default();
         for (model, good, n, input) in of {
             for number in 0..*n {
-                let seen = ObservedTurn {
+                let seen = FinishedTurnStats {
                     is_good: number < *good,
                     input: *input,
                     requests: 1,
                     millis: 10,
-                    ..ObservedTurn::default()
+                    ..FinishedTurnStats::default()
                 };
                 stats.add_turn(
                     "k",
@@ -237,8 +237,8 @@ mod tests {
         stats
     }
 
-    fn enforce(name: &str) -> ModelAction {
-        ModelAction::Enforce(name.to_owned())
+    fn enforce(name: &str) -> TurnModelDecision {
+        TurnModelDecision::Enforce(name.to_owned())
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
             (
                 stats(&[("a", 20, 20, 9), ("b", 29, 29, 9)]),
                 &priced,
-                ModelAction::Defer,
+                TurnModelDecision::Defer,
             ),
             (
                 stats(&[("a", 50, 50, 9), ("b", 50, 50, 9)]),
@@ -261,7 +261,7 @@ mod tests {
             (
                 stats(&[("a", 50, 50, 9), ("b", 50, 50, 10)]),
                 &unpriced,
-                ModelAction::Defer,
+                TurnModelDecision::Defer,
             ),
             (
                 stats(&[("a", 50, 50, 9), ("b", 50, 50, 8)]),
@@ -272,19 +272,19 @@ mod tests {
             (
                 stats(&[("a", 50, 50, 9), ("b", 25, 50, 9)]),
                 &priced,
-                ModelAction::Defer,
+                TurnModelDecision::Defer,
             ),
             // Model b is good enough to suggest, but not to enforce.
             (
                 stats(&[("a", 10, 50, 9), ("b", 45, 50, 9)]),
                 &priced,
-                ModelAction::Suggest("b".to_owned()),
+                TurnModelDecision::Suggest("b".to_owned()),
             ),
             // Model b is the better one, but not good enough to suggest.
             (
                 stats(&[("a", 10, 50, 9), ("b", 30, 50, 9)]),
                 &priced,
-                ModelAction::Defer,
+                TurnModelDecision::Defer,
             ),
             // Only model b was observed.
             (stats(&[("b", 60, 60, 9)]), &priced, enforce("b")),
@@ -300,15 +300,15 @@ mod tests {
         let only_a = settings(&[("a", None)]);
         assert_eq!(
             pick_model("k", "a", &known, &only_a, 0.0).action,
-            ModelAction::Defer
+            TurnModelDecision::Defer
         );
         assert_eq!(
             pick_model("k", "typed", &known, &only_a, 0.0).action,
-            ModelAction::Defer
+            TurnModelDecision::Defer
         );
         assert_eq!(
             pick_model("k", "a", &known, &settings(&[]), 0.0).action,
-            ModelAction::Defer
+            TurnModelDecision::Defer
         );
     }
 
@@ -318,7 +318,7 @@ mod tests {
         let mut settings = settings(&[("a", None), ("b", None)]);
         assert_eq!(
             pick_model("k", "a", &known, &settings, 0.0).action,
-            ModelAction::Defer
+            TurnModelDecision::Defer
         );
         settings.explore = 0.1;
         assert_eq!(
@@ -327,7 +327,7 @@ mod tests {
         );
         assert_eq!(
             pick_model("k", "a", &known, &settings, 0.5).action,
-            ModelAction::Defer
+            TurnModelDecision::Defer
         );
     }
 }

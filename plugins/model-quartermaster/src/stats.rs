@@ -6,10 +6,10 @@ use rind_sdk::data;
 
 /// Number of turns of a model and kind of task at which all their sums are halved, so that old
 /// turns count less and no sum grows without limit.
-const MAX_OBSERVED: f64 = 1000.0;
+const SUM_HALVING_TURN_COUNT: f64 = 1000.0;
 
 /// Quantile of the normal distribution for a two-sided confidence interval of 95 %.
-const Z: f64 = 1.96;
+const CONFIDENCE_95_PERCENT_Z_SCORE: f64 = 1.96;
 
 /// Sums over the turns of one model for one kind of task. Sums that grow too large are halved, so
 /// they can be fractional.
@@ -28,7 +28,7 @@ pub(crate) struct ModelStat {
 
 /// Figures of one turn.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct ObservedTurn {
+pub(crate) struct FinishedTurnStats {
     pub(crate) is_good: bool,
     pub(crate) input: u64,
     pub(crate) output: u64,
@@ -37,8 +37,8 @@ pub(crate) struct ObservedTurn {
 }
 
 impl ModelStat {
-    pub(crate) fn add_turn(&mut self, seen: ObservedTurn) {
-        if self.n >= MAX_OBSERVED {
+    pub(crate) fn add_turn(&mut self, seen: FinishedTurnStats) {
+        if self.n >= SUM_HALVING_TURN_COUNT {
             for number in [
                 &mut self.n,
                 &mut self.good,
@@ -65,9 +65,15 @@ impl ModelStat {
             return 0.0;
         }
         let (n, rate) = (self.n, self.good / self.n);
-        let centre = rate + Z * Z / (2.0 * n);
-        let spread = Z * (rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n)).sqrt();
-        ((centre - spread) / (1.0 + Z * Z / n)).max(0.0)
+        let centre =
+            rate + CONFIDENCE_95_PERCENT_Z_SCORE * CONFIDENCE_95_PERCENT_Z_SCORE / (2.0 * n);
+        let spread = CONFIDENCE_95_PERCENT_Z_SCORE
+            * (rate * (1.0 - rate) / n
+                + CONFIDENCE_95_PERCENT_Z_SCORE * CONFIDENCE_95_PERCENT_Z_SCORE / (4.0 * n * n))
+                .sqrt();
+        ((centre - spread)
+            / (1.0 + CONFIDENCE_95_PERCENT_Z_SCORE * CONFIDENCE_95_PERCENT_Z_SCORE / n))
+            .max(0.0)
     }
 }
 
@@ -89,7 +95,7 @@ impl TaskStats {
         &mut self,
         kind: &str,
         model: &str,
-        seen: ObservedTurn,
+        seen: FinishedTurnStats,
         listed: &[String],
     ) {
         if !listed.iter().any(|name| name == model) {
@@ -135,16 +141,16 @@ mod tests {
     fn what_is_kept_is_bounded_and_only_of_listed_models() {
         let listed = ["a".to_owned(), "b".to_owned()];
         let mut stats = TaskStats::default();
-        let seen = ObservedTurn {
+        let seen = FinishedTurnStats {
             is_good: true,
-            ..ObservedTurn::default()
+            ..FinishedTurnStats::default()
         };
         for _ in 0..5000 {
             stats.add_turn("k", "a", seen, &listed);
             stats.add_turn("k", "other", seen, &listed);
         }
         let stat = stats.model_stat("k", "a");
-        assert!(stat.n <= MAX_OBSERVED && stat.n >= MAX_OBSERVED / 2.0);
+        assert!(stat.n <= SUM_HALVING_TURN_COUNT && stat.n >= SUM_HALVING_TURN_COUNT / 2.0);
         assert!((stat.good - stat.n).abs() < 1e-9);
         assert_eq!(stats.model_stat("k", "other"), ModelStat::default());
         stats.add_turn("k", "b", seen, &listed[1..]);

@@ -3,10 +3,10 @@
 use rind_sdk::data;
 use rind_sdk::prelude::*;
 
-use crate::stats::ObservedTurn;
+use crate::stats::FinishedTurnStats;
 
 /// Maximum size, in bytes, of a short and of a medium input. Larger inputs count as `long`.
-const SIZES: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
+const MAX_INPUT_BYTES_BY_SIZE_CLASS: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
 
 /// Running turn of an agent.
 #[data]
@@ -51,13 +51,13 @@ impl RunningTurn {
     /// Returns the tokens, requests and other numbers of the ended turn, and whether the model did
     /// well. `None` if the stop reason does not depend on the model, as when the user cancelled the
     /// turn.
-    pub(crate) fn create_observed_turn(&self, stop: StopReason) -> Option<ObservedTurn> {
+    pub(crate) fn summarize_ended_turn(&self, stop: StopReason) -> Option<FinishedTurnStats> {
         let has_ended = match stop {
             StopReason::Done => true,
             StopReason::MaxSteps | StopReason::Failed => false,
             StopReason::Blocked | StopReason::Cancelled => return None,
         };
-        Some(ObservedTurn {
+        Some(FinishedTurnStats {
             is_good: has_ended && !self.is_empty && self.errors * 2 <= self.results,
             input: self.input,
             output: self.output,
@@ -75,14 +75,16 @@ pub(crate) fn task_kind(messages: &[Message]) -> String {
         .rev()
         .find(|message| message.role == Role::User);
     let n_bytes = input.map_or(0, |message| message.text().len());
-    let size = SIZES.iter().find(|(most, _)| n_bytes <= *most);
+    let size = MAX_INPUT_BYTES_BY_SIZE_CLASS
+        .iter()
+        .find(|(most, _)| n_bytes <= *most);
     let size = size.map_or("long", |(_, name)| name);
     let has_tools = messages.iter().any(|message| message.role == Role::Tool);
     format!("{size}-{}", if has_tools { "tools" } else { "plain" })
 }
 
 /// Counts the tool results since the last input, and the errors among them.
-pub(crate) fn count_results(messages: &[Message]) -> (u32, u32) {
+pub(crate) fn count_tool_results(messages: &[Message]) -> (u32, u32) {
     let since = messages
         .iter()
         .rev()
@@ -97,7 +99,7 @@ pub(crate) fn count_results(messages: &[Message]) -> (u32, u32) {
 /// Returns a number from 0 to 1 that is the same for the same turn. It is an FNV-1a hash with the
 /// finalizer of MurmurHash3, because the turn's number comes last in the text and FNV-1a alone
 /// spreads the last bytes badly.
-pub(crate) fn random_chance() -> f64 {
+pub(crate) fn turn_hash_fraction() -> f64 {
     let text = format!(
         "{} {} {}",
         caller::session(),
@@ -159,7 +161,7 @@ mod tests {
             result(true),
             result(false),
         ];
-        assert_eq!(count_results(&messages), (2, 1));
+        assert_eq!(count_tool_results(&messages), (2, 1));
     }
 
     #[test]
@@ -180,7 +182,7 @@ mod tests {
                 results: 2,
                 ..RunningTurn::new(1, String::new(), "m")
             };
-            let is_good = running.create_observed_turn(stop).map(|seen| seen.is_good);
+            let is_good = running.summarize_ended_turn(stop).map(|seen| seen.is_good);
             assert_eq!(is_good, expected, "{stop:?} {is_empty} {errors}");
         }
     }
@@ -192,7 +194,7 @@ mod tests {
                 turn: *turn,
                 ..Caller::default()
             });
-            random_chance() < 0.2
+            turn_hash_fraction() < 0.2
         });
         let n = below.count();
         assert!((120..280).contains(&n), "{n}");

@@ -1,12 +1,12 @@
 //! Finds the commands of a shell line that are checks, such as running tests: those that match a
 //! pattern of the operator.
 
-use crate::command::line_commands;
+use crate::command::parse_line_commands;
 
 /// Whether a shell line always fails if a check in it fails. A check is a command that matches a
 /// pattern. `None` if the line runs no check.
-pub(crate) fn check_fails_line(line: &str, patterns: &[String]) -> Option<bool> {
-    let commands = line_commands(line);
+pub(crate) fn is_line_failed_by_check(line: &str, patterns: &[String]) -> Option<bool> {
+    let commands = parse_line_commands(line);
     let is_check = |words: &[String]| {
         patterns
             .iter()

@@ -4,15 +4,16 @@
 /// Programs that run the command in their arguments. Their options are skipped, and so are
 /// arguments that begin with a digit, such as `60` of `timeout 60`. Other values that follow an
 /// option as a separate word are not supported.
-const WRAPPERS: &[&str] = &[
+const COMMAND_WRAPPER_PROGRAMS: &[&str] = &[
     "command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout", "xvfb-run",
 ];
 
 /// Shell keywords that are followed by a command.
-const KEYWORDS: &[&str] = &["!", "(", "do", "else", "if", "then", "until", "while", "{"];
+const SHELL_KEYWORDS_BEFORE_COMMAND: &[&str] =
+    &["!", "(", "do", "else", "if", "then", "until", "while", "{"];
 
 /// Maximum nesting depth of `bash -c` commands that are parsed.
-const DEEPEST: usize = 4;
+const MAX_NESTED_BASH_COMMAND_DEPTH: usize = 4;
 
 /// A simple command of a shell line.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ enum CommandOperator {
 
 /// Command of a shell line, whose words still include wrappers and assignments.
 #[derive(Debug, Default)]
-struct CommandPart {
+struct UnstrippedShellCommand {
     words: Vec<String>,
     /// Shell operator that follows the command; `None` at the end of the line.
     after: Option<CommandOperator>,
@@ -58,16 +59,16 @@ struct CommandPart {
 /// echo cargo test
 ///     ->  echo cargo test
 /// ```
-pub(crate) fn line_commands(line: &str) -> Vec<ShellLineCommand> {
+pub(crate) fn parse_line_commands(line: &str) -> Vec<ShellLineCommand> {
     let mut found = Vec::new();
-    collect_commands(line, 0, true, &mut found);
+    collect_line_commands(line, 0, true, &mut found);
     found
 }
 
 /// Whether the complete line fails whenever the command at the index `at` fails. False if this
 /// cannot be determined.
-fn determines_exit_code(parts: &[CommandPart], at: usize) -> bool {
-    const HIDING: [&str; 5] = ["!", "elif", "if", "until", "while"];
+fn determines_exit_code(parts: &[UnstrippedShellCommand], at: usize) -> bool {
+    const EXIT_CODE_HIDING_KEYWORDS: [&str; 5] = ["!", "elif", "if", "until", "while"];
     let Some(part) = parts.get(at) else {
         return false;
     };
@@ -83,7 +84,7 @@ fn determines_exit_code(parts: &[CommandPart], at: usize) -> bool {
     if part
         .words
         .first()
-        .is_some_and(|first| HIDING.contains(&first.as_str()))
+        .is_some_and(|first| EXIT_CODE_HIDING_KEYWORDS.contains(&first.as_str()))
     {
         return false;
     }
@@ -112,7 +113,7 @@ fn determines_exit_code(parts: &[CommandPart], at: usize) -> bool {
     true
 }
 
-fn collect_commands(
+fn collect_line_commands(
     line: &str,
     depth: usize,
     is_decisive: bool,
@@ -121,7 +122,7 @@ fn collect_commands(
     let parts = split_into_commands(line);
     for at in 0..parts.len() {
         let decides = is_decisive && determines_exit_code(&parts, at);
-        let words = strip_wrappers(
+        let words = strip_command_wrappers(
             parts
                 .get(at)
                 .map(|part| part.words.clone())
@@ -137,8 +138,8 @@ fn collect_commands(
             .position(takes_line)
             .and_then(|at| words.get(at + 1))
         {
-            Some(inner) if is_shell && depth < DEEPEST => {
-                collect_commands(inner, depth + 1, decides, found);
+            Some(inner) if is_shell && depth < MAX_NESTED_BASH_COMMAND_DEPTH => {
+                collect_line_commands(inner, depth + 1, decides, found);
             }
             _ if is_shell && words.len() > 1 => {
                 // Treat the script like any other program, without parsing it.
@@ -146,7 +147,7 @@ fn collect_commands(
                     .into_iter()
                     .skip(1)
                     .skip_while(|word| word.starts_with('-'));
-                let words = strip_wrappers(script.collect());
+                let words = strip_command_wrappers(script.collect());
                 found.push(ShellLineCommand { words, decides });
             }
             _ => found.push(ShellLineCommand { words, decides }),
@@ -157,19 +158,19 @@ fn collect_commands(
 
 /// Returns a command without the wrappers, keywords and assignments before its program, and with
 /// the program's base name.
-fn strip_wrappers(words: Vec<String>) -> Vec<String> {
+fn strip_command_wrappers(words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter().peekable();
     let mut is_wrapped = false;
     while let Some(word) = words.peek() {
-        let program = base_name(word);
-        let is_wrapper = WRAPPERS.contains(&program);
+        let program = program_base_name(word);
+        let is_wrapper = COMMAND_WRAPPER_PROGRAMS.contains(&program);
         // Skip the wrapper's own arguments, such as `60` of `timeout 60` and `-n 5` of `nice -n 5`.
         let is_of_wrapper = is_wrapped
             && (word.starts_with('-') || word.starts_with(|first: char| first.is_ascii_digit()));
         if !(is_wrapper
             || is_of_wrapper
-            || KEYWORDS.contains(&word.as_str())
-            || is_assignment(word))
+            || SHELL_KEYWORDS_BEFORE_COMMAND.contains(&word.as_str())
+            || is_variable_assignment(word))
         {
             break;
         }
@@ -178,16 +179,16 @@ fn strip_wrappers(words: Vec<String>) -> Vec<String> {
     }
     let mut words: Vec<String> = words.collect();
     if let Some(first) = words.first_mut() {
-        *first = base_name(first).to_owned();
+        *first = program_base_name(first).to_owned();
     }
     words
 }
 
-fn base_name(word: &str) -> &str {
+fn program_base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-fn is_assignment(word: &str) -> bool {
+fn is_variable_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()
             && name
@@ -197,8 +198,8 @@ fn is_assignment(word: &str) -> bool {
 }
 
 /// Splits a line into commands, and each command into words. Skips comments and heredocs.
-fn split_into_commands(line: &str) -> Vec<CommandPart> {
-    let mut all = vec![CommandPart::default()];
+fn split_into_commands(line: &str) -> Vec<UnstrippedShellCommand> {
+    let mut all = vec![UnstrippedShellCommand::default()];
     let mut word: Option<String> = None;
     let mut heredocs: Vec<String> = Vec::new();
     let mut characters = line.chars().peekable();
@@ -262,7 +263,7 @@ fn split_into_commands(line: &str) -> Vec<CommandPart> {
                         _ => CommandOperator::And,
                     });
                 }
-                all.push(CommandPart::default());
+                all.push(UnstrippedShellCommand::default());
                 if character == '\n' {
                     for name in heredocs.drain(..) {
                         skip_heredoc(&mut characters, &name);
@@ -277,7 +278,7 @@ fn split_into_commands(line: &str) -> Vec<CommandPart> {
     all
 }
 
-fn push_finished_word(word: &mut Option<String>, all: &mut [CommandPart]) {
+fn push_finished_word(word: &mut Option<String>, all: &mut [UnstrippedShellCommand]) {
     if let (Some(word), Some(last)) = (word.take(), all.last_mut()) {
         last.words.push(word);
     }

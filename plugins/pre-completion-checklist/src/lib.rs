@@ -9,14 +9,14 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod pre_completion_checklist {
-    use crate::progress::{CallEffect, ChecklistSettings, TurnProgress};
+    use crate::progress::{ChecklistSettings, ToolCallProgressEffect, TurnProgress};
     use rind_sdk::prelude::*;
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         let settings = config::shared::<ChecklistSettings>()?;
-        let did = CallEffect::from_finished_call(finished, &settings);
-        if did != CallEffect::Other {
+        let did = ToolCallProgressEffect::from_finished_call(finished, &settings);
+        if did != ToolCallProgressEffect::Other {
             let mut progress = TurnProgress::load_progress(&caller::agent(), caller::turn())?;
             if progress.record_call_effect(did) {
                 progress.save_progress(&caller::agent())?;
@@ -28,7 +28,7 @@ mod pre_completion_checklist {
     #[hook]
     fn post_reason(answer: Message) -> Result<ReplyOutcome, Error> {
         let mut progress = TurnProgress::load_progress(&caller::agent(), caller::turn())?;
-        let Some(objection) = progress.make_objection(&answer.text()) else {
+        let Some(objection) = progress.answer_rejection_reason(&answer.text()) else {
             return Ok(ReplyOutcome::default());
         };
         // Save the progress before rejecting the answer. If saving fails, do not reject the answer:

@@ -3,13 +3,13 @@
 use rind_sdk::prelude::{Error, FinishedCall, data, state};
 use rind_sdk::serde_json::Value;
 
-use crate::check::check_fails_line;
+use crate::check::is_line_failed_by_check;
 
 /// Maximum number of files that an objection names.
-const MAX_FILES: usize = 20;
+const MAX_FILES_IN_OBJECTION: usize = 20;
 
 /// Maximum length in characters of a command that an objection quotes.
-const MAX_COMMAND_CHARS: usize = 120;
+const MAX_QUOTED_COMMAND_CHARS: usize = 120;
 
 /// The operator's settings.
 #[data]
@@ -28,7 +28,7 @@ pub(crate) struct ChecklistSettings {
 
 /// Effect of a tool call on the progress of the turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum CallEffect {
+pub(crate) enum ToolCallProgressEffect {
     /// An edit of this file.
     Edit(String),
     /// A check that passed.
@@ -50,7 +50,7 @@ pub(crate) struct UnprovenCheck {
     has_failed: bool,
 }
 
-impl CallEffect {
+impl ToolCallProgressEffect {
     /// Returns the effect of a finished call; [`Self::Other`] for a refused call.
     pub(crate) fn from_finished_call(
         finished: &FinishedCall,
@@ -77,7 +77,7 @@ impl CallEffect {
         let decides = if settings.check_tools.contains(&call.name) {
             Some(true)
         } else {
-            line.and_then(|line| check_fails_line(line, &settings.checks))
+            line.and_then(|line| is_line_failed_by_check(line, &settings.checks))
         };
         let what = || format_command_line(line.unwrap_or(&call.name));
         match decides {
@@ -115,7 +115,7 @@ impl TurnProgress {
     /// Loads the progress of an agent in this turn; empty if the stored progress is from another
     /// turn.
     pub(crate) fn load_progress(agent: &str, turn: u32) -> Result<Self, Error> {
-        let kept: Self = state::get_json(&format_progress_key(agent))?.unwrap_or_default();
+        let kept: Self = state::get_json(&progress_storage_key(agent))?.unwrap_or_default();
         Ok(if kept.turn == turn {
             kept
         } else {
@@ -128,13 +128,13 @@ impl TurnProgress {
 
     /// Stores the progress in the session's state.
     pub(crate) fn save_progress(&self, agent: &str) -> Result<(), Error> {
-        state::set_json(&format_progress_key(agent), self)
+        state::set_json(&progress_storage_key(agent), self)
     }
 
     /// Records the effect of a call. Returns whether the progress has changed.
-    pub(crate) fn record_call_effect(&mut self, did: CallEffect) -> bool {
+    pub(crate) fn record_call_effect(&mut self, did: ToolCallProgressEffect) -> bool {
         match did {
-            CallEffect::Edit(path) => {
+            ToolCallProgressEffect::Edit(path) => {
                 let was_tried = self.unproven.take().is_some();
                 let is_known = self.unchecked.contains(&path);
                 if !is_known {
@@ -142,11 +142,11 @@ impl TurnProgress {
                 }
                 return was_tried || !is_known;
             }
-            CallEffect::Check if !self.unchecked.is_empty() => {
+            ToolCallProgressEffect::Check if !self.unchecked.is_empty() => {
                 self.unchecked.clear();
                 self.unproven = None;
             }
-            CallEffect::Unproven(check) if !self.unchecked.is_empty() => {
+            ToolCallProgressEffect::Unproven(check) if !self.unchecked.is_empty() => {
                 self.unproven = Some(check)
             }
             _ => return false,
@@ -156,7 +156,10 @@ impl TurnProgress {
 
     /// Returns the objection to an answer after unchecked edits, at most once a turn. An answer
     /// that ends with a question gets none, because it does not claim that the work is done.
-    pub(crate) fn make_objection(&mut self, answer: &str) -> Option<AnswerObjection> {
+    pub(crate) fn answer_rejection_reason(
+        &mut self,
+        answer: &str,
+    ) -> Option<AnswerRejectionReason> {
         let answer =
             answer.trim_end_matches(|last: char| last.is_whitespace() || "*_`\"')".contains(last));
         let is_question = answer.ends_with(['?', '？', '؟']);
@@ -167,10 +170,10 @@ impl TurnProgress {
         let named = self
             .unchecked
             .iter()
-            .take(MAX_FILES)
+            .take(MAX_FILES_IN_OBJECTION)
             .map(|path| format!("`{path}`"));
         let mut files = named.collect::<Vec<_>>().join(", ");
-        if let Some(more @ 1..) = self.unchecked.len().checked_sub(MAX_FILES) {
+        if let Some(more @ 1..) = self.unchecked.len().checked_sub(MAX_FILES_IN_OBJECTION) {
             files.push_str(&format!(" and {more} more"));
         }
         let (why, of_person) = match &self.unproven {
@@ -193,7 +196,7 @@ impl TurnProgress {
                 format!("`{what}` does not show whether {files} passed"),
             ),
         };
-        Some(AnswerObjection {
+        Some(AnswerRejectionReason {
             to_model: format!(
                 "Not done yet: {files} changed in this turn, and {why}. Run what checks the change and mend what fails, then \
                  answer. If nothing can check it, or it cannot be made to pass, say so in your answer, and why."
@@ -204,7 +207,7 @@ impl TurnProgress {
 }
 
 /// Reason for rejecting an answer.
-pub(crate) struct AnswerObjection {
+pub(crate) struct AnswerRejectionReason {
     /// Text for the model.
     pub(crate) to_model: String,
     /// Text for the person.
@@ -215,12 +218,12 @@ pub(crate) struct AnswerObjection {
 fn format_command_line(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let line = words.join(" ").replace('`', "'");
-    match line.char_indices().nth(MAX_COMMAND_CHARS) {
+    match line.char_indices().nth(MAX_QUOTED_COMMAND_CHARS) {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
         None => line,
     }
 }
 
-fn format_progress_key(agent: &str) -> String {
+fn progress_storage_key(agent: &str) -> String {
     format!("progress/{agent}")
 }

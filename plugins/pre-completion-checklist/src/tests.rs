@@ -1,7 +1,7 @@
 //! Tests of the parsing of commands, and of the hooks on the SDK's in-memory host.
 
-use crate::check::check_fails_line;
-use crate::command::line_commands;
+use crate::check::is_line_failed_by_check;
+use crate::command::parse_line_commands;
 use crate::pre_completion_checklist::{
     __rind_hook_post_reason as post_reason, __rind_hook_post_tool as post_tool,
 };
@@ -38,7 +38,7 @@ fn default_check_patterns() -> Vec<String> {
 }
 
 fn does_line_run_check(line: &str, patterns: &[String]) -> bool {
-    check_fails_line(line, patterns).is_some()
+    is_line_failed_by_check(line, patterns).is_some()
 }
 
 #[test]
@@ -70,13 +70,13 @@ fn a_line_that_hides_the_exit_code_of_its_check_is_recognized() {
         ("set -e; make | cat", false),
     ] {
         assert_eq!(
-            check_fails_line(line, &checks),
+            is_line_failed_by_check(line, &checks),
             Some(shows),
             "{line}: {:?}",
-            line_commands(line)
+            parse_line_commands(line)
         );
     }
-    assert_eq!(check_fails_line("ls | cat", &checks), None);
+    assert_eq!(is_line_failed_by_check("ls | cat", &checks), None);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn commands_that_run_a_check_are_recognized() {
         assert!(
             does_line_run_check(line, &checks),
             "{line}: {:?}",
-            line_commands(line)
+            parse_line_commands(line)
         );
     }
 }
@@ -153,7 +153,7 @@ fn commands_that_only_mention_checks_are_not_recognized() {
         assert!(
             !does_line_run_check(line, &checks),
             "{line}: {:?}",
-            line_commands(line)
+            parse_line_commands(line)
         );
     }
 }

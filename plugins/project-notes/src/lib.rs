@@ -86,6 +86,6 @@ mod project_notes {
         if !words.is_empty() {
             file.write_file()?;
         }
-        Ok(notes::list_notes(&file.notes))
+        Ok(notes::format_note_list(&file.notes))
     }
 }

@@ -6,10 +6,10 @@ use rind_sdk::serde_json;
 use std::collections::BTreeSet;
 
 /// Maximum number of notes of a project. A larger collection belongs in a document of the project.
-const MAX_NOTES: usize = 500;
+const MAX_NOTES_PER_PROJECT: usize = 500;
 
 /// Maximum number of projects whose folders have the same name.
-const MAX_NAMESAKES: usize = 50;
+const MAX_PROJECTS_WITH_SAME_NAME: usize = 50;
 
 /// One note.
 #[data]
@@ -45,7 +45,7 @@ impl NoteFile {
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
         let name: String = name.chars().filter(is_plain).take(40).collect();
         let taken = files::list("data")?;
-        for n in 1..=MAX_NAMESAKES {
+        for n in 1..=MAX_PROJECTS_WITH_SAME_NAME {
             let end = if n == 1 {
                 String::new()
             } else {
@@ -73,7 +73,7 @@ impl NoteFile {
             }
         }
         Err(Error::Limit(format!(
-            "no notes can be kept: {MAX_NAMESAKES} other projects in folders named `{name}` have notes"
+            "no notes can be kept: {MAX_PROJECTS_WITH_SAME_NAME} other projects in folders named `{name}` have notes"
         )))
     }
 
@@ -92,9 +92,9 @@ impl NoteFile {
         if self.notes.iter().any(|known| known.text == note.text) {
             return Ok(Err("it is remembered already".to_owned()));
         }
-        if self.notes.len() >= MAX_NOTES {
+        if self.notes.len() >= MAX_NOTES_PER_PROJECT {
             return Ok(Err(format!(
-                "there are {MAX_NOTES} notes of this project; the person can remove some with /notes forget"
+                "there are {MAX_NOTES_PER_PROJECT} notes of this project; the person can remove some with /notes forget"
             )));
         }
         let mut text = if self.is_new {
@@ -129,9 +129,9 @@ pub(crate) fn current_date() -> String {
 /// Finds notes that contain words of the query. Those with the most matching words come first, then
 /// the newest. An empty query returns all notes.
 pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
-    let wanted = search_words(query);
+    let wanted = extract_search_words(query);
     let score = |note: &Note| {
-        let own = search_words(&note.text);
+        let own = extract_search_words(&note.text);
         // A prefix of a word matches: `test` finds `tests`.
         let has = |word: &&String| own.iter().any(|own| own.starts_with(&**word));
         wanted.iter().filter(has).count()
@@ -145,14 +145,14 @@ pub(crate) fn find_notes<'a>(all: &'a [Note], query: &str) -> Vec<&'a Note> {
 }
 
 /// Returns the words of a text in lower case, except words of one or two letters.
-fn search_words(text: &str) -> BTreeSet<String> {
+fn extract_search_words(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let long = words.filter(|word| word.chars().count() > 2);
     long.map(str::to_lowercase).collect()
 }
 
 /// Lists notes with their numbers.
-pub(crate) fn list_notes(notes: &[Note]) -> String {
+pub(crate) fn format_note_list(notes: &[Note]) -> String {
     if notes.is_empty() {
         return "Nothing is remembered of this project.".to_owned();
     }

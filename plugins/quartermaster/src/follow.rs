@@ -7,11 +7,11 @@ use rind_sdk::data;
 
 /// Sum of the counts of the tools that followed a sequence, at which all these counts are halved,
 /// so that recent calls count more than old ones.
-const HALVED_AT: u32 = 200;
+const FOLLOWER_COUNT_HALVING_THRESHOLD: u32 = 200;
 
 /// Maximum number of different tools that are counted after the same sequence. The most frequent
 /// ones are kept.
-const MAX_FOLLOWERS: usize = 12;
+const MAX_FOLLOWERS_PER_TOOL_SEQUENCE: usize = 12;
 
 /// The operator's settings.
 #[data]
@@ -50,34 +50,36 @@ pub(crate) struct MostFrequentNextTool {
 
 impl ToolFollowers {
     /// Returns the sum of all counts.
-    pub(crate) fn total_followers(&self) -> u32 {
+    pub(crate) fn total_count(&self) -> u32 {
         self.0
             .values()
             .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Counts that a tool came next.
-    pub(crate) fn add_tool(&mut self, tool: &str) {
-        self.add_counts(tool, 1);
+    pub(crate) fn increment_tool_count(&mut self, tool: &str) {
+        self.add_tool_count(tool, 1);
     }
 
     /// Adds the counts of `others`.
-    pub(crate) fn merge_followers(&mut self, others: &Self) {
+    pub(crate) fn merge_counts(&mut self, others: &Self) {
         for (tool, times) in &others.0 {
-            self.add_counts(tool, *times);
+            self.add_tool_count(tool, *times);
         }
     }
 
     /// Adds `times` to the count of a tool. Halves all counts as often as if one had been added
     /// `times` times.
-    fn add_counts(&mut self, tool: &str, mut times: u32) {
+    fn add_tool_count(&mut self, tool: &str, mut times: u32) {
         while times > 0 {
-            if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS {
+            if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS_PER_TOOL_SEQUENCE {
                 let rarest = self.0.iter().min_by_key(|(_, count)| **count);
                 let rarest = rarest.map(|(name, _)| name.clone());
                 rarest.and_then(|name| self.0.remove(&name));
             }
-            let room = HALVED_AT.saturating_sub(self.total_followers()).max(1);
+            let room = FOLLOWER_COUNT_HALVING_THRESHOLD
+                .saturating_sub(self.total_count())
+                .max(1);
             let added = times.min(room);
             let count = self.0.entry(tool.to_owned()).or_default();
             *count = count.saturating_add(added);
@@ -98,13 +100,13 @@ impl ToolFollowers {
         Some(MostFrequentNextTool {
             tool: tool.clone(),
             times: *times,
-            total: self.total_followers(),
+            total: self.total_count(),
         })
     }
 }
 
 /// Returns the sequences at the end of `before`: the last two tools, then the last tool alone.
-pub(crate) fn last_sequences(before: &[String]) -> impl Iterator<Item = &[String]> {
+pub(crate) fn last_tool_sequences(before: &[String]) -> impl Iterator<Item = &[String]> {
     let n = before.len();
     [2, 1]
         .into_iter()
@@ -114,12 +116,12 @@ pub(crate) fn last_sequences(before: &[String]) -> impl Iterator<Item = &[String
 
 /// Returns the suggestion for the model, if the counts support one. It is based on the longest
 /// sequence of tools that was counted often enough.
-pub(crate) fn suggest_tool(
+pub(crate) fn suggest_next_tool(
     before: &[String],
     settings: &FollowSettings,
     followers: impl Fn(&[String]) -> Option<ToolFollowers>,
 ) -> Option<String> {
-    let seen = last_sequences(before).find_map(|place| {
+    let seen = last_tool_sequences(before).find_map(|place| {
         let favourite = followers(place)?.most_frequent_tool()?;
         (favourite.total >= settings.observations).then_some((place, favourite))
     });

@@ -9,13 +9,13 @@ use rind_sdk::prelude::{Error, caller, store};
 
 use crate::follow::ToolFollowers;
 
-const PREFIX: &str = "after/";
+const TOOL_SEQUENCE_STORE_KEY_PREFIX: &str = "after/";
 
 /// Maximum number of tools whose counts the store keeps.
-const MAX_TOOLS: usize = 512;
+const MAX_TOOLS_WITH_STORED_COUNTS: usize = 512;
 
 /// Maximum number of tool sequences that end with the same tool.
-const MAX_PLACES: usize = 64;
+const MAX_SEQUENCES_PER_LAST_TOOL: usize = 64;
 
 /// Counts of the sequences that end with one tool, by the tool before it. The empty name stands for
 /// the sequence that consists of this tool alone.
@@ -32,30 +32,27 @@ struct ToolSequences(BTreeMap<String, ToolFollowers>);
 
 impl ToolSequences {
     /// Returns the sum of the counts of all sequences.
-    fn total(&self) -> u32 {
-        let totals = self.0.values().map(ToolFollowers::total_followers);
+    fn total_count(&self) -> u32 {
+        let totals = self.0.values().map(ToolFollowers::total_count);
         totals.fold(0, u32::saturating_add)
     }
 
     /// Adds `more` to the counts of one sequence. If there are too many sequences, the sequence
     /// with the smallest sum is dropped.
-    fn merge_sequence(&mut self, before: &str, more: &ToolFollowers) {
-        if !self.0.contains_key(before) && self.0.len() >= MAX_PLACES {
-            let rarest = self
-                .0
-                .iter()
-                .min_by_key(|(_, counts)| counts.total_followers());
+    fn merge_sequence_counts(&mut self, before: &str, more: &ToolFollowers) {
+        if !self.0.contains_key(before) && self.0.len() >= MAX_SEQUENCES_PER_LAST_TOOL {
+            let rarest = self.0.iter().min_by_key(|(_, counts)| counts.total_count());
             let rarest = rarest.map(|(name, _)| name.clone());
             rarest.and_then(|name| self.0.remove(&name));
         }
         let counts = self.0.entry(before.to_owned()).or_default();
-        counts.merge_followers(more);
+        counts.merge_counts(more);
     }
 }
 
 /// Cache of the stored counts per tool during one turn.
 #[derive(Default)]
-struct SeenTools {
+struct ToolSequenceCountsCache {
     session: String,
     turn: u32,
     tools: BTreeMap<String, ToolSequences>,
@@ -64,27 +61,29 @@ struct SeenTools {
 thread_local! {
     /// Cache of the store, so that the store is not read after every call. Counts that other
     /// sessions add during a turn are read in the next turn.
-    static SEEN: RefCell<SeenTools> = RefCell::default();
+    static CACHED_TOOL_SEQUENCE_COUNTS: RefCell<ToolSequenceCountsCache> = RefCell::default();
 }
 
 /// Adds the counts of a turn to the store, with one write for each tool.
-pub(crate) fn store_new_counts(learnt: BTreeMap<String, ToolFollowers>) -> Result<(), Error> {
-    SEEN.take();
+pub(crate) fn store_tool_sequence_counts(
+    learnt: BTreeMap<String, ToolFollowers>,
+) -> Result<(), Error> {
+    CACHED_TOOL_SEQUENCE_COUNTS.take();
     let mut by_tool: BTreeMap<String, Vec<(String, ToolFollowers)>> = BTreeMap::new();
     for (key, more) in learnt {
-        let (before, tool) = split_ledger_key(&key);
+        let (before, tool) = split_sequence_key(&key);
         let places = by_tool.entry(tool.to_owned()).or_default();
         places.push((before.to_owned(), more));
     }
     for (tool, learnt) in by_tool {
-        let key = tool_key(&tool);
+        let key = tool_store_key(&tool);
         let kept = read_tool_sequences(&key)?;
         if kept.is_none() {
             remove_least_used_tools()?;
         }
         let mut places = kept.unwrap_or_default();
         for (before, more) in learnt {
-            places.merge_sequence(&before, &more);
+            places.merge_sequence_counts(&before, &more);
         }
         store::set_json(&key, &places)?;
     }
@@ -93,29 +92,29 @@ pub(crate) fn store_new_counts(learnt: BTreeMap<String, ToolFollowers>) -> Resul
 
 /// Returns the number of times that each tool came next after a sequence of tools: the counts in
 /// the store, plus those that the turn has learnt but not stored yet.
-pub(crate) fn find_followers(
+pub(crate) fn find_tool_followers(
     place: &[String],
     learnt: &BTreeMap<String, ToolFollowers>,
 ) -> Result<Option<ToolFollowers>, Error> {
-    let key = sequence_key(place);
+    let key = tool_sequence_store_key(place);
     let kept = read_cached_followers(&key)?;
     let Some(more) = learnt.get(&key) else {
         return Ok(kept);
     };
     let mut followers = kept.unwrap_or_default();
-    followers.merge_followers(more);
+    followers.merge_counts(more);
     Ok(Some(followers))
 }
 
 /// Empties the cache if its content is from another turn or session.
-pub(crate) fn empty_cache_for_turn(turn: u32) {
+pub(crate) fn clear_cache_of_other_turn(turn: u32) {
     let session = caller::session();
-    SEEN.with_borrow_mut(|seen| {
+    CACHED_TOOL_SEQUENCE_COUNTS.with_borrow_mut(|seen| {
         if (&seen.session, seen.turn) != (&session, turn) {
-            *seen = SeenTools {
+            *seen = ToolSequenceCountsCache {
                 session,
                 turn,
-                ..SeenTools::default()
+                ..ToolSequenceCountsCache::default()
             };
         }
     });
@@ -123,10 +122,10 @@ pub(crate) fn empty_cache_for_turn(turn: u32) {
 
 /// Returns the stored counts of a sequence. The store is read at most once a turn for each tool.
 fn read_cached_followers(key: &str) -> Result<Option<ToolFollowers>, Error> {
-    let (before, tool) = split_ledger_key(key);
-    SEEN.with_borrow_mut(|seen| {
+    let (before, tool) = split_sequence_key(key);
+    CACHED_TOOL_SEQUENCE_COUNTS.with_borrow_mut(|seen| {
         if !seen.tools.contains_key(tool) {
-            let places = read_tool_sequences(&tool_key(tool))?.unwrap_or_default();
+            let places = read_tool_sequences(&tool_store_key(tool))?.unwrap_or_default();
             seen.tools.insert(tool.to_owned(), places);
         }
         let places = seen.tools.get(tool);
@@ -143,8 +142,8 @@ fn read_tool_sequences(key: &str) -> Result<Option<ToolSequences>, Error> {
 /// If counts of too many tools are stored, removes those of the quarter of the tools with the
 /// smallest counts. Removing so many at once makes this rare.
 fn remove_least_used_tools() -> Result<(), Error> {
-    let keys = store::keys(PREFIX)?;
-    if keys.len() < MAX_TOOLS {
+    let keys = store::keys(TOOL_SEQUENCE_STORE_KEY_PREFIX)?;
+    if keys.len() < MAX_TOOLS_WITH_STORED_COUNTS {
         return Ok(());
     }
     let mut seen = Vec::with_capacity(keys.len());
@@ -152,27 +151,29 @@ fn remove_least_used_tools() -> Result<(), Error> {
         let places: ToolSequences = store::get_json(&key)
             .unwrap_or_default()
             .unwrap_or_default();
-        seen.push((places.total(), key));
+        seen.push((places.total_count(), key));
     }
     seen.sort_unstable();
     seen.iter()
-        .take(MAX_TOOLS / 4)
+        .take(MAX_TOOLS_WITH_STORED_COUNTS / 4)
         .try_for_each(|(_, key)| store::remove(key))
 }
 
 /// Returns the key of a sequence of tools. Tool names contain no `/`.
-pub(crate) fn sequence_key(place: &[String]) -> String {
-    format!("{PREFIX}{}", place.join("/"))
+pub(crate) fn tool_sequence_store_key(place: &[String]) -> String {
+    format!("{TOOL_SEQUENCE_STORE_KEY_PREFIX}{}", place.join("/"))
 }
 
 /// Splits the key of a sequence into the tool before the last tool (empty if there is none) and the
 /// last tool.
-fn split_ledger_key(key: &str) -> (&str, &str) {
-    let names = key.strip_prefix(PREFIX).unwrap_or(key);
+fn split_sequence_key(key: &str) -> (&str, &str) {
+    let names = key
+        .strip_prefix(TOOL_SEQUENCE_STORE_KEY_PREFIX)
+        .unwrap_or(key);
     names.rsplit_once('/').unwrap_or(("", names))
 }
 
 /// Returns the store key of a tool.
-fn tool_key(tool: &str) -> String {
-    format!("{PREFIX}{tool}")
+fn tool_store_key(tool: &str) -> String {
+    format!("{TOOL_SEQUENCE_STORE_KEY_PREFIX}{tool}")
 }

@@ -29,21 +29,21 @@ mod quartermaster {
         let is_silent = !settings.suggest || finished.is_error();
         let call = finished.call();
         let (turn, step) = (caller::turn(), caller::step());
-        let suggested = AgentTrail::change_trail(turn, |trail| {
-            if !trail.is_last_call(step, &call.id) {
+        let suggested = AgentTrail::update_stored_trail(turn, |trail| {
+            if !trail.is_last_counted_call(step, &call.id) {
                 trail.count_next_tool(&call.name);
                 trail.record_call(step, &call.id, &call.name);
             }
             if is_silent {
                 return None;
             }
-            ledger::empty_cache_for_turn(turn);
+            ledger::clear_cache_of_other_turn(turn);
             let known = |place: &[String]| {
-                ledger::find_followers(place, trail.unstored_counts())
+                ledger::find_tool_followers(place, trail.unstored_counts())
                     .ok()
                     .flatten()
             };
-            let text = follow::suggest_tool(trail.tools(), &settings, known)?;
+            let text = follow::suggest_next_tool(trail.last_tools(), &settings, known)?;
             // Suggest only after the last call of an answer: before that, the model has already
             // chosen the next call.
             let is_time = trail.may_suggest(step, &text)
@@ -61,14 +61,14 @@ mod quartermaster {
 
     #[hook]
     fn turn_end(_summary: TurnSummary) -> Result<(), Error> {
-        let learnt = AgentTrail::view_trail(|trail| trail.unstored_counts().clone())?;
+        let learnt = AgentTrail::view_stored_trail(|trail| trail.unstored_counts().clone())?;
         if learnt.is_empty() {
             return Ok(());
         }
         // Write the store before the trail is cleared: after a crash between the two, counting
         // twice is better than losing counts.
-        ledger::store_new_counts(learnt)?;
-        AgentTrail::change_trail(caller::turn(), AgentTrail::clear_unstored_counts)
+        ledger::store_tool_sequence_counts(learnt)?;
+        AgentTrail::update_stored_trail(caller::turn(), AgentTrail::clear_unstored_counts)
     }
 
     /// Whether a call is the last one in the model's last answer.

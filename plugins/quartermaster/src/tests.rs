@@ -1,6 +1,6 @@
 //! Tests of counts and suggestions, and of the hooks on the SDK's in-memory host.
 
-use crate::follow::{FollowSettings, MostFrequentNextTool, ToolFollowers, suggest_tool};
+use crate::follow::{FollowSettings, MostFrequentNextTool, ToolFollowers, suggest_next_tool};
 use crate::ledger;
 use crate::quartermaster::{
     __rind_hook_post_tool as post_tool, __rind_hook_turn_end as turn_end, is_last_call_of_answer,
@@ -22,7 +22,7 @@ fn follow_settings() -> FollowSettings {
 fn followers_with_counts(counts: &[(&str, u32)]) -> ToolFollowers {
     let mut followers = ToolFollowers::default();
     for (tool, times) in counts {
-        (0..*times).for_each(|_| followers.add_tool(tool));
+        (0..*times).for_each(|_| followers.increment_tool_count(tool));
     }
     followers
 }
@@ -36,7 +36,7 @@ type Known<'a> = (&'a [&'a str], &'a [(&'a str, u32)]);
 
 /// Returns the suggestion after `before` when these counts are known.
 fn suggestion_after(before: &[&str], known: &[Known<'_>]) -> Option<String> {
-    suggest_tool(&tool_names(before), &follow_settings(), |place| {
+    suggest_next_tool(&tool_names(before), &follow_settings(), |place| {
         let (_, counts) = known.iter().find(|(known, _)| tool_names(known) == place)?;
         Some(followers_with_counts(counts))
     })
@@ -107,8 +107,8 @@ fn a_tool_that_follows_itself_is_not_suggested() {
 #[test]
 fn old_counts_are_halved_and_rare_followers_are_dropped() {
     let mut followers = followers_with_counts(&[("bash", 190), ("grep", 1), ("read_file", 9)]);
-    assert_eq!(followers.total_followers(), 99);
-    (0..96).for_each(|_| followers.add_tool("edit_file"));
+    assert_eq!(followers.total_count(), 99);
+    (0..96).for_each(|_| followers.increment_tool_count("edit_file"));
     assert_eq!(
         followers.most_frequent_tool(),
         Some(MostFrequentNextTool {
@@ -118,9 +118,9 @@ fn old_counts_are_halved_and_rare_followers_are_dropped() {
         })
     );
     for number in 0..1000 {
-        followers.add_tool(&format!("tool-{number}"));
+        followers.increment_tool_count(&format!("tool-{number}"));
     }
-    assert!(followers.total_followers() < 200);
+    assert!(followers.total_count() < 200);
     let text = rind_sdk::serde_json::to_string(&followers).unwrap();
     assert!(text.matches(':').count() <= 12, "{text}");
 }
@@ -130,17 +130,17 @@ fn the_store_is_bounded_and_keeps_the_most_frequent_tools() {
     testing::reset();
     let learn = |place: &[String], n| {
         let learnt = [(
-            ledger::sequence_key(place),
+            ledger::tool_sequence_store_key(place),
             followers_with_counts(&[("bash", n)]),
         )];
-        ledger::store_new_counts(learnt.into()).unwrap();
+        ledger::store_tool_sequence_counts(learnt.into()).unwrap();
     };
     learn(&tool_names(&["edit_file"]), 4);
     learn(&tool_names(&["edit_file"]), 5);
     (0..2000).for_each(|number| learn(&[format!("tool-{number}")], 1));
     assert!(store::keys("").unwrap().len() <= 512);
-    let kept = ledger::find_followers(&tool_names(&["edit_file"]), &BTreeMap::new());
-    assert_eq!(kept.unwrap().unwrap().total_followers(), 9);
+    let kept = ledger::find_tool_followers(&tool_names(&["edit_file"]), &BTreeMap::new());
+    assert_eq!(kept.unwrap().unwrap().total_count(), 9);
 }
 
 #[test]
@@ -148,14 +148,14 @@ fn the_sequences_of_a_tool_are_bounded_and_the_most_frequent_are_kept() {
     testing::reset();
     let learn = |place: &[String], n| {
         let learnt = [(
-            ledger::sequence_key(place),
+            ledger::tool_sequence_store_key(place),
             followers_with_counts(&[("bash", n)]),
         )];
-        ledger::store_new_counts(learnt.into()).unwrap();
+        ledger::store_tool_sequence_counts(learnt.into()).unwrap();
     };
     let total = |place: &[&str]| {
-        let kept = ledger::find_followers(&tool_names(place), &BTreeMap::new()).unwrap();
-        kept.map(|followers| followers.total_followers())
+        let kept = ledger::find_tool_followers(&tool_names(place), &BTreeMap::new()).unwrap();
+        kept.map(|followers| followers.total_count())
     };
     learn(&tool_names(&["edit_file"]), 7);
     learn(&tool_names(&["grep", "edit_file"]), 5);
@@ -212,7 +212,7 @@ fn run_turn_end(caller: Caller) {
 
 fn load_trail(caller: Caller) -> AgentTrail {
     testing::set_caller(caller);
-    AgentTrail::view_trail(AgentTrail::clone).unwrap()
+    AgentTrail::view_stored_trail(AgentTrail::clone).unwrap()
 }
 
 /// Returns how often a tool came after a sequence, including counts that are not stored yet.
@@ -221,9 +221,9 @@ fn stored_count(before: &[&str], next: &str) -> u64 {
         let counts = rind_sdk::serde_json::to_value(followers).unwrap();
         counts[next].as_u64().unwrap_or_default()
     };
-    let kept = ledger::find_followers(&tool_names(before), &BTreeMap::new()).unwrap();
+    let kept = ledger::find_tool_followers(&tool_names(before), &BTreeMap::new()).unwrap();
     let trails = ["main", "sub-1"].map(|agent| load_trail(caller_at_step(agent, 0, 0)));
-    let key = ledger::sequence_key(&tool_names(before));
+    let key = ledger::tool_sequence_store_key(&tool_names(before));
     let waiting = trails
         .iter()
         .map(|trail| count(trail.unstored_counts().get(&key)));

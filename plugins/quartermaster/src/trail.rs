@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rind_sdk::prelude::{Error, caller, data, state};
 
-use crate::follow::{ToolFollowers, last_sequences};
-use crate::ledger::sequence_key;
+use crate::follow::{ToolFollowers, last_tool_sequences};
+use crate::ledger::tool_sequence_store_key;
 
 /// Calls and suggestions of an agent in one turn.
 #[data]
@@ -30,13 +30,13 @@ pub(crate) struct AgentTrail {
 }
 
 thread_local! {
-    static TRAIL: state::Cached<AgentTrail> = const { state::Cached::new() };
+    static CACHED_AGENT_TRAIL: state::Cached<AgentTrail> = const { state::Cached::new() };
 }
 
 impl AgentTrail {
     /// Changes the agent's trail, which is reset first if the turn is a new one, and stores it in
     /// the session's state.
-    pub(crate) fn change_trail<R>(
+    pub(crate) fn update_stored_trail<R>(
         turn: u32,
         change: impl FnOnce(&mut Self) -> R,
     ) -> Result<R, Error> {
@@ -44,13 +44,13 @@ impl AgentTrail {
             trail.reset_trail_for_turn(turn);
             change(trail)
         };
-        TRAIL.with(|cached| cached.change(&format_trail_key(), change))
+        CACHED_AGENT_TRAIL.with(|cached| cached.change(&format_trail_key(), change))
     }
 
     /// Passes the calling agent's record of calls and suggestions to `view`. The record may be from
     /// an earlier turn.
-    pub(crate) fn view_trail<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
-        TRAIL.with(|cached| cached.view(&format_trail_key(), view))
+    pub(crate) fn view_stored_trail<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
+        CACHED_AGENT_TRAIL.with(|cached| cached.view(&format_trail_key(), view))
     }
 
     /// Resets the trail if the turn is a new one. Keeps counts that are not stored yet: the earlier
@@ -67,17 +67,17 @@ impl AgentTrail {
 
     /// Whether this call of the step is the one that was counted last, and must not be counted
     /// again.
-    pub(crate) fn is_last_call(&self, step: u32, call: &str) -> bool {
+    pub(crate) fn is_last_counted_call(&self, step: u32, call: &str) -> bool {
         self.last.0 == step && self.last.1 == call
     }
 
     /// Counts `tool` as the tool that followed each sequence of the agent's last tools.
     pub(crate) fn count_next_tool(&mut self, tool: &str) {
-        for place in last_sequences(&self.tools) {
+        for place in last_tool_sequences(&self.tools) {
             self.learnt
-                .entry(sequence_key(place))
+                .entry(tool_sequence_store_key(place))
                 .or_default()
-                .add_tool(tool);
+                .increment_tool_count(tool);
         }
     }
 
@@ -92,7 +92,7 @@ impl AgentTrail {
     }
 
     /// Returns the tools of the last calls, oldest first.
-    pub(crate) fn tools(&self) -> &[String] {
+    pub(crate) fn last_tools(&self) -> &[String] {
         &self.tools
     }
 

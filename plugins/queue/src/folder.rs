@@ -9,16 +9,16 @@ use std::time::{Duration, SystemTime};
 use rind_sdk::data;
 use rind_sdk::serde_json::{self, Value};
 
-use crate::job::{RESULT_END, is_job_name, job_stem};
+use crate::job::{RESULT_FILE_NAME_SUFFIX, is_job_name, job_stem};
 
 /// State of a job that succeeded, and name of the subfolder for such jobs.
-pub(crate) const DONE: &str = "done";
+pub(crate) const DONE_JOBS_FOLDER_NAME: &str = "done";
 
 /// Subfolder of claimed jobs.
-const CLAIMED: &str = "claimed";
+const CLAIMED_JOBS_FOLDER_NAME: &str = "claimed";
 
 /// Maximum number of entries that are read from a folder.
-const MAX_LISTED: usize = 10_000;
+const MAX_FOLDER_ENTRIES_READ: usize = 10_000;
 
 /// Folder of the queue, with its subfolders.
 pub(crate) struct QueueFolder {
@@ -54,7 +54,7 @@ impl QueueFolder {
     /// Opens the queue, and creates its subfolders.
     pub(crate) fn open(root: impl Into<PathBuf>) -> io::Result<Self> {
         let root = root.into();
-        for name in [CLAIMED, DONE, "failed"] {
+        for name in [CLAIMED_JOBS_FOLDER_NAME, DONE_JOBS_FOLDER_NAME, "failed"] {
             fs::create_dir_all(root.join(name))?;
         }
         Ok(Self { root })
@@ -63,7 +63,9 @@ impl QueueFolder {
     /// Returns the claimed jobs that are not finished, in the order of their ids.
     pub(crate) fn list_claimed_jobs(&self) -> io::Result<Vec<ClaimedJob>> {
         let mut jobs = Vec::new();
-        for entry in fs::read_dir(self.root.join(CLAIMED))?.take(MAX_LISTED) {
+        for entry in
+            fs::read_dir(self.root.join(CLAIMED_JOBS_FOLDER_NAME))?.take(MAX_FOLDER_ENTRIES_READ)
+        {
             let name = entry?.file_name();
             // Skip results that are still being written: their names contain no `~`.
             let parts = name.to_str().and_then(|name| name.split_once('~'));
@@ -79,13 +81,13 @@ impl QueueFolder {
     /// Returns the name of the first job whose file has not changed for `settle`. The inner `Err`
     /// means that there is none: it contains the time until a file is old enough, or `None` if
     /// there are no jobs.
-    pub(crate) fn find_first_job(
+    pub(crate) fn find_first_unchanged_job(
         &self,
         settle: Duration,
     ) -> io::Result<Result<String, Option<Duration>>> {
         let now = SystemTime::now();
         let (mut first, mut left): (Option<String>, Option<Duration>) = (None, None);
-        for entry in fs::read_dir(&self.root)?.take(MAX_LISTED) {
+        for entry in fs::read_dir(&self.root)?.take(MAX_FOLDER_ENTRIES_READ) {
             let entry = entry?;
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
@@ -115,21 +117,21 @@ impl QueueFolder {
             id: id.to_owned(),
             name: name.to_owned(),
         };
-        match fs::rename(self.root.join(name), self.claimed_path(&job)) {
+        match fs::rename(self.root.join(name), self.claimed_job_path(&job)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             renamed => renamed.map(|()| Some(job)),
         }
     }
 
     /// Returns the path of a claimed job.
-    pub(crate) fn claimed_path(&self, job: &ClaimedJob) -> PathBuf {
+    pub(crate) fn claimed_job_path(&self, job: &ClaimedJob) -> PathBuf {
         let name = format!("{}~{}", job.id, job.name);
-        self.root.join(CLAIMED).join(name)
+        self.root.join(CLAIMED_JOBS_FOLDER_NAME).join(name)
     }
 
     /// Returns the state in a claimed job's result, if an earlier run has already written the
     /// result.
-    pub(crate) fn result_state(&self, job: &ClaimedJob) -> Option<String> {
+    pub(crate) fn existing_result_state(&self, job: &ClaimedJob) -> Option<String> {
         self.result_file_names(job)
             .iter()
             .find_map(|name| read_result_state(&self.root.join(name), &job.id))
@@ -141,7 +143,10 @@ impl QueueFolder {
         let is_free = fs::symlink_metadata(self.root.join(&own)).is_err();
         let name = if is_free { own } else { other };
         let text = serde_json::to_vec_pretty(result).map_err(io::Error::other)?;
-        let draft = self.root.join(CLAIMED).join(format!("{}.result", job.id));
+        let draft = self
+            .root
+            .join(CLAIMED_JOBS_FOLDER_NAME)
+            .join(format!("{}.result", job.id));
         let mut file = File::create(&draft)?;
         file.write_all(&text)?;
         file.sync_all()?;
@@ -151,9 +156,13 @@ impl QueueFolder {
 
     /// Moves a claimed job with a result to `done` or `failed`.
     pub(crate) fn move_finished_job(&self, job: &ClaimedJob, is_done: bool) -> io::Result<()> {
-        let to = self.root.join(if is_done { DONE } else { "failed" });
+        let to = self.root.join(if is_done {
+            DONE_JOBS_FOLDER_NAME
+        } else {
+            "failed"
+        });
         fs::rename(
-            self.claimed_path(job),
+            self.claimed_job_path(job),
             to.join(format!("{}~{}", job.id, job.name)),
         )
     }
@@ -163,8 +172,8 @@ impl QueueFolder {
     fn result_file_names(&self, job: &ClaimedJob) -> [String; 2] {
         let stem = job_stem(&job.name);
         [
-            format!("{stem}{RESULT_END}"),
-            format!("{stem}.{}{RESULT_END}", job.id),
+            format!("{stem}{RESULT_FILE_NAME_SUFFIX}"),
+            format!("{stem}.{}{RESULT_FILE_NAME_SUFFIX}", job.id),
         ]
     }
 }

@@ -7,10 +7,10 @@ use rind_sdk::data;
 use rind_sdk::turns::TurnOrder;
 
 /// Maximum size of a job's file, in bytes.
-pub(crate) const MAX_JOB_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_JOB_FILE_BYTES: u64 = 1 << 20;
 
 /// Suffix of the names of results.
-pub(crate) const RESULT_END: &str = ".result.json";
+pub(crate) const RESULT_FILE_NAME_SUFFIX: &str = ".result.json";
 
 /// Default settings of jobs. A job may lower the cost limit, but not raise it.
 #[data]
@@ -35,12 +35,15 @@ struct JobFile {
 }
 
 /// Maximum length of a job's name in bytes, so that the name with an id is still a valid file name.
-const MAX_NAME_BYTES: usize = 180;
+const MAX_JOB_NAME_BYTES: usize = 180;
 
 /// Whether a file of this name is a job.
 pub(crate) fn is_job_name(name: &str) -> bool {
     let is_job = name.ends_with(".md") || name.ends_with(".json");
-    is_job && !name.starts_with('.') && !name.ends_with(RESULT_END) && name.len() <= MAX_NAME_BYTES
+    is_job
+        && !name.starts_with('.')
+        && !name.ends_with(RESULT_FILE_NAME_SUFFIX)
+        && name.len() <= MAX_JOB_NAME_BYTES
 }
 
 /// Returns the name of a job without its extension.
@@ -61,9 +64,9 @@ pub(crate) fn read_job(
     if !metadata.is_file() {
         return Err("a job is a file, and no link, pipe or folder".to_owned());
     }
-    if metadata.len() > MAX_JOB_BYTES {
+    if metadata.len() > MAX_JOB_FILE_BYTES {
         return Err(format!(
-            "the job has {} bytes, at most {MAX_JOB_BYTES} are read",
+            "the job has {} bytes, at most {MAX_JOB_FILE_BYTES} are read",
             metadata.len()
         ));
     }

@@ -9,7 +9,7 @@ mod tests;
 mod queue {
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-    use crate::folder::{ClaimedJob, DONE, JobResult, QueueFolder};
+    use crate::folder::{ClaimedJob, DONE_JOBS_FOLDER_NAME, JobResult, QueueFolder};
     use crate::job::{QueueSettings, read_job};
     use rind_sdk::prelude::*;
     use rind_sdk::turns::{TurnOrder, TurnReport};
@@ -56,7 +56,7 @@ mod queue {
         }
         loop {
             let settle = Duration::from_secs(settings.settle_seconds);
-            let pause = match folder.find_first_job(settle)? {
+            let pause = match folder.find_first_unchanged_job(settle)? {
                 Ok(name) => {
                     if let Some(job) = folder.claim_job(&name, &create_sortable_id())? {
                         return run_job(&folder, &job, &settings, false);
@@ -88,12 +88,12 @@ mod queue {
         settings: &QueueSettings,
         is_recovered: bool,
     ) -> Result<LoopOutcome, Error> {
-        if let Some(state) = folder.result_state(job).filter(|_| is_recovered) {
-            folder.move_finished_job(job, state == DONE)?;
+        if let Some(state) = folder.existing_result_state(job).filter(|_| is_recovered) {
+            folder.move_finished_job(job, state == DONE_JOBS_FOLDER_NAME)?;
             store::remove(&job.id)?;
             return schedule_next_run(&format!("{} ended before: {state}", job.name));
         }
-        let order = read_job(&folder.claimed_path(job), &job.name, &job.id, settings);
+        let order = read_job(&folder.claimed_job_path(job), &job.name, &job.id, settings);
         let end = match order {
             Ok(order) => run_turn(order, job, is_recovered)?,
             Err(why) => JobTurnResult::Failed(why),
@@ -110,7 +110,7 @@ mod queue {
             },
         };
         folder.write_result(job, &result)?;
-        folder.move_finished_job(job, result.state == DONE)?;
+        folder.move_finished_job(job, result.state == DONE_JOBS_FOLDER_NAME)?;
         store::remove(&job.id)?;
         let first = result.answer.trim().lines().next().unwrap_or_default();
         schedule_next_run(&format!("{} {}: {first}", job.name, result.state))

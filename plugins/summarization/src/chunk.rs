@@ -4,14 +4,17 @@ use rind_sdk::prelude::*;
 
 /// Formats messages as text, split between messages into chunks of at most `chunk_bytes`. Of a
 /// message that is longer, only the beginning and the end are kept.
-pub(crate) fn split_chunks(
+pub(crate) fn split_messages_into_chunks(
     messages: &[Message],
     chunk_bytes: usize,
     result_bytes: usize,
 ) -> Vec<String> {
     let mut chunks: Vec<String> = Vec::new();
     for message in messages {
-        let text = shorten_text(&summarized_message_text(message, result_bytes), chunk_bytes);
+        let text = shorten_text(
+            &format_message_for_summary(message, result_bytes),
+            chunk_bytes,
+        );
         match chunks.last_mut() {
             Some(chunk) if chunk.len() + text.len() <= chunk_bytes => chunk.push_str(&text),
             _ => chunks.push(text),
@@ -21,7 +24,7 @@ pub(crate) fn split_chunks(
 }
 
 /// Formats a message as text. Reasoning is omitted: its conclusions are in the text and the calls.
-fn summarized_message_text(message: &Message, result_bytes: usize) -> String {
+fn format_message_for_summary(message: &Message, result_bytes: usize) -> String {
     let who = match message.role {
         Role::User => "user",
         Role::Assistant => "agent",
@@ -49,12 +52,12 @@ fn summarized_message_text(message: &Message, result_bytes: usize) -> String {
 
 /// Shortens a text that is longer than `limit` bytes to its beginning and its end.
 fn shorten_text(text: &str, limit: usize) -> String {
-    const GAP: &str = "\n[…]\n";
+    const OMITTED_TEXT_MARKER: &str = "\n[…]\n";
     if text.len() <= limit {
         return text.to_owned();
     }
-    let room = limit.saturating_sub(GAP.len()) / 2;
+    let room = limit.saturating_sub(OMITTED_TEXT_MARKER.len()) / 2;
     let head = text.floor_char_boundary(room);
     let tail = text.ceil_char_boundary(text.len() - room);
-    format!("{}{GAP}{}", &text[..head], &text[tail..])
+    format!("{}{OMITTED_TEXT_MARKER}{}", &text[..head], &text[tail..])
 }

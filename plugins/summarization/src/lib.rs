@@ -21,7 +21,7 @@ mod summarization {
         let settings: SummarySettings = config::all()?;
         let ask = |question: &model::Question| Ok(model::ask(question)?.text);
         let messages: Vec<Message> = slice.iter().collect();
-        let summary = summary::write_summary(&messages, &settings, ask)?;
+        let summary = summary::summarize_messages(&messages, &settings, ask)?;
         Ok(SliceOutcome::summary(summary))
     }
 }

@@ -8,9 +8,9 @@ use crate::chunk;
 
 /// Maximum number of requests to the model for one conversation. All of them share the deadline of
 /// the hook.
-const MAX_CHUNKS: usize = 8;
+const MAX_SUMMARIZED_CHUNKS: usize = 8;
 
-const SYSTEM: &str = "\
+const SUMMARY_SYSTEM_PROMPT: &str = "\
 You write the summary that takes the place of the older part of a conversation between a user and an agent that works with \
 tools. The agent goes on from your summary alone, so keep what it needs: exact names, paths, numbers, commands and error \
 texts. Leave out what was only on the way.
@@ -35,15 +35,16 @@ pub(crate) struct SummarySettings {
 }
 
 /// Summarizes messages, with one request to the model for each chunk.
-pub(crate) fn write_summary(
+pub(crate) fn summarize_messages(
     messages: &[Message],
     settings: &SummarySettings,
     mut ask: impl FnMut(&Question) -> Result<String, Error>,
 ) -> Result<String, Error> {
-    let chunks = chunk::split_chunks(messages, settings.chunk_bytes, settings.result_bytes);
-    if chunks.len() > MAX_CHUNKS {
+    let chunks =
+        chunk::split_messages_into_chunks(messages, settings.chunk_bytes, settings.result_bytes);
+    if chunks.len() > MAX_SUMMARIZED_CHUNKS {
         return Err(Error::Limit(format!(
-            "the conversation has {} parts of {} bytes, at most {MAX_CHUNKS} are read; raise `chunk_bytes`",
+            "the conversation has {} parts of {} bytes, at most {MAX_SUMMARIZED_CHUNKS} are read; raise `chunk_bytes`",
             chunks.len(),
             settings.chunk_bytes
         )));
@@ -54,7 +55,7 @@ pub(crate) fn write_summary(
     let mut summary = String::new();
     for chunk in &chunks {
         let mut question = Question::new(build_chunk_prompt(tag, &summary, chunk));
-        question.system = SYSTEM.to_owned();
+        question.system = SUMMARY_SYSTEM_PROMPT.to_owned();
         question.model.clone_from(&settings.model);
         question.max_tokens = settings.max_tokens;
         summary = ask(&question)?.trim().to_owned();

@@ -1,9 +1,9 @@
 //! Tests of the summary with a simulated model, and of the hook where another plugin has written
 //! the summary.
 
-use crate::chunk::split_chunks;
+use crate::chunk::split_messages_into_chunks;
 use crate::summarization::__rind_hook_before_compact as before_compact;
-use crate::summary::{SummarySettings, write_summary};
+use crate::summary::{SummarySettings, summarize_messages};
 use rind_sdk::model::Question;
 use rind_sdk::prelude::*;
 use rind_sdk::testing;
@@ -32,7 +32,7 @@ fn a_short_conversation_is_summarized_with_one_model_request() {
         user_message("m2", "and small"),
     ];
     let mut asked: Vec<Question> = Vec::new();
-    let summary = write_summary(&messages, &summary_settings(1000), |question| {
+    let summary = summarize_messages(&messages, &summary_settings(1000), |question| {
         asked.push(question.clone());
         Ok("## Goal\n- fast\n".to_owned())
     });
@@ -57,7 +57,7 @@ fn a_long_conversation_is_summarized_in_chunks_with_the_summary_so_far() {
         .map(|n| user_message(&format!("m{n}"), &"word ".repeat(20)))
         .collect();
     let mut asked = Vec::new();
-    let summary = write_summary(&messages, &summary_settings(250), |question| {
+    let summary = summarize_messages(&messages, &summary_settings(250), |question| {
         asked.push(question.prompt.clone());
         Ok(format!("summary {}", asked.len()))
     });
@@ -80,15 +80,15 @@ fn too_many_parts_an_empty_answer_and_a_failing_model_are_errors() {
     let messages: Vec<Message> = (0..9)
         .map(|n| user_message(&format!("m{n}"), &"x".repeat(200)))
         .collect();
-    let many = write_summary(&messages, &summary_settings(210), |_| {
+    let many = summarize_messages(&messages, &summary_settings(210), |_| {
         panic!("nobody is asked")
     });
     assert!(matches!(many, Err(Error::Limit(_))), "{many:?}");
-    let empty = write_summary(&messages[..1], &summary_settings(1000), |_| {
+    let empty = summarize_messages(&messages[..1], &summary_settings(1000), |_| {
         Ok(" \n".to_owned())
     });
     assert!(matches!(empty, Err(Error::Failed(_))), "{empty:?}");
-    let failed = write_summary(&messages[..1], &summary_settings(1000), |_| {
+    let failed = summarize_messages(&messages[..1], &summary_settings(1000), |_| {
         Err(Error::Limit("enough".into()))
     });
     assert!(matches!(failed, Err(Error::Limit(_))), "{failed:?}");
@@ -112,7 +112,7 @@ fn calls_and_results_are_labeled_and_long_ones_keep_both_ends() {
         build_message("m2", Role::Tool, Content::ToolResult(result)),
         build_message("m3", Role::Assistant, Content::Thinking("hm".to_owned())),
     ];
-    let all = split_chunks(&messages, 10_000, 100).concat();
+    let all = split_messages_into_chunks(&messages, 10_000, 100).concat();
     assert!(
         all.starts_with("agent calls bash: {\"command\":\"make\"}\nresult of bash (failed): first"),
         "{all}"
@@ -120,7 +120,7 @@ fn calls_and_results_are_labeled_and_long_ones_keep_both_ends() {
     assert!(all.ends_with("é last\n") && all.contains("[…]"), "{all}");
     assert!(!all.contains("hm") && all.len() < 200, "{all}");
     for limit in [10, 57, 130] {
-        let parts = split_chunks(&messages, limit, 100);
+        let parts = split_messages_into_chunks(&messages, limit, 100);
         assert!(parts.iter().all(|part| part.len() <= limit), "{parts:?}");
     }
 }

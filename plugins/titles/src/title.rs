@@ -2,15 +2,19 @@
 
 /// Maximum length in characters of the input, and of the answer, that the request for a title
 /// quotes.
-const MAX_SHOWN: usize = 2000;
+const MAX_QUOTED_INPUT_OR_ANSWER_CHARS: usize = 2000;
 
 /// Maximum length of a title, in characters.
-const MAX_TITLE: usize = 80;
+const MAX_TITLE_CHARS: usize = 80;
 
 /// Returns the prompt that asks a model for a title of the conversation that began with the user's
 /// `input` and the answer `output`.
-pub(crate) fn question_text(input: &str, output: &str, max_words: u32) -> String {
-    let cut = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
+pub(crate) fn title_prompt(input: &str, output: &str, max_words: u32) -> String {
+    let cut = |text: &str| {
+        text.chars()
+            .take(MAX_QUOTED_INPUT_OR_ANSWER_CHARS)
+            .collect::<String>()
+    };
     format!(
         "A title of at most {max_words} words for this conversation.\n\n<input>\n{}\n</input>\n\n<answer>\n{}\n</answer>",
         cut(input),
@@ -26,7 +30,7 @@ pub(crate) fn clean_title(answer: &str, max_words: u32) -> Option<String> {
     let line = line.trim_matches(|letter: char| "\"'`*#.“”«» ".contains(letter));
     let most = usize::try_from(max_words).unwrap_or(usize::MAX);
     let words: Vec<&str> = line.split_whitespace().take(most).collect();
-    let title: String = words.join(" ").chars().take(MAX_TITLE).collect();
+    let title: String = words.join(" ").chars().take(MAX_TITLE_CHARS).collect();
     (!title.is_empty()).then_some(title)
 }
 
@@ -46,12 +50,12 @@ mod tests {
             assert_eq!(clean_title(answer, 3).as_deref(), title, "{answer}");
         }
         let long = clean_title(&"x".repeat(500), 3).unwrap();
-        assert_eq!(long.chars().count(), MAX_TITLE);
+        assert_eq!(long.chars().count(), MAX_TITLE_CHARS);
     }
 
     #[test]
     fn the_question_is_short_whatever_was_said() {
-        let text = question_text(&"ä".repeat(100_000), "done", 6);
+        let text = title_prompt(&"ä".repeat(100_000), "done", 6);
         assert!(text.len() < 5000 && text.contains("at most 6 words"));
     }
 }

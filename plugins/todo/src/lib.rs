@@ -5,13 +5,13 @@ mod todo {
     use rind_sdk::prelude::*;
 
     /// State key of the list.
-    const KEY: &str = "tasks";
+    const TASK_LIST_STATE_KEY: &str = "tasks";
 
     /// Maximum number of tasks; a longer list is refused.
     const MAX_TASKS: usize = 50;
 
     /// Maximum length of a task, in characters.
-    const MAX_CHARS: usize = 300;
+    const MAX_TASK_CHARS: usize = 300;
 
     /// State of a task.
     #[args]
@@ -55,7 +55,7 @@ mod todo {
             .into());
         }
         for task in &mut args.tasks {
-            task.text = one_line(&task.text);
+            task.text = collapse_to_one_line(&task.text);
             if task.text.is_empty() {
                 return Err("a task has no text".into());
             }
@@ -65,9 +65,9 @@ mod todo {
                 "more than one task is in_progress; finish one before you begin the next".into(),
             );
         }
-        state::set_json(KEY, &args.tasks)?;
-        show_status(&args.tasks);
-        Ok(list_tasks(&args.tasks))
+        state::set_json(TASK_LIST_STATE_KEY, &args.tasks)?;
+        set_status_line(&args.tasks);
+        Ok(format_task_list(&args.tasks))
     }
 
     /// Adds the open tasks to the system prompt of each turn, so that the model knows them after
@@ -75,7 +75,7 @@ mod todo {
     #[hook]
     fn system_prompt(about: PromptContext) -> Result<PromptOutcome, Error> {
         let tasks = read_tasks()?;
-        show_status(&tasks);
+        set_status_line(&tasks);
         let is_open = tasks.iter().any(|task| task.status != TaskStatus::Done);
         // Add the list only for the main agent, which wrote the tasks, and only if it has the tool
         // that updates the list.
@@ -85,7 +85,7 @@ mod todo {
         }
         let text = format!(
             "Your list of tasks, as you wrote it with todo_write:\n{}",
-            list_tasks(&tasks)
+            format_task_list(&tasks)
         );
         Ok(PromptOutcome::part(PromptPart::new(
             Tier::Volatile,
@@ -98,10 +98,10 @@ mod todo {
     #[command]
     fn todo(arguments: String) -> Result<String, Error> {
         match arguments.trim() {
-            "" => Ok(list_tasks(&read_tasks()?)),
+            "" => Ok(format_task_list(&read_tasks()?)),
             "clear" => {
-                state::remove(KEY)?;
-                show_status(&[]);
+                state::remove(TASK_LIST_STATE_KEY)?;
+                set_status_line(&[]);
                 Ok("The list is empty.".to_owned())
             }
             other => Err(format!(
@@ -112,14 +112,14 @@ mod todo {
     }
 
     fn read_tasks() -> Result<Vec<Task>, Error> {
-        Ok(state::get_json(KEY)?.unwrap_or_default())
+        Ok(state::get_json(TASK_LIST_STATE_KEY)?.unwrap_or_default())
     }
 
     fn count_tasks(tasks: &[Task], status: TaskStatus) -> usize {
         tasks.iter().filter(|task| task.status == status).count()
     }
 
-    fn show_status(tasks: &[Task]) {
+    fn set_status_line(tasks: &[Task]) {
         let n_done = count_tasks(tasks, TaskStatus::Done);
         let current = tasks
             .iter()
@@ -131,7 +131,7 @@ mod todo {
         });
     }
 
-    fn list_tasks(tasks: &[Task]) -> String {
+    fn format_task_list(tasks: &[Task]) -> String {
         if tasks.is_empty() {
             return "The list is empty.".to_owned();
         }
@@ -148,12 +148,12 @@ mod todo {
 
     /// Joins the words of a text into one line without control characters, truncated to the maximum
     /// length.
-    fn one_line(text: &str) -> String {
+    fn collapse_to_one_line(text: &str) -> String {
         let words = text.split(|c: char| c.is_whitespace() || c.is_control());
         let line = words
             .filter(|word| !word.is_empty())
             .collect::<Vec<_>>()
             .join(" ");
-        line.chars().take(MAX_CHARS).collect()
+        line.chars().take(MAX_TASK_CHARS).collect()
     }
 }

@@ -3,22 +3,22 @@
 
 use rind_sdk::prelude::{Error, state};
 
-const PREFIX: &str = "out/";
+const OUTPUT_STATE_KEY_PREFIX: &str = "out/";
 
 /// Maximum size of one value in the state, in bytes.
-const MAX_BYTES: usize = 16 << 20;
+const MAX_STORED_OUTPUT_BYTES: usize = 16 << 20;
 
 /// Stores a text and returns its handle. The oldest texts are removed if there is no room.
 pub(crate) fn store_text(text: &str) -> Result<String, Error> {
-    if text.len() > MAX_BYTES {
+    if text.len() > MAX_STORED_OUTPUT_BYTES {
         // Refuse a larger text at once: removing other texts would not make room for it.
         return Err(Error::Limit(format!(
-            "one output may have at most {MAX_BYTES} bytes"
+            "one output may have at most {MAX_STORED_OUTPUT_BYTES} bytes"
         )));
     }
     let next: u64 = state::get_json("next")?.unwrap_or(1);
     state::set_json("next", &(next + 1))?;
-    let mut kept = state::keys(PREFIX).into_iter();
+    let mut kept = state::keys(OUTPUT_STATE_KEY_PREFIX).into_iter();
     loop {
         // Keys are sorted by number, so the first is the oldest.
         match (state::set(&output_key(next), text), kept.next()) {
@@ -37,7 +37,7 @@ pub(crate) fn get_output(handle: &str) -> Result<String, Error> {
     if let Some(text) = number.and_then(|number| state::get(&output_key(number))) {
         return Ok(text);
     }
-    let known = stored_handles();
+    let known = list_stored_output_handles();
     let known = if known.is_empty() {
         "none".to_owned()
     } else {
@@ -49,11 +49,19 @@ pub(crate) fn get_output(handle: &str) -> Result<String, Error> {
 }
 
 /// Returns the handles of all stored texts, the oldest first.
-pub(crate) fn stored_handles() -> Vec<String> {
-    let handle = |key: &String| format!("out-{}", key[PREFIX.len()..].trim_start_matches('0'));
-    state::keys(PREFIX).iter().map(handle).collect()
+pub(crate) fn list_stored_output_handles() -> Vec<String> {
+    let handle = |key: &String| {
+        format!(
+            "out-{}",
+            key[OUTPUT_STATE_KEY_PREFIX.len()..].trim_start_matches('0')
+        )
+    };
+    state::keys(OUTPUT_STATE_KEY_PREFIX)
+        .iter()
+        .map(handle)
+        .collect()
 }
 
 fn output_key(number: u64) -> String {
-    format!("{PREFIX}{number:010}")
+    format!("{OUTPUT_STATE_KEY_PREFIX}{number:010}")
 }

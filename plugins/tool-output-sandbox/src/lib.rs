@@ -10,7 +10,7 @@ mod tests;
 #[rind_sdk::plugin]
 mod tool_output_sandbox {
     use crate::keep;
-    use crate::read::{self, RowsRequest};
+    use crate::read::{self, OutputRowsRequest};
     use crate::rows::{self, SandboxSettings};
     use rind_sdk::prelude::*;
 
@@ -55,16 +55,20 @@ mod tool_output_sandbox {
     #[tool(effect = "read")]
     fn read_output(args: ReadOutput) -> Result<String, Error> {
         let settings: SandboxSettings = config::all()?;
-        let request = RowsRequest {
+        let request = OutputRowsRequest {
             offset: args.offset.unwrap_or(1),
             limit: args.limit.unwrap_or(200),
             search: args.search.as_deref().filter(|search| !search.is_empty()),
         };
         let Some(handle) = args.handle else {
-            return read::search_all_outputs(keep::stored_handles(), &request, settings.threshold);
+            return read::search_all_outputs(
+                keep::list_stored_output_handles(),
+                &request,
+                settings.threshold,
+            );
         };
         let text = keep::get_output(&handle)?;
-        Ok(read::read_rows(
+        Ok(read::format_output_rows(
             &text,
             &handle,
             &request,

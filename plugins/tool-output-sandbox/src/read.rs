@@ -1,14 +1,14 @@
 //! Answers calls of the tool `read_output`.
 
 use crate::keep;
-use crate::rows::{OutputRow, split_rows};
+use crate::rows::{OutputRow, split_into_output_rows};
 use rind_sdk::prelude::Error;
 
 /// Maximum number of rows in one answer of the tool `read_output`.
-const MAX_ROWS: usize = 2000;
+const MAX_ROWS_PER_ANSWER: usize = 2000;
 
 /// Arguments of `read_output`, without the handle that names the stored output.
-pub(crate) struct RowsRequest<'a> {
+pub(crate) struct OutputRowsRequest<'a> {
     /// First row, counted from 1.
     pub(crate) offset: usize,
     /// Maximum number of rows to return.
@@ -21,7 +21,7 @@ pub(crate) struct RowsRequest<'a> {
 /// that contain it as fit in `bytes`.
 pub(crate) fn search_all_outputs(
     handles: Vec<String>,
-    request: &RowsRequest<'_>,
+    request: &OutputRowsRequest<'_>,
     bytes: usize,
 ) -> Result<String, Error> {
     let Some(search) = request.search else {
@@ -36,11 +36,11 @@ pub(crate) fn search_all_outputs(
         let Ok(text) = keep::get_output(handle) else {
             continue;
         };
-        if !split_rows(&text).any(|row| starts_match(&row, &needle)) {
+        if !split_into_output_rows(&text).any(|row| has_match_start(&row, &needle)) {
             continue;
         }
         let left = (bytes * 3 / 4).saturating_sub(found.len());
-        let rows = read_rows(&text, handle, request, left);
+        let rows = format_output_rows(&text, handle, request, left);
         if !found.is_empty() && rows.len() > left {
             n_more += 1;
             continue;
@@ -61,24 +61,24 @@ pub(crate) fn search_all_outputs(
 
 /// Returns the requested rows, as many as fit in `bytes`, after a line with the total number of
 /// rows and the offset to continue from.
-pub(crate) fn read_rows(
+pub(crate) fn format_output_rows(
     text: &str,
     handle: &str,
-    request: &RowsRequest<'_>,
+    request: &OutputRowsRequest<'_>,
     bytes: usize,
 ) -> String {
-    let total = split_rows(text).count();
+    let total = split_into_output_rows(text).count();
     let offset = request.offset.max(1);
-    let limit = request.limit.clamp(1, MAX_ROWS);
+    let limit = request.limit.clamp(1, MAX_ROWS_PER_ANSWER);
     let needle = request.search.map(str::to_ascii_lowercase);
-    let numbered = split_rows(text)
+    let numbered = split_into_output_rows(text)
         .enumerate()
         .map(|(index, row)| (index + 1, row))
         .skip(offset - 1);
     let mut wanted = numbered.filter(|(_, row)| {
         needle
             .as_ref()
-            .is_none_or(|needle| starts_match(row, needle))
+            .is_none_or(|needle| has_match_start(row, needle))
     });
 
     let mut body = String::new();
@@ -117,7 +117,7 @@ pub(crate) fn read_rows(
 }
 
 /// Whether `needle` starts in this row. The match may extend into the next row of the same line.
-fn starts_match(row: &OutputRow<'_>, needle: &str) -> bool {
+fn has_match_start(row: &OutputRow<'_>, needle: &str) -> bool {
     let end = (row.text.len() + needle.len()).saturating_sub(1);
     let window = &row.rest[..row.rest.ceil_char_boundary(end)];
     window.to_ascii_lowercase().contains(needle)

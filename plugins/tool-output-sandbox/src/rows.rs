@@ -4,7 +4,7 @@ use rind_sdk::prelude::{Error, data};
 use std::fmt::Write;
 
 /// Maximum size of a row, in bytes: longer lines continue in the next row.
-pub(crate) const ROW: usize = 1000;
+pub(crate) const MAX_ROW_BYTES: usize = 1000;
 
 /// The operator's settings.
 #[data]
@@ -27,12 +27,12 @@ pub(crate) struct OutputRow<'a> {
 }
 
 /// Splits a text into rows. A long line is cut at character boundaries.
-pub(crate) fn split_rows(text: &str) -> impl Iterator<Item = OutputRow<'_>> {
+pub(crate) fn split_into_output_rows(text: &str) -> impl Iterator<Item = OutputRow<'_>> {
     text.lines().flat_map(|line| {
         let mut rest = Some(line);
         std::iter::from_fn(move || {
             let line = rest.take()?;
-            let (row, more) = line.split_at(line.floor_char_boundary(ROW));
+            let (row, more) = line.split_at(line.floor_char_boundary(MAX_ROW_BYTES));
             rest = (!more.is_empty()).then_some(more);
             Some(OutputRow {
                 text: row,
@@ -49,10 +49,10 @@ pub(crate) fn preview_output(
     kept: &Result<String, Error>,
     settings: &SandboxSettings,
 ) -> String {
-    let all: Vec<OutputRow<'_>> = split_rows(text).collect();
+    let all: Vec<OutputRow<'_>> = split_into_output_rows(text).collect();
     // `count_fitting_rows` counts line breaks too. The two limits are together three eighths of the
-    // threshold. Only a single row of at most `ROW` bytes may exceed its limit, so the preview
-    // stays far below the threshold.
+    // threshold. Only a single row of at most `MAX_ROW_BYTES` bytes may exceed its limit, so the
+    // preview stays far below the threshold.
     let head = count_fitting_rows(all.iter(), settings.head, settings.threshold / 4);
     let tail = count_fitting_rows(
         all[head..].iter().rev(),

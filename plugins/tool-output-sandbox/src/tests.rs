@@ -1,6 +1,6 @@
 //! Tests of the hook and the tool on the SDK's in-memory host.
 
-use crate::rows::{ROW, split_rows};
+use crate::rows::{MAX_ROW_BYTES, split_into_output_rows};
 use crate::tool_output_sandbox::{__rind_call_tool, __rind_hook_post_tool};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
@@ -90,7 +90,7 @@ fn the_whole_result_can_be_read_row_by_row() {
         };
         offset = next.trim_end_matches(']').parse().unwrap();
     }
-    let expected: Vec<&str> = split_rows(&whole).map(|row| row.text).collect();
+    let expected: Vec<&str> = split_into_output_rows(&whole).map(|row| row.text).collect();
     assert_eq!(collected, expected);
     assert!(answers > 1);
 }
@@ -163,14 +163,20 @@ fn search_without_a_handle_covers_all_stored_results_newest_first() {
 #[test]
 fn long_lines_are_split_between_characters_and_matches_may_cross_rows() {
     start_plugin();
-    let whole = format!("{}needle{}", "ü".repeat(ROW / 2 - 1), "x".repeat(30_000));
+    let whole = format!(
+        "{}needle{}",
+        "ü".repeat(MAX_ROW_BYTES / 2 - 1),
+        "x".repeat(30_000)
+    );
     let shown = rind_sdk::text_of(&finish_call("fetch", &whole).content.unwrap());
     assert!(shown.len() < 16384, "{}", shown.len());
     let answer = read(json!({"handle": "out-1", "search": "NEEDLE"})).unwrap();
     assert!(answer.contains("\n1: üü"), "{answer}");
-    assert_eq!(split_rows("").count(), 0);
+    assert_eq!(split_into_output_rows("").count(), 0);
     assert_eq!(
-        split_rows("a\n\nb").map(|row| row.text).collect::<Vec<_>>(),
+        split_into_output_rows("a\n\nb")
+            .map(|row| row.text)
+            .collect::<Vec<_>>(),
         ["a", "", "b"]
     );
 }

@@ -45,7 +45,7 @@ mod web {
             )
             .header("user-agent", "rind-web/0.1");
         let response = http::send(&request)?;
-        let text = page::page_text(&response)?;
+        let text = page::response_page_text(&response)?;
         let n_chars = text.chars().count();
         let from = args.from.unwrap_or(0);
         if from > 0 && from >= n_chars {
@@ -74,10 +74,14 @@ mod web {
     fn web_search(args: WebSearch) -> Result<String, Error> {
         let settings: Settings = config::all()?;
         let count = usize::from(args.count.unwrap_or(8).clamp(1, 20));
-        let request =
-            search::search_request(settings.engine, &settings.searxng_url, &args.query, count)?;
+        let request = search::build_search_request(
+            settings.engine,
+            &settings.searxng_url,
+            &args.query,
+            count,
+        )?;
         let response = http::send(&request)?;
-        let results = search::read_results(settings.engine, &response, count)?;
+        let results = search::format_search_results(settings.engine, &response, count)?;
         if results.is_empty() {
             return Ok("No results.".to_owned());
         }

@@ -5,15 +5,15 @@ use rind_sdk::http::Response;
 use rind_sdk::prelude::*;
 
 /// HTML elements that are skipped, because they do not contain the main text of a page.
-const SKIPPED: [&str; 10] = [
+const SKIPPED_HTML_ELEMENTS: [&str; 10] = [
     "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form", "head",
 ];
 
 /// Returns the text of a page. A status other than 2xx is an error that quotes the beginning of the
 /// answer.
-pub(crate) fn page_text(response: &Response) -> Result<String, Error> {
+pub(crate) fn response_page_text(response: &Response) -> Result<String, Error> {
     let kind = read_response_media_type(response);
-    let text = decode_text(&kind, &response.body);
+    let text = decode_body_text(&kind, &response.body);
     if !(200..300).contains(&response.status) {
         let quoted: String = text
             .map(|text| page_to_markdown(&kind, &text))
@@ -54,7 +54,7 @@ fn read_response_media_type(response: &Response) -> String {
 }
 
 /// Decodes a body as text; `None` if its media type is not textual. Invalid UTF-8 is replaced.
-fn decode_text(kind: &str, body: &[u8]) -> Option<String> {
+fn decode_body_text(kind: &str, body: &[u8]) -> Option<String> {
     let is_text = kind.starts_with("text/")
         || ["json", "xml", "javascript", "yaml", "toml"]
             .iter()
@@ -67,7 +67,7 @@ fn page_to_markdown(kind: &str, text: &str) -> String {
         return text.to_owned();
     }
     let converter = htmd::HtmlToMarkdown::builder()
-        .skip_tags(SKIPPED.to_vec())
+        .skip_tags(SKIPPED_HTML_ELEMENTS.to_vec())
         .build();
     match converter.convert(text) {
         Ok(markdown) => collapse_blank_lines(&markdown),

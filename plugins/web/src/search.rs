@@ -18,13 +18,13 @@ pub(crate) enum SearchEngine {
 }
 
 /// Builds the request for a search. The host adds the API key.
-pub(crate) fn search_request(
+pub(crate) fn build_search_request(
     engine: SearchEngine,
     searxng_url: &str,
     query: &str,
     count: usize,
 ) -> Result<Request, Error> {
-    let query = encode_query(query);
+    let query = percent_encode_query(query);
     let url = match engine {
         SearchEngine::None => {
             return Err("no search engine is set: the operator names one in [plugins.web.config] engine = \"brave\" or \"searxng\"".into());
@@ -44,7 +44,7 @@ pub(crate) fn search_request(
 }
 
 /// Formats at most `count` results as Markdown: title, URL, excerpt.
-pub(crate) fn read_results(
+pub(crate) fn format_search_results(
     engine: SearchEngine,
     response: &Response,
     count: usize,
@@ -60,11 +60,11 @@ pub(crate) fn read_results(
     };
     let results = list.as_array().into_iter().flatten().take(count);
     Ok(results
-        .map(|result| format_result(result, excerpt))
+        .map(|result| format_search_result(result, excerpt))
         .collect())
 }
 
-fn format_result(result: &Value, excerpt: &str) -> String {
+fn format_search_result(result: &Value, excerpt: &str) -> String {
     let entry = |key: &str| {
         let text = result[key].as_str().unwrap_or_default();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -78,7 +78,7 @@ fn format_result(result: &Value, excerpt: &str) -> String {
 }
 
 /// Percent-encodes a text for the query of a URL; the unreserved characters of RFC 3986 are kept.
-fn encode_query(text: &str) -> String {
+fn percent_encode_query(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let encode = |byte: u8| match byte {
         byte if is_plain(byte) => char::from(byte).to_string(),

@@ -6,7 +6,7 @@ use rind_sdk::serde_json::{self, Value};
 /// Maximum length, in bytes, of the name of a loop's session. An empty name, and a name of this
 /// length or longer, is replaced by a hash of exactly this length, so that no other name equals a
 /// hash.
-const NAME_BYTES: usize = 40;
+const MAX_SESSION_NAME_BYTES: usize = 40;
 
 /// Settings of the plugin.
 #[data]
@@ -23,7 +23,7 @@ pub(crate) struct WebhookSettings {
 
 /// An event for which a turn is run.
 #[derive(Debug, PartialEq)]
-pub(crate) struct AcceptedEvent {
+pub(crate) struct AcceptedWebhookEvent {
     pub(crate) input: String,
     /// Name of the session in which the turn runs; `None` for a new session.
     pub(crate) session: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct AcceptedEvent {
 pub(crate) fn accept_event(
     text: &str,
     settings: &WebhookSettings,
-) -> Result<AcceptedEvent, String> {
+) -> Result<AcceptedWebhookEvent, String> {
     let event: Option<Value> = serde_json::from_str(text).ok();
     let find = |pointer: &str| -> Result<Option<String>, String> {
         if pointer.is_empty() {
@@ -54,8 +54,8 @@ pub(crate) fn accept_event(
         return Err(format!("`{}` is not one of `only_values`", settings.only));
     }
     let session = find(&settings.session)?.map(|value| create_session_name(&value));
-    Ok(AcceptedEvent {
-        input: turn_input(&settings.prompt, text),
+    Ok(AcceptedWebhookEvent {
+        input: build_turn_input(&settings.prompt, text),
         session,
         id: find(&settings.id)?,
     })
@@ -81,16 +81,16 @@ fn create_session_name(value: &str) -> String {
             _ => name.push_str(&format!("-{byte:02x}")),
         }
     }
-    if name.is_empty() || name.len() >= NAME_BYTES {
+    if name.is_empty() || name.len() >= MAX_SESSION_NAME_BYTES {
         let hash = blake3::hash(value.as_bytes()).to_hex();
-        name = hash.chars().take(NAME_BYTES).collect();
+        name = hash.chars().take(MAX_SESSION_NAME_BYTES).collect();
     }
     name
 }
 
 /// Returns the input of a turn: the prompt, and the event between code fences, which have more
 /// backticks than any run of them in the event.
-fn turn_input(prompt: &str, text: &str) -> String {
+fn build_turn_input(prompt: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!(

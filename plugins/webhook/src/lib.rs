@@ -8,7 +8,7 @@ mod tests;
 mod webhook {
     use std::time::Duration;
 
-    use crate::event::{AcceptedEvent, WebhookSettings, accept_event};
+    use crate::event::{AcceptedWebhookEvent, WebhookSettings, accept_event};
     use rind_sdk::prelude::*;
     use rind_sdk::turns::{TurnOrder, TurnReport};
     use rind_sdk::waiting::{WakeConditions, Wakeup};
@@ -60,7 +60,10 @@ mod webhook {
     }
 
     /// Runs the turn of an event.
-    fn run_turn(event: &AcceptedEvent, settings: &WebhookSettings) -> Result<TurnReport, Error> {
+    fn run_turn(
+        event: &AcceptedWebhookEvent,
+        settings: &WebhookSettings,
+    ) -> Result<TurnReport, Error> {
         let named = |text: &String| Some(text.clone()).filter(|name| !name.is_empty());
         let mut order = TurnOrder::new(event.input.clone());
         if let Some(session) = &event.session {

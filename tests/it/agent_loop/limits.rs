@@ -4,9 +4,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rind::host::ReplaceError;
-use rind::plugin::load::PluginSet;
-use rind::provider::server_text::ServerText;
+use rind::host::PluginReplaceError;
+use rind::plugin::load::FoundPluginSet;
+use rind::provider::server_text::SanitizedServerText;
 use rind::provider::{Error, Provider};
 
 use super::*;
@@ -27,7 +27,7 @@ async fn refused_once(how: &str, model: &'static str) -> (RanTurn, Vec<Value>) {
             match is_refused {
                 true => Err(Error::WindowExceeded {
                     provider: "narrow".to_owned(),
-                    said: ServerText::new("too long"),
+                    said: SanitizedServerText::new("too long"),
                 }),
                 false => inner.send(body, on, cancel).await,
             }
@@ -162,13 +162,13 @@ async fn a_subagent_that_runs_keeps_its_tools_in_the_next_step_of_its_parent() {
 async fn a_version_that_may_not_order_turns_does_not_take_the_place_of_one_that_does() {
     let mut folder = guests::Host::default();
     folder.guest("orderer");
-    let first = Arc::new(PluginSet::load(&folder.options).await.unwrap());
+    let first = Arc::new(FoundPluginSet::load(&folder.options).await.unwrap());
     let mut narrow = guests::Host::default();
     // A component of the same name without an agent loop.
     narrow.plugin(Trust::Managed, "hello", |manifest| {
         manifest.replace("name = \"hello\"", "name = \"orderer\"")
     });
-    let second = PluginSet::load(&narrow.options).await.unwrap();
+    let second = FoundPluginSet::load(&narrow.options).await.unwrap();
     assert!(second.left_out.is_empty(), "{:?}", second.left_out);
     let answers = vec![always(Reply::text("fine"))];
     let host = |config: AgentConfig| {
@@ -183,14 +183,17 @@ async fn a_version_that_may_not_order_turns_does_not_take_the_place_of_one_that_
     };
     let ordered = host(ordered_by("orderer")).await.unwrap();
     let mut session = ordered.session().create().unwrap();
-    let refused = session.replacer().replace(&second, "orderer");
+    let refused = session.replacer().replace_plugin(&second, "orderer");
     assert!(
-        matches!(refused, Err(ReplaceError::AgentLoop)),
+        matches!(refused, Err(PluginReplaceError::AgentLoop)),
         "{refused:?}"
     );
     assert_eq!(session.turn("go").await.unwrap().output, "fine");
     // A plugin may be replaced if its loop does not run the session's turns.
     let plain = host(AgentConfig::default()).await.unwrap();
     let session = plain.session().create().unwrap();
-    session.replacer().replace(&second, "orderer").unwrap();
+    session
+        .replacer()
+        .replace_plugin(&second, "orderer")
+        .unwrap();
 }

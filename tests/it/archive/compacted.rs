@@ -31,7 +31,10 @@ async fn with_long_turn(is_due: bool) -> Running {
     let mut running = setup.build();
     running.turn("good morning").await;
     running.turn("Look for the bird").await;
-    assert_eq!(running.session.archival_due().len(), usize::from(is_due));
+    assert_eq!(
+        running.session.turns_due_for_archival().len(),
+        usize::from(is_due)
+    );
     running
 }
 
@@ -77,7 +80,7 @@ async fn a_due_turn_that_compaction_takes_first_has_its_holder_all_the_same() {
         assert_eq!(ids.len(), 1, "{:?}", ends(&running));
         let kept = messages(entries(&running, &format!("/agents/{}", ids[0])));
         assert_eq!(kept.len(), 12);
-        assert_eq!(running.session.archival_due(), []);
+        assert_eq!(running.session.turns_due_for_archival(), []);
         assert!(
             !lines.iter().any(|line| line.contains("[archived turn]")),
             "{lines:?}"
@@ -150,7 +153,7 @@ async fn a_turn_that_no_holder_keeps_is_found_in_the_file_of_the_session() {
     );
     assert!(results[1].0.contains(" lines hold `heron`"), "{results:?}");
     assert!(results[2].1, "there is no such turn: {results:?}");
-    assert_eq!(running.session.children(), []);
+    assert_eq!(running.session.subagents(), []);
 }
 
 #[tokio::test]
@@ -170,7 +173,7 @@ async fn a_summary_of_compaction_names_the_holders_that_it_replaces_also_the_sec
     running.archived_turn("two").await;
     let ids: Vec<String> = running
         .session
-        .children()
+        .subagents()
         .into_iter()
         .map(|child| child.agent)
         .collect();

@@ -242,7 +242,7 @@ async fn a_plugin_refuses_and_the_turn_stays() {
     let why = "refused by plugin archivist: not this one".to_owned();
     assert_eq!(ends(&running), [(None, None, Some(why))]);
     assert_eq!(running.lines().len(), 12);
-    assert_eq!(running.session.children(), []);
+    assert_eq!(running.session.subagents(), []);
     assert_eq!(
         running.session.state_get("archivist", "archived").unwrap(),
         None
@@ -282,7 +282,7 @@ async fn it_can_be_interrupted_anywhere_and_nothing_is_lost() {
         let (store, workspace) = (setup.store(), setup.workspace());
         let mut running = setup.build();
         running.turn("go on").await;
-        assert_eq!(running.session.archival_due().len(), 1);
+        assert_eq!(running.session.turns_due_for_archival().len(), 1);
         let cancel = CancellationToken::new();
         let outcome = {
             let turn = running.agent.turn("and on").until(&cancel);
@@ -312,17 +312,17 @@ async fn it_can_be_interrupted_anywhere_and_nothing_is_lost() {
         let texts: Vec<String> = messages.iter().map(Message::joined_text).collect();
         let second = texts.iter().position(|text| text == "and on");
         assert_eq!(second.unwrap_or(texts.len()), n_first, "{n}: {texts:?}");
-        assert_eq!(running.session.children().len(), usize::from(is_archived));
+        assert_eq!(running.session.subagents().len(), usize::from(is_archived));
         let due = usize::from(!is_archived);
-        assert_eq!(running.session.archival_due().len(), due, "{n}");
-        let agents = running.session.folder().unwrap().join("agents");
+        assert_eq!(running.session.turns_due_for_archival().len(), due, "{n}");
+        let agents = running.session.local_folder().unwrap().join("agents");
         assert_eq!(agents.exists(), is_archived, "{n}");
         let id = running.session.id().to_string();
         let folder = running.folder;
         drop((running.agent, running.session));
         let resumed = store.resume(&id, &session_spec(&workspace)).unwrap();
         assert_eq!(resumed.messages(), messages, "{n}");
-        assert_eq!(resumed.archival_due().len(), due, "{n}");
+        assert_eq!(resumed.turns_due_for_archival().len(), due, "{n}");
         assert_eq!(resumed.notices(), Vec::<String>::new());
         drop(folder);
         n_archived += usize::from(is_archived);
@@ -358,8 +358,8 @@ async fn the_next_turn_waits_for_no_summary() {
     let started = std::time::Instant::now();
     running.agent.close().await.unwrap();
     assert!(started.elapsed().as_secs() < 60);
-    assert_eq!(session.archival_due().len(), 1);
-    assert_eq!(session.children(), []);
+    assert_eq!(session.turns_due_for_archival().len(), 1);
+    assert_eq!(session.subagents(), []);
 }
 
 #[tokio::test]
@@ -381,7 +381,7 @@ async fn what_one_process_left_due_is_archived_beside_the_next_turn_of_another()
         "{lines:?}"
     );
     assert_eq!(lines[2], "user: and on");
-    assert_eq!(running.session.archival_due(), []);
+    assert_eq!(running.session.turns_due_for_archival(), []);
     let names = running.names();
     let at = |name: &str| names.iter().position(|n| *n == name).unwrap();
     assert!(at("turn-start") < at("archive-start"), "{names:?}");
@@ -397,7 +397,7 @@ async fn a_disk_that_fails_leaves_the_turn_and_everybody_is_told() {
     });
     let mut running = setup.build();
     // A file takes the place of the agents' folder, so that no holder can be created.
-    std::fs::write(running.session.folder().unwrap().join("agents"), "").unwrap();
+    std::fs::write(running.session.local_folder().unwrap().join("agents"), "").unwrap();
     let outcome = running.archived_turn("go on").await;
     assert_eq!(outcome.output, "done");
     let ends = ends(&running);
@@ -405,7 +405,7 @@ async fn a_disk_that_fails_leaves_the_turn_and_everybody_is_told() {
     assert!(why.starts_with("cannot write "), "{why}");
     assert_eq!(*seen.lock().unwrap(), ["session"]);
     assert_eq!(running.lines().len(), 12);
-    assert_eq!(running.session.children(), []);
+    assert_eq!(running.session.subagents(), []);
 }
 
 #[tokio::test]
@@ -464,7 +464,7 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
     let before = std::fs::read(
         running
             .session
-            .folder()
+            .local_folder()
             .unwrap()
             .join(format!("agents/{id}/session.jsonl")),
     );
@@ -482,7 +482,7 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
     let after = std::fs::read(
         running
             .session
-            .folder()
+            .local_folder()
             .unwrap()
             .join(format!("agents/{id}/session.jsonl")),
     );

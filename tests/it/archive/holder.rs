@@ -72,7 +72,7 @@ async fn a_resumed_session_and_a_fork_have_their_holders_also_when_archival_is_o
     assert!(!names.contains(&"spawn_subagent".to_owned()), "{names:?}");
 
     // The fork has its own copies of the holders.
-    std::fs::remove_dir_all(resumed.session.folder().unwrap().join("agents")).unwrap();
+    std::fs::remove_dir_all(resumed.session.local_folder().unwrap().join("agents")).unwrap();
     let mut setup = search();
     let folder = std::mem::replace(&mut setup.folder, resumed.folder);
     let mut forked = setup.build_on(fork);
@@ -89,7 +89,7 @@ async fn a_session_reads_subagents_by_their_id_and_nothing_else() {
     let (store, session) = (store(&running), running.session.id().to_string());
     let known = format!("{session}/agents/{id}");
     let place = store.read_workspace_and_model(&session).unwrap().workspace;
-    let resolve = |wanted: &str| store.resolve_any_session(wanted, &place);
+    let resolve = |wanted: &str| store.resolve_session_or_subagent_id(wanted, &place);
     assert_eq!(resolve(&format!("last/agents/{id}")).unwrap(), known);
     assert_eq!(resolve(&session[..18]).unwrap(), session);
     for wrong in [
@@ -101,7 +101,7 @@ async fn a_session_reads_subagents_by_their_id_and_nothing_else() {
         assert!(resolve(&wrong).is_err(), "{wrong}");
     }
     assert!(
-        store.resolve(&known).is_err(),
+        store.resolve_session_id(&known).is_err(),
         "no turn goes on with a holder"
     );
 }
@@ -119,7 +119,7 @@ async fn many_holders_are_no_limit_and_the_prompt_lists_the_newest() {
     for n in 0..53 {
         running.archived_turn(&format!("look {n}")).await;
     }
-    assert_eq!(running.session.children().len(), 53);
+    assert_eq!(running.session.subagents().len(), 53);
     assert_eq!(running.lines().len(), 106);
     let last = running.provider.bodies().len() - 2;
     let system = system(&running, last);

@@ -99,7 +99,7 @@ async fn only_subagents_of_the_conversation_can_be_asked() {
         let running = queried(|_| json!({"id": id, "search": "alpha"}), None).await;
         let (content, is_error, _) = running.results().remove(0);
         assert!(is_error, "{id}");
-        let known = &running.session.children()[0].agent;
+        let known = &running.session.subagents()[0].agent;
         let expected = format!("there is no subagent `{id}`; the newest are {known}");
         assert_eq!(content, expected);
     }
@@ -116,7 +116,11 @@ async fn a_file_with_an_id_that_leads_elsewhere_leads_nowhere() {
     let mut running = archiving(reads(5)).build();
     running.archived_turn("go on").await;
     let id = holder(&running);
-    let file = running.session.folder().unwrap().join("session.jsonl");
+    let file = running
+        .session
+        .local_folder()
+        .unwrap()
+        .join("session.jsonl");
     let (store, session) = (store(&running), running.session.id().to_string());
     let folder = running.folder;
     drop((running.agent, running.session));
@@ -125,11 +129,11 @@ async fn a_file_with_an_id_that_leads_elsewhere_leads_nowhere() {
     std::fs::write(&file, changed).unwrap();
     let spec = session_spec(&folder.path().join("w"));
     let resumed = store.resume(&session, &spec).unwrap();
-    assert_eq!(resumed.children(), []);
+    assert_eq!(resumed.subagents(), []);
     assert!(
         resumed
             .session_location()
-            .read_child(&resumed.children(), "../../other")
+            .read_subagent_entries(&resumed.subagents(), "../../other")
             .unwrap()
             .is_none()
     );
@@ -214,7 +218,7 @@ async fn without_an_id_all_holders_are_searched_and_the_best_passage_comes_first
     let found = last_result(&running);
     let holders: Vec<String> = running
         .session
-        .children()
+        .subagents()
         .into_iter()
         .map(|child| child.agent)
         .collect();
@@ -269,7 +273,15 @@ async fn a_holder_that_cannot_be_read_is_named_and_hides_no_other() {
     ]);
     let mut running = again(running, archiving(script));
     running.archived_turn("once more").await;
-    std::fs::remove_dir_all(running.session.folder().unwrap().join("agents").join(&lost)).unwrap();
+    std::fs::remove_dir_all(
+        running
+            .session
+            .local_folder()
+            .unwrap()
+            .join("agents")
+            .join(&lost),
+    )
+    .unwrap();
     running.turn("what was it?").await;
     let found = last_result(&running);
     assert!(found.contains("(Archive: once more), message "), "{found}");

@@ -24,7 +24,7 @@ fn spawn(task: &str, tools: &[&str]) -> Reply {
 /// Returns the holders of turns that were archived within subagents.
 fn inner_holders(running: &Running) -> Vec<String> {
     let id = |stamped: &Stamped| match &stamped.event {
-        Event::ArchiveEnd { holder, .. } if !stamped.is_main() => holder.clone(),
+        Event::ArchiveEnd { holder, .. } if !stamped.is_from_main_agent() => holder.clone(),
         _ => None,
     };
     running.stream.iter().filter_map(id).collect()
@@ -58,7 +58,7 @@ async fn a_subagent_works_with_tools_that_only_read_and_its_answer_is_the_result
     assert_eq!(*told.lock().unwrap(), ["Look into a.txt", "it says alpha"]);
     assert_eq!(tools(&running, 1), ["list_files", "read_file", "search"]);
     assert_eq!(running.request(1), ["user: Look into a.txt"]);
-    let child = running.session.children().remove(0);
+    let child = running.session.subagents().remove(0);
     assert!(!child.is_holder);
     assert_eq!(
         last_result(&running),
@@ -158,7 +158,7 @@ async fn a_subagent_of_the_model_ends_with_the_turn() {
     assert_eq!(names.last(), Some(&"turn-end"), "{names:?}");
     assert!(names.contains(&"subagent-end"), "{names:?}");
     check_pairs(&running.session.messages());
-    let sub = running.session.children().remove(0).agent;
+    let sub = running.session.subagents().remove(0).agent;
     let own = entries(&running, &format!("/agents/{sub}"));
     assert!(matches!(own.last(), Some(Body::TurnEnd { .. })), "{own:?}");
     check_pairs(&messages(own));
@@ -176,7 +176,7 @@ fn busy() -> Setup {
 async fn a_turn_of_a_subagent_is_due_at_its_end_and_nobody_pays_to_sum_it_up_before_the_next() {
     let mut running = busy().build();
     running.archived_turn("go on").await;
-    let sub = running.session.children().remove(0).agent;
+    let sub = running.session.subagents().remove(0).agent;
     assert_eq!(inner_holders(&running), Vec::<String>::new());
     assert_eq!(ends(&running), [], "one call of its own is not many");
     assert_eq!(
@@ -201,7 +201,7 @@ async fn a_turn_of_a_subagent_is_due_at_its_end_and_nobody_pays_to_sum_it_up_bef
 async fn a_subagent_that_is_continued_archives_its_turn_into_a_holder_below_its_own_folder() {
     let mut running = busy().build();
     running.turn("go on").await;
-    let sub = running.session.children().remove(0).agent;
+    let sub = running.session.subagents().remove(0).agent;
     let more = json!({"id": sub, "message": "And once more", "wait": true});
     let script = vec![
         Reply::call("continue_subagent", more),

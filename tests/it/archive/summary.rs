@@ -85,7 +85,7 @@ async fn without_an_answer_the_next_turns_try_again_and_the_third_archives_witho
             "{notices:?}"
         );
         assert!(notices[0].contains(why), "{notices:?}");
-        assert_eq!(running.session.archival_due(), []);
+        assert_eq!(running.session.turns_due_for_archival(), []);
     }
 }
 

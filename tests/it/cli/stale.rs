@@ -1,7 +1,7 @@
 //! Components that are older than their sources: `test` rebuilds them, and `check`, `pack` and
 //! `install` refuse them.
 
-use rind::plugin::contract::sources::digest_sources;
+use rind::plugin::contract::sources::digest_plugin_sources;
 use rind::plugin::contract::stamp;
 use rind_tests::cli::Rind;
 use rind_tests::guests;
@@ -21,9 +21,9 @@ fn with_sources() -> Rind {
     let path = folder.join("hello.wasm");
     let mut component = std::fs::read(&path).unwrap();
     // The first section of this name counts, so the build's own section is removed first.
-    let digest = digest_sources(&folder).unwrap();
+    let digest = digest_plugin_sources(&folder).unwrap();
     component = without_sources(&component);
-    stamp::append_sources(&mut component, &digest).unwrap();
+    stamp::append_source_digest_section(&mut component, &digest).unwrap();
     std::fs::write(path, component).unwrap();
     rind
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rind::front_matter::read_document;
+use rind::front_matter::parse_yaml_document;
 use rind_tests::cli::{Rind, program};
 use serde_json::Value;
 
@@ -101,8 +101,8 @@ impl Job {
 
 /// The steps of the only job of a workflow.
 fn steps(workflow: &str) -> Vec<Value> {
-    let document = read_document(workflow).unwrap_or_else(|fault| panic!("{fault:?}"));
-    let jobs = document.get("jobs").unwrap().node.value();
+    let document = parse_yaml_document(workflow).unwrap_or_else(|fault| panic!("{fault:?}"));
+    let jobs = document.get("jobs").unwrap().node.to_json_value();
     let jobs = jobs.as_object().unwrap();
     assert_eq!(jobs.len(), 1);
     let job = jobs.values().next().unwrap();

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use rind::grant::Trust;
-use rind::grant::policy::Policy;
+use rind::grant::policy::CapabilityPolicy;
 use rind::message::{Message, Role};
 use rind::paths::ADMIN_POLICY;
-use rind::plugin::load::{LeftOutReason, PluginSet};
+use rind::plugin::load::{FoundPluginSet, PluginSkipReason};
 use rind::point::catalog as at;
 use rind::provider::scripted::Reply;
 use rind::session::{Body, SessionStore};
@@ -58,7 +58,7 @@ fn check(host: &Host, store: &SessionStore) -> Checked {
         .unwrap()
         .to_str()
         .unwrap();
-    let (entries, _) = store.read(id).unwrap();
+    let (entries, _) = store.read_entries(id).unwrap();
     let head = entries
         .into_iter()
         .rev()
@@ -289,11 +289,11 @@ async fn the_administrator_switches_it_off_by_policy() {
     for (path, expected) in [(ADMIN_POLICY, 0), ("policy.toml", 1)] {
         let mut host = host();
         let text = "[plugins.audit-log]\ndisable = true\n";
-        host.options.grants.policy = Policy::parse(&[(text, Path::new(path))]).unwrap();
+        host.options.grants.policy = CapabilityPolicy::parse(&[(text, Path::new(path))]).unwrap();
         let set = host.load().await;
         assert_eq!(set.plugins.len(), expected, "{path}");
         assert_eq!(set.refused.len(), expected, "{path}");
-        let is_off = |set: &PluginSet| matches!(&set.left_out[..], [left] if matches!(&left.why, LeftOutReason::Disallowed { place } if place.contains(ADMIN_POLICY)));
+        let is_off = |set: &FoundPluginSet| matches!(&set.left_out[..], [left] if matches!(&left.why, PluginSkipReason::Disallowed { place } if place.contains(ADMIN_POLICY)));
         assert_eq!(is_off(&set), expected == 0, "{path}");
     }
 }
@@ -312,7 +312,7 @@ async fn nobody_else_can_have_its_name() {
             let set = host.load().await;
             assert_eq!(set.plugins.len(), usize::from(is_there), "{trust}");
             assert!(
-                matches!(&set.left_out[0].why, LeftOutReason::Failed(error) if error.to_string().contains("the name `audit-log` is reserved"))
+                matches!(&set.left_out[0].why, PluginSkipReason::Failed(error) if error.to_string().contains("the name `audit-log` is reserved"))
             );
         }
     }

@@ -19,7 +19,8 @@ fn host(models: Value, good: f64) -> Host {
     host.set(NAME, "models", models);
     let stat = json!({"n": 60.0, "good": good, "input": 600.0, "output": 60.0, "requests": 60.0, "millis": 60.0});
     let stats = json!({"short-plain": {"small": stat}});
-    let store = rind::plugin::store::PluginStore::of_plugin_folder(&host.options.data.join(NAME));
+    let store =
+        rind::plugin::store::PluginKeyValueStore::in_plugin_folder(&host.options.data.join(NAME));
     store.set("stats", &stats.to_string()).unwrap();
     host
 }
@@ -42,7 +43,8 @@ async fn what_was_learnt_takes_the_model_and_the_turn_is_learnt_from() {
     let host = host(json!([{"name": "test-model"}, {"name": "small"}]), 60.0);
     let running = turn(&host).await;
     assert_eq!(asked(&running), "small");
-    let store = rind::plugin::store::PluginStore::of_plugin_folder(&host.options.data.join(NAME));
+    let store =
+        rind::plugin::store::PluginKeyValueStore::in_plugin_folder(&host.options.data.join(NAME));
     let stats: Value = serde_json::from_str(&store.get("stats").unwrap().unwrap()).unwrap();
     assert_eq!(stats["short-plain"]["small"]["n"], 61.0);
     assert_eq!(stats["short-plain"].get("test-model"), None);

@@ -89,7 +89,7 @@ fn machine() -> Rind {
     }
     let workspace = rind.workspace();
     // Settings of the user for this workspace, so that a command can write `config.toml`.
-    let settings = Paths::under(&rind.home(), &workspace).workspace_config();
+    let settings = Paths::from_single_root(&rind.home(), &workspace).user_workspace_config_path();
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
     std::fs::write(settings, "[provider]\nname = \"scripted\"\n").unwrap();
     let hello = guests::put("hello", &workspace.join("plugins"), |manifest| manifest);

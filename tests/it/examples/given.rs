@@ -145,7 +145,7 @@ fn put_cases(folder: &Path, calls: &[(&str, &str)]) {
 async fn check(folder: &Path, calls: &[(&str, &str)], place: &str) {
     put_cases(folder, calls);
     build(&[folder.to_owned()]);
-    let cases = &CaseFile::read_all(folder).unwrap()[0].cases;
+    let cases = &CaseFile::read_all_in_folder(folder).unwrap()[0].cases;
     for (at, case) in cases.iter().enumerate() {
         let ran = cases::run_case(&runner(), folder, "given", case).await;
         let ran = ran.unwrap_or_else(|error| panic!("{}: {error}", case.name));
@@ -236,7 +236,7 @@ async fn a_wrong_argument_to_the_host_is_an_exception_with_its_line_in_python() 
     check(&folder, &PYTHON, "(at plugin.py:").await;
     let odd = "[[case]]\nname = \"odd\"\ngiven.tool = { name = \"odd\", arguments = {} }\nexpect.stop = \"done\"\n";
     fs::write(folder.join("tests/cases.toml"), odd).unwrap();
-    let case = &CaseFile::read_all(&folder).unwrap()[0].cases[0];
+    let case = &CaseFile::read_all_in_folder(&folder).unwrap()[0].cases[0];
     let ran = cases::run_case(&runner(), &folder, "given", case).await;
     let told = "the tool `odd` returned object, which is not a text, no Answer and not JSON: Object of type object is not JSON serializable";
     assert_eq!(ran.unwrap().seen.results, [told]);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use rind::cases::{self, CaseFile};
-use rind::plugin::surface::ComponentSurface;
+use rind::plugin::surface::ComponentImportsAndExports;
 
 use super::{build, has, runner, tree};
 use crate::tidy::reach::{Reach, camel_case, pascal_case, reach};
@@ -50,7 +50,7 @@ fn manifest(folder: &Path, further: &str) {
 /// Compares the component's interfaces with the contract, and runs the component.
 async fn check(folder: &Path, reach: &Reach) {
     let component = fs::read(folder.join("reach.wasm")).unwrap();
-    let surface = ComponentSurface::read(folder, &component).unwrap();
+    let surface = ComponentImportsAndExports::read_component_surface(folder, &component).unwrap();
     let exports: Vec<&str> = surface.contract_exports().collect();
     for point in &reach.points {
         assert!(exports.contains(&point.as_str()), "{point}");
@@ -59,7 +59,7 @@ async fn check(folder: &Path, reach: &Reach) {
         assert!(surface.has_import(import), "{import}");
     }
     let runner = runner();
-    let files = CaseFile::read_all(folder).unwrap();
+    let files = CaseFile::read_all_in_folder(folder).unwrap();
     let ran = cases::run_case(&runner, folder, "reach", &files[0].cases[0])
         .await
         .unwrap();

@@ -218,7 +218,7 @@ fn put_cases(folder: &Path, n_shapes: usize) {
 async fn run(folder: &Path) -> Vec<(String, String, Vec<String>)> {
     let runner = runner();
     let mut all = Vec::new();
-    for case in &CaseFile::read_all(folder).unwrap()[0].cases {
+    for case in &CaseFile::read_all_in_folder(folder).unwrap()[0].cases {
         let ran = cases::run_case(&runner, folder, "wrong", case).await;
         let ran = ran.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         // A warm and a cold instance behave the same, since clock and seed are fixed.

@@ -111,7 +111,7 @@ async fn a_subagent_works_with_its_tools_and_its_answer_goes_to_the_plugin() {
     let inner: Vec<String> = running
         .stream
         .iter()
-        .filter(|stamped| !stamped.is_main())
+        .filter(|stamped| !stamped.is_from_main_agent())
         .filter_map(|stamped| match &stamped.event {
             Event::Hook { record } => Some(format!("{} {}", record.point, record.plugin)),
             _ => None,
@@ -129,7 +129,7 @@ async fn a_subagent_works_with_its_tools_and_its_answer_goes_to_the_plugin() {
     assert!(own.iter().any(|body| matches!(body, Body::ToolEnd { .. })));
     assert_eq!(store(&running).list().unwrap().len(), 1);
     assert_eq!(
-        *store(&running).resolve("last").unwrap(),
+        *store(&running).resolve_session_id("last").unwrap(),
         **running.session.id()
     );
     let kept = entries(&running, "");
@@ -424,7 +424,7 @@ async fn a_plugin_runs_subagents_of_presets_side_by_side_and_continues_and_stops
         result,
         "ok: answered: alpha; answered: beta; answered: still alpha; answered: beta; investigate; work; minimal; monitor"
     );
-    assert_eq!(running.session.children().len(), 2);
+    assert_eq!(running.session.subagents().len(), 2);
 
     let script = vec![act(json!({"what": "side", "text": "investigat"})), done()];
     let mut running = setup(script).await.build();

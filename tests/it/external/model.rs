@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rind::grant::Trust;
-use rind::plugin::load::LeftOutReason;
+use rind::plugin::load::PluginSkipReason;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::trace::{AccessOutcome, Reached};
@@ -272,7 +272,7 @@ async fn what_the_manifest_does_not_ask_for_is_refused_at_load_with_the_line_to_
             manifest.replace(line, "")
         });
         let plugins = host.load().await;
-        let LeftOutReason::Failed(error) = &plugins.left_out[0].why else {
+        let PluginSkipReason::Failed(error) = &plugins.left_out[0].why else {
             panic!("{:?}", plugins.left_out);
         };
         assert_eq!(error.to_string(), expected);
@@ -286,7 +286,7 @@ async fn hooks_of_a_plugin_that_may_ask_may_take_longer() {
         host.plugin(Trust::Managed, "every-point", manifest);
         let session = Session::open(&host.load().await);
         let registry = session.dispatcher.registry();
-        let specs = registry.specs();
+        let specs = registry.hook_specs();
         let spec = specs.iter().find(|spec| spec.point == "pre-tool").unwrap();
         spec.deadline
     };

@@ -28,7 +28,7 @@ async fn a_skill_keeps_from_plugins_what_it_keeps_from_the_model() {
     ];
     let mut setup = setup(script).await;
     let look = crate::skill_session::only("look", &["act", "read_file"]);
-    setup.skills = rind::skill::Skills::new([look], Vec::new());
+    setup.skills = rind::skill::SessionSkills::new([look], Vec::new());
     let mut running = setup.build();
     let outcome = running.turn("go on with the work").await;
     assert_eq!(outcome.output, "done");
@@ -169,7 +169,7 @@ async fn a_call_meets_schema_gates_policy_and_the_grant() {
     assert_eq!(running.results()[0].2.as_deref(), Some("plugin guard"));
 
     let mut denied = setup(script(write())).await;
-    denied.policy.rules = vec![PolicyRule::for_effect(EffectClass::Write, Rule::Deny)];
+    denied.policy.rules = vec![PolicyRule::for_effect_class(EffectClass::Write, Rule::Deny)];
     let running = check(denied, "denied: refused by policy: `write_file` is denied").await;
     assert!(!running.folder.path().join("w/c.txt").exists());
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind::provider::scripted::Scripted;
-use rind::provider::{Error, Provider, Request, RequestImages, Response, StreamEvent};
+use rind::provider::{Error, Provider, Request, RequestImagesByBlobId, Response, StreamEvent};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +50,7 @@ where
         self.name
     }
 
-    fn body(&self, request: &Request, images: &RequestImages) -> Value {
+    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
         self.model.body(request, images)
     }
 

@@ -85,7 +85,7 @@ async fn a_turn_that_is_cancelled_while_a_subagent_works() {
     let script = vec![Reply::call("act", act), Reply::call("wait", json!({}))];
     let setup = setup(&host(json!({})), script).await.tool(wait());
     let running = cancelled(setup, |stamped| {
-        !stamped.is_main() && matches!(stamped.event, Event::ToolStart { .. })
+        !stamped.is_from_main_agent() && matches!(stamped.event, Event::ToolStart { .. })
     })
     .await;
     // The parent closes its own calls without waiting for the subagent, so the lines of each are

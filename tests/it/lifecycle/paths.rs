@@ -181,7 +181,7 @@ async fn a_call_that_is_refused_and_a_turn_that_is_cut() {
 async fn steering_that_is_left_out_makes_no_request() {
     let answers = json!({"steering-received": {"drop": "no"}});
     let mut setup = setup(&host(answers), vec![Reply::text("done")]).await;
-    let late = std::sync::Arc::new(std::sync::OnceLock::<rind::agent::SteerHandle>::new());
+    let late = std::sync::Arc::new(std::sync::OnceLock::<rind::agent::AgentSteeringHandle>::new());
     let queue = late.clone();
     setup = setup.hook::<at::PostReason>("user", move |_, _| {
         queue.get().unwrap().steer("one more", Source::Terminal);
@@ -200,7 +200,7 @@ async fn steering_that_is_left_out_makes_no_request() {
 #[tokio::test]
 async fn steering_that_comes_while_the_answer_is_looked_at_asks_for_another_step() {
     let script = vec![Reply::text("too early"), Reply::text("done")];
-    let late = std::sync::Arc::new(std::sync::OnceLock::<rind::agent::SteerHandle>::new());
+    let late = std::sync::Arc::new(std::sync::OnceLock::<rind::agent::AgentSteeringHandle>::new());
     let queue = late.clone();
     let setup = Setup::new(script).hook::<at::PostReflect>("user", move |caller, _| {
         if caller.context.step == 1 {

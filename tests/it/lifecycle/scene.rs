@@ -221,7 +221,7 @@ pub(super) async fn run_in_subagent(row: &Row) -> Seen {
     let mut events = Vec::new();
     let mut summary = None;
     for stamped in &running.stream {
-        if !stamped.is_main() {
+        if !stamped.is_from_main_agent() {
             id = stamped.agent.to_string();
             events.push(to_json(&stamped.event));
             if let Event::TurnEnd {
@@ -279,7 +279,7 @@ fn to_json(event: &Event) -> Value {
 fn entries(running: &Running, folder: &str) -> Vec<Value> {
     let store = SessionStore::new(running.folder.path().join("sessions"));
     let id = format!("{}{folder}", running.session.id());
-    let (entries, notices) = store.read(&id).unwrap();
+    let (entries, notices) = store.read_entries(&id).unwrap();
     assert_eq!(notices, Vec::<String>::new());
     entries
         .iter()

@@ -36,7 +36,7 @@ pub(super) async fn whole_turn(host: &Host) -> (Vec<Stamped>, Vec<String>) {
         _ => Ok(o::OutputOutcome::default()),
     });
     let plain = crate::skill_session::skill("plain", "Go on.");
-    setup.skills = rind::skill::Skills::new([plain], Vec::new());
+    setup.skills = rind::skill::SessionSkills::new([plain], Vec::new());
     make_long(&mut setup);
     // The threshold is higher because the tools of archival are in every request.
     setup.config.compact.threshold_tokens = Some(8_000);
@@ -64,7 +64,7 @@ pub(super) async fn close(running: Running) -> Vec<Stamped> {
 
 /// Events of the main agent.
 pub(super) fn of_main(events: &[Stamped]) -> impl Iterator<Item = &Event> {
-    let main = events.iter().filter(|stamped| stamped.is_main());
+    let main = events.iter().filter(|stamped| stamped.is_from_main_agent());
     main.map(|stamped| &stamped.event)
 }
 
@@ -72,7 +72,11 @@ pub(super) fn of_main(events: &[Stamped]) -> impl Iterator<Item = &Event> {
 pub(super) fn hooks(events: &[Stamped]) -> Vec<(&'static str, TraceRecord)> {
     let of = |stamped: &Stamped| match &stamped.event {
         Event::Hook { record } if &*record.plugin == PLUGIN => {
-            let agent = if stamped.is_main() { "main" } else { "sub" };
+            let agent = if stamped.is_from_main_agent() {
+                "main"
+            } else {
+                "sub"
+            };
             Some((agent, record.clone()))
         }
         _ => None,

@@ -21,7 +21,7 @@ fn shown(events: &[StreamEvent]) -> Vec<String> {
 async fn fail(name: &str, reply: Reply, http: HttpConfig) -> (String, Vec<String>) {
     let server = Server::start(vec![reply]).await;
     let provider = provider(name, &server.url, http);
-    let body = provider.body(&request(), &RequestImages::default());
+    let body = provider.body(&request(), &RequestImagesByBlobId::default());
     let (error, events) = send(&*provider, body).await.error();
     (error.replace(&server.url, "http://HERE"), shown(&events))
 }
@@ -522,7 +522,7 @@ async fn a_request_can_be_cancelled_while_it_waits_to_try_again() {
 
 #[tokio::test]
 async fn the_raw_answer_is_cut_at_its_limit() {
-    let long = "ü".repeat(rind::provider::MAX_RAW_BYTES / 2);
+    let long = "ü".repeat(rind::provider::MAX_KEPT_RAW_ANSWER_BYTES / 2);
     let chunk = json!({"choices": [{"delta": {"content": long}}]});
     let stream = format!("data: {chunk}\n\n{OPENAI_TEXT}");
     let server = Server::start(vec![Reply::stream([stream.as_str()])]).await;
@@ -532,6 +532,6 @@ async fn the_raw_answer_is_cut_at_its_limit() {
         response.message.joined_text(),
         format!("{long}Hello there.")
     );
-    assert!(response.raw.len() <= rind::provider::MAX_RAW_BYTES);
+    assert!(response.raw.len() <= rind::provider::MAX_KEPT_RAW_ANSWER_BYTES);
     assert!(stream.starts_with(&response.raw));
 }

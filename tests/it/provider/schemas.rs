@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use rind::provider::schema::{JsonSchemaSubset, reduce_schema};
-use rind::tool::schema::compile;
+use rind::tool::schema::compile_json_schema_check;
 use serde_json::{Map, Value, json};
 
 /// Keywords of the OpenAPI subset of Gemini.
@@ -327,12 +327,12 @@ proptest! {
             prop_assert!(!written.contains(refused), "{written}");
         }
         // Tools with references that never end are refused at registration, so they are skipped.
-        if let Ok(check) = compile(&tool) {
+        if let Ok(check) = compile_json_schema_check(&tool) {
             for seed in seeds {
                 let arguments = Samples { root: &tool, seed }.value(&tool, 0);
                 if check(&arguments).is_ok() && lists(&arguments, 0) <= 2 {
                     for cut in [&gemini, &common, &reduce_schema(&tool, JsonSchemaSubset::Full)] {
-                        let wider = compile(&as_json_schema(cut)).unwrap();
+                        let wider = compile_json_schema_check(&as_json_schema(cut)).unwrap();
                         prop_assert_eq!(wider(&arguments), Ok(()), "{} of {} by {}", arguments, tool, cut);
                     }
                 }

@@ -29,7 +29,7 @@ async fn a_script_file_is_played_as_a_stream() {
     assert_eq!(chosen.provider.name(), "scripted");
     let body = chosen
         .provider
-        .body(&ask("good day"), &RequestImages::default());
+        .body(&ask("good day"), &RequestImagesByBlobId::default());
     let (response, events) = send(&*chosen.provider, body.clone()).await.answer();
     let call =
         |id: &str, name: &str, arguments| Content::ToolCall(ToolCall::new(id, name, arguments));
@@ -85,7 +85,7 @@ async fn a_script_file_is_played_as_a_stream() {
 async fn a_script_sees_the_body_that_a_hook_changed() {
     let script = Script::new(vec![Line::text("{input}")]);
     let provider = Scripted::new(script).recording();
-    let mut body = provider.body(&ask("my key is 123"), &RequestImages::default());
+    let mut body = provider.body(&ask("my key is 123"), &RequestImagesByBlobId::default());
     body["messages"][0]["text"] = json!("my key is [masked]");
     let (response, _) = send(&provider, body.clone()).await.answer();
     assert_eq!(response.message.joined_text(), "my key is [masked]");
@@ -115,7 +115,7 @@ async fn a_script_can_fail_and_be_cancelled() {
         "#,
     )
     .unwrap();
-    let body = provider.body(&ask("hi"), &RequestImages::default());
+    let body = provider.body(&ask("hi"), &RequestImagesByBlobId::default());
     let (error, _) = send(&provider, body.clone()).await.error();
     assert_eq!(
         error,
@@ -144,9 +144,12 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
     let chosen = select(&ProviderConfig::default(), &|_| None).unwrap();
     let provider = &*chosen.provider;
     let mut request = ask("Hello!");
-    let (response, _) = send(provider, provider.body(&request, &RequestImages::default()))
-        .await
-        .answer();
+    let (response, _) = send(
+        provider,
+        provider.body(&request, &RequestImagesByBlobId::default()),
+    )
+    .await
+    .answer();
     let greeting = response.message.joined_text();
     assert!(
         greeting.starts_with("I am the scripted model"),
@@ -159,9 +162,12 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
         ("list_files", "README.md"),
         ("read_file", "# Rind\nAn agent host."),
     ] {
-        let (response, _) = send(provider, provider.body(&request, &RequestImages::default()))
-            .await
-            .answer();
+        let (response, _) = send(
+            provider,
+            provider.body(&request, &RequestImagesByBlobId::default()),
+        )
+        .await
+        .answer();
         let calls: Vec<ToolCall> = response.message.tool_calls().cloned().collect();
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0].name, tool);
@@ -174,9 +180,12 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
         let result = Message::new(Role::Tool, vec![Content::ToolResult(result)]);
         request.messages.extend([response.message, result]);
     }
-    let (response, _) = send(provider, provider.body(&request, &RequestImages::default()))
-        .await
-        .answer();
+    let (response, _) = send(
+        provider,
+        provider.body(&request, &RequestImagesByBlobId::default()),
+    )
+    .await
+    .answer();
     let answer = response.message.joined_text();
     assert!(
         answer.starts_with("I am the scripted model: I follow a script"),

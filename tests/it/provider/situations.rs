@@ -465,7 +465,7 @@ async fn outcome(situation: &str, wire: Wire) -> String {
         temperature: Some(0.5),
         ..Request::default()
     };
-    let sent = |request: &Request| provider.body(request, &RequestImages::default());
+    let sent = |request: &Request| provider.body(request, &RequestImagesByBlobId::default());
     let mut result = send(&*provider, sent(&request)).await.result;
     let mut note = "";
     if let Err(Error::BadRequest {
@@ -682,7 +682,7 @@ async fn a_conversation_goes_on_over_each_other_wire_and_back() {
             messages: messages.clone(),
             ..Request::default()
         };
-        let body = provider.body(&request, &RequestImages::default());
+        let body = provider.body(&request, &RequestImagesByBlobId::default());
         accepts(wire, &body).unwrap_or_else(|why| panic!("{wire:?}: {why} in {body:#}"));
         // Only messages with calls have a signature.
         let own = messages

@@ -1,8 +1,8 @@
 //! The Responses API and Gemini against recorded answers: one for each situation. The next request
 //! must contain everything that the server attached to its answer.
 
-use rind::provider::endpoint::{ApiKey, Endpoint};
-use rind::provider::profile::ServerProfile;
+use rind::provider::endpoint::{ApiKey, ModelApiEndpoint};
+use rind::provider::profile::ModelServerProfile;
 use rind::provider::{Wire, connect};
 
 use super::*;
@@ -15,9 +15,9 @@ pub(super) fn client(wire: Wire, url: &str) -> Arc<dyn Provider> {
 }
 
 pub(crate) fn client_with(wire: Wire, url: &str, http: HttpConfig) -> Arc<dyn Provider> {
-    let endpoint = Endpoint {
+    let endpoint = ModelApiEndpoint {
         provider: "test".to_owned(),
-        url: Endpoint::parse_url("test", "URL", url).unwrap(),
+        url: ModelApiEndpoint::parse_url("test", "URL", url).unwrap(),
         url_env: "URL".to_owned(),
         key: ApiKey::new("sk-test-key"),
         key_env: "KEY".to_owned(),
@@ -25,7 +25,7 @@ pub(crate) fn client_with(wire: Wire, url: &str, http: HttpConfig) -> Arc<dyn Pr
         headers: Default::default(),
         key_in: None,
     };
-    connect(wire, endpoint, http, ServerProfile::default()).unwrap()
+    connect(wire, endpoint, http, ModelServerProfile::default()).unwrap()
 }
 
 /// A request to a model that reasons.
@@ -264,7 +264,10 @@ async fn the_responses_api_gets_its_reasoning_back_and_nothing_is_stored() {
     let messages = answered(Wire::OpenaiResponses, "gpt-5.1", RESPONSES_TOOLS).await;
     let server = Server::start(vec![Reply::stream([RESPONSES_TOOLS])]).await;
     let client = client(Wire::OpenaiResponses, &format!("{}/v1/", server.url));
-    let body = client.body(&request_to("gpt-5.1", messages), &RequestImages::default());
+    let body = client.body(
+        &request_to("gpt-5.1", messages),
+        &RequestImagesByBlobId::default(),
+    );
     send(&*client, body).await.answer();
     let [sent] = &server.received()[..] else {
         panic!("one request");
@@ -300,7 +303,7 @@ async fn the_responses_api_gets_its_reasoning_back_and_nothing_is_stored() {
     );
     let body = client.body(
         &request_to("gpt-4.1", Vec::new()),
-        &RequestImages::default(),
+        &RequestImagesByBlobId::default(),
     );
     assert_eq!(body.get("include"), None);
 }
@@ -319,7 +322,7 @@ async fn gemini_gets_its_signatures_back_and_the_model_in_the_path() {
         let server = Server::start(vec![Reply::stream([GEMINI_TOOLS])]).await;
         let client = client(Wire::Gemini, &format!("{}{suffix}", server.url));
         let request = request_to("gemini-3.8-flash", messages.clone());
-        let body = client.body(&request, &RequestImages::default());
+        let body = client.body(&request, &RequestImagesByBlobId::default());
         assert_eq!(body["model"], "gemini-3.8-flash");
         send(&*client, body).await.answer();
         let [sent] = &server.received()[..] else {

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use rind::agent::SteerHandle;
+use rind::agent::AgentSteeringHandle;
 use rind::event::Event;
 use rind::grant::Trust;
 use rind::message::{EffectClass, Message, Role, ToolCall, ToolResult};
 use rind::point::catalog as at;
-use rind::point::dispatch::HookVerdict;
+use rind::point::dispatch::CombinedHookVerdict;
 use rind::point::outcome as o;
 use rind::point::payload::{FinishedCall, Source, StopReason};
 use rind::provider::scripted::Reply;
@@ -135,7 +135,7 @@ async fn a_hook_that_waits_for_a_busy_instance_keeps_its_whole_deadline() {
             .dispatch::<at::PostTool>(&session.caller, finished())
     });
     for done in futures_util::future::join_all(calls).await {
-        assert_eq!(done.verdict, HookVerdict::Pass);
+        assert_eq!(done.verdict, CombinedHookVerdict::Pass);
         assert_eq!(done.value.result.content, "behaved");
     }
 }
@@ -175,7 +175,7 @@ async fn who_gives_up_waiting_for_a_busy_plugin_holds_nobody_up() {
 
 #[tokio::test]
 async fn a_text_that_is_taken_back_while_hooks_look_at_it_takes_no_other_with_it() {
-    let handle: Arc<OnceLock<SteerHandle>> = Arc::default();
+    let handle: Arc<OnceLock<AgentSteeringHandle>> = Arc::default();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (way, looks) = (handle.clone(), seen.clone());
     let setup = Setup::new(vec![Reply::text("done"), Reply::text("again")])

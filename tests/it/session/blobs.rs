@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use rind::message::{Blob, Content, Message, Role};
-use rind::session::{Body, Error, MAX_BLOB_BYTES, MAX_BLOBS_BYTES, Session};
+use rind::session::{Body, Error, MAX_BLOB_BYTES, MAX_TOTAL_BLOB_BYTES_PER_SESSION, Session};
 
 use super::{TempStore, user};
 
@@ -18,7 +18,11 @@ fn keep(session: &Session, bytes: &[u8]) -> Blob {
 
 /// Returns the path of the blob's file.
 fn file(session: &Session, blob: &Blob) -> std::path::PathBuf {
-    session.folder().unwrap().join("content").join(&blob.id)
+    session
+        .local_folder()
+        .unwrap()
+        .join("content")
+        .join(&blob.id)
 }
 
 #[test]
@@ -31,7 +35,7 @@ fn bytes_are_kept_once_in_private_files_and_survive_resume_and_fork() {
     let message = Message::new(Role::User, content);
     session.append(Body::Message { message }).unwrap();
     session.append(user("and then")).unwrap();
-    let folder = session.folder().unwrap().join("content");
+    let folder = session.local_folder().unwrap().join("content");
     let files: Vec<_> = fs::read_dir(&folder).unwrap().collect();
     assert_eq!(files.len(), 1);
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -54,7 +58,7 @@ fn bytes_are_kept_once_in_private_files_and_survive_resume_and_fork() {
     // A fork has its own copy, which stays when the original's files are removed.
     let spec = crate::harness::session_spec(std::path::Path::new("/w"));
     let fork = place.store.fork(&id, None, &spec).unwrap();
-    fs::remove_dir_all(session.folder().unwrap().join("content")).unwrap();
+    fs::remove_dir_all(session.local_folder().unwrap().join("content")).unwrap();
     assert_eq!(fork.blobs().get(&blob.id).unwrap(), DOT);
     assert!(matches!(
         session.blobs().get(&blob.id),
@@ -74,7 +78,7 @@ fn changed_bytes_and_ids_that_are_none_are_errors_and_good_bytes_mend_a_file() {
     ));
     keep(&session, DOT);
     assert_eq!(session.blobs().get(&blob.id).unwrap(), DOT);
-    fs::write(session.folder().unwrap().join("secret"), DOT).unwrap();
+    fs::write(session.local_folder().unwrap().join("secret"), DOT).unwrap();
     for id in [
         "",
         "../secret",
@@ -113,12 +117,12 @@ fn a_blob_and_all_of_a_session_are_bounded_also_after_a_resume() {
     keep(&session, DOT);
     // A sparse file, which counts with its length.
     let filler = session
-        .folder()
+        .local_folder()
         .unwrap()
         .join("content")
         .join("0".repeat(64));
     let file = fs::File::create(filler).unwrap();
-    file.set_len(MAX_BLOBS_BYTES - DOT.len() as u64 - 4)
+    file.set_len(MAX_TOTAL_BLOB_BYTES_PER_SESSION - DOT.len() as u64 - 4)
         .unwrap();
     let id = session.id().to_string();
     drop(session);

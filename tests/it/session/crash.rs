@@ -27,7 +27,7 @@ fn calls_of_an_interrupted_turn_get_results_when_it_is_resumed() {
     check_pairs(&session.messages());
     let last = lines(&session).pop().unwrap();
     assert!(last.starts_with("tool!: [interrupted: "), "{last}");
-    let (entries, _) = place.store.read(&id).unwrap();
+    let (entries, _) = place.store.read_entries(&id).unwrap();
     let cut = entries.iter().find_map(|entry| match &entry.body {
         Body::Cut { turn, calls, .. } => Some((*turn, calls.clone())),
         _ => None,
@@ -55,7 +55,7 @@ fn a_torn_last_line_is_kept_aside() {
         "{:?}",
         session.notices()
     );
-    let torn = fs::read_dir(session.folder().unwrap())
+    let torn = fs::read_dir(session.local_folder().unwrap())
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .find(|path| path.extension().is_some_and(|end| end == "torn"))
@@ -112,7 +112,11 @@ async fn a_host_that_is_killed_in_the_middle_of_a_turn_can_go_on() {
     let mut running = setup.build();
     running.turn("go on with the work").await;
     let id = running.session.id().to_string();
-    let file = running.session.folder().unwrap().join("session.jsonl");
+    let file = running
+        .session
+        .local_folder()
+        .unwrap()
+        .join("session.jsonl");
     let whole = fs::read(&file).unwrap();
     drop((running.agent, running.session));
     let ends: Vec<usize> = whole
@@ -125,7 +129,7 @@ async fn a_host_that_is_killed_in_the_middle_of_a_turn_can_go_on() {
         fs::write(&file, &whole[..end]).unwrap();
         let setup = Setup::new(vec![Reply::text("go on")]);
         let session = store.resume(&id, &session_spec(Path::new("/w"))).unwrap();
-        let turns = session.turn();
+        let turns = session.last_turn_number();
         let mut running = setup.build_on(session);
         let outcome = running.turn("where were we").await;
         assert_eq!(
@@ -154,7 +158,7 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         .state_set("p", "k", Some("{\"a\": [1, 2]}"))
         .unwrap();
     session
-        .append_custom("p", "n", json!({"deep": {"er": [null, true, 1.5]}}))
+        .append_custom_entry("p", "n", json!({"deep": {"er": [null, true, 1.5]}}))
         .unwrap();
     write(
         &session,
@@ -198,7 +202,7 @@ proptest! {
         check_pairs(&session.messages());
         session.append(user("after")).unwrap();
         drop(session);
-        let (entries, notices) = place.store.read("s").unwrap();
+        let (entries, notices) = place.store.read_entries("s").unwrap();
         prop_assert!(notices.is_empty());
         prop_assert_eq!(&entries[..expected.len()], &expected[..]);
         // A second opening has nothing left to repair.

@@ -212,6 +212,6 @@ async fn an_entry_that_is_safe_names_a_subagent_before_it_has_a_session() {
     let session = sessions.create(&session_spec(&setup.workspace())).unwrap();
     let mut running = setup.build_on(session);
     running.turn("go on").await;
-    assert_eq!(running.session.children().len(), 1);
+    assert_eq!(running.session.subagents().len(), 1);
     assert_eq!(*early.lock().unwrap(), Vec::<String>::new());
 }

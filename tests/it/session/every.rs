@@ -114,7 +114,7 @@ fn first_turn(session: &Session) {
     session.state_set("hello", "small", None).unwrap();
     let child = session
         .session_location()
-        .create_child("sub-0000000a", &session_spec(Path::new("/w")))
+        .create_subagent_session("sub-0000000a", &session_spec(Path::new("/w")))
         .unwrap();
     write(
         &child,
@@ -150,11 +150,11 @@ fn shown_part(blob: &Blob) -> Value {
 fn later_turns(store: &SessionStore, session: Session) -> Session {
     let spec = session_spec(Path::new("/w"));
     let id = session.id().to_string();
-    let (entries, _) = store.read(&id).unwrap();
+    let (entries, _) = store.read_entries(&id).unwrap();
     let is_of_turn = |entry: &&Entry| !matches!(entry.body, Body::Session { .. });
     let held = entries.iter().filter(is_of_turn).cloned().collect();
     session
-        .create_holder_session("held-0000000b", &spec, held)
+        .create_archive_holder_session("held-0000000b", &spec, held)
         .unwrap();
     write(
         &session,
@@ -188,8 +188,8 @@ fn later_turns(store: &SessionStore, session: Session) -> Session {
             json!({"type": "turn-end", "turn": 4, "summary": summary(), "output": "Yes."}),
         ],
     );
-    let (entries, _) = store.read(&id).unwrap();
-    assert!(session.undo(&entries).unwrap().is_some());
+    let (entries, _) = store.read_entries(&id).unwrap();
+    assert!(session.undo_last_turn(&entries).unwrap().is_some());
     session.sync().unwrap();
     session
 }
@@ -224,9 +224,9 @@ pub(crate) fn types_of_lines(check: &jsonschema::Validator, text: &str) -> BTree
 fn an_entry_of_every_type_as_it_is_written_today_matches_the_schema() {
     let setup = Setup::new(Vec::new());
     let (store, id) = every(&setup);
-    let schema = serde_json::to_value(rind::session::schema()).unwrap();
+    let schema = serde_json::to_value(rind::session::entry_json_schema()).unwrap();
     let check = jsonschema::validator_for(&schema).unwrap();
-    let file = store.folder_of(&id).unwrap().join("session.jsonl");
+    let file = store.session_folder(&id).unwrap().join("session.jsonl");
     let seen = types_of_lines(&check, &fs::read_to_string(file).unwrap());
     let variants = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
     let types: BTreeSet<String> = variants
@@ -247,7 +247,7 @@ fn an_entry_of_every_type_as_it_is_written_today_matches_the_schema() {
 async fn a_copy_up_to_any_entry_has_no_fault_and_goes_on() {
     let first = Setup::new(Vec::new());
     let (store, id) = every(&first);
-    let (entries, notices) = store.read(&id).unwrap();
+    let (entries, notices) = store.read_entries(&id).unwrap();
     assert_eq!(notices, Vec::<String>::new());
     let mut folder = first.folder;
     for entry in &entries {

@@ -3,8 +3,10 @@
 use std::fs;
 
 use rind::point::caller::Caller;
-use rind::point::handle::{AgentHandle, HandleError, StateWrite};
-use rind::session::{Error, INLINE_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use rind::point::handle::{AgentHandle, HandleError, PluginStateWriteTime};
+use rind::session::{
+    Error, MAX_INLINE_STATE_VALUE_BYTES, MAX_STATE_KEY_BYTES, MAX_STATE_VALUE_BYTES,
+};
 use serde_json::json;
 
 use super::{TempStore, user};
@@ -13,7 +15,7 @@ use super::{TempStore, user};
 fn large_values_of_the_state_are_blobs() {
     let place = TempStore::new();
     let session = place.create();
-    let large = "x".repeat(INLINE_BYTES + 1);
+    let large = "x".repeat(MAX_INLINE_STATE_VALUE_BYTES + 1);
     session.state_set("p", "small", Some("s")).unwrap();
     session.state_set("p", "large", Some(&large)).unwrap();
     session.state_set("p", "gone", Some("g")).unwrap();
@@ -21,7 +23,7 @@ fn large_values_of_the_state_are_blobs() {
     session.state_set("q", "small", Some("other")).unwrap();
     let (id, blobs) = (
         session.id().to_string(),
-        session.folder().unwrap().join("blobs"),
+        session.local_folder().unwrap().join("blobs"),
     );
     assert_eq!(fs::read_dir(&blobs).unwrap().count(), 1);
     assert!(fs::metadata(place.file(&id)).unwrap().len() < 4096);
@@ -46,9 +48,13 @@ fn a_blob_that_was_changed_is_an_error() {
     let place = TempStore::new();
     let session = place.create();
     session
-        .state_set("p", "k", Some(&"x".repeat(INLINE_BYTES + 1)))
+        .state_set(
+            "p",
+            "k",
+            Some(&"x".repeat(MAX_INLINE_STATE_VALUE_BYTES + 1)),
+        )
         .unwrap();
-    let blobs = session.folder().unwrap().join("blobs");
+    let blobs = session.local_folder().unwrap().join("blobs");
     let blob = fs::read_dir(&blobs)
         .unwrap()
         .next()
@@ -68,11 +74,11 @@ fn state_has_limits() {
     let session = place.create();
     let set = |key: &str, value: &str| session.state_set("p", key, Some(value));
     assert!(matches!(
-        set(&"k".repeat(MAX_KEY_BYTES + 1), "v"),
+        set(&"k".repeat(MAX_STATE_KEY_BYTES + 1), "v"),
         Err(Error::Limit { .. })
     ));
-    set(&"k".repeat(MAX_KEY_BYTES), "v").unwrap();
-    let largest = "x".repeat(MAX_VALUE_BYTES);
+    set(&"k".repeat(MAX_STATE_KEY_BYTES), "v").unwrap();
+    let largest = "x".repeat(MAX_STATE_VALUE_BYTES);
     assert!(matches!(
         set("k", &format!("{largest}x")),
         Err(Error::Limit { .. })
@@ -92,11 +98,14 @@ async fn plugins_reach_the_session_through_their_handle() {
     let place = TempStore::new();
     let session = std::sync::Arc::new(place.create());
     session.append(user("hi")).unwrap();
-    let (events, mut receiver) = rind::event::Events::channel();
-    let handle =
-        rind::agent::SessionHandle::new(session.clone(), events, std::sync::Arc::new(|_, _, _| {}));
+    let (events, mut receiver) = rind::event::EventSender::channel();
+    let handle = rind::agent::PluginSessionHandle::new(
+        session.clone(),
+        events,
+        std::sync::Arc::new(|_, _, _| {}),
+    );
     handle
-        .state_set("p", "k", Some("v"), StateWrite::AtOnce)
+        .state_set("p", "k", Some("v"), PluginStateWriteTime::AtOnce)
         .unwrap();
     assert_eq!(handle.state_get("p", "k").as_deref(), Some("v"));
     assert_eq!(handle.state_get("q", "k"), None);
@@ -112,9 +121,9 @@ async fn plugins_reach_the_session_through_their_handle() {
         handle.append("p", "n", json!("x".repeat(2 << 20))),
         Err(HandleError::Limit(_))
     ));
-    let long = "k".repeat(MAX_KEY_BYTES + 1);
+    let long = "k".repeat(MAX_STATE_KEY_BYTES + 1);
     assert!(matches!(
-        handle.state_set("p", &long, Some(""), StateWrite::AtOnce),
+        handle.state_set("p", &long, Some(""), PluginStateWriteTime::AtOnce),
         Err(HandleError::Limit(_))
     ));
     let caller = rind::point::caller::Caller::default();

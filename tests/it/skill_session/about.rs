@@ -262,7 +262,7 @@ fn patterns_of_many_braces_are_refused_with_their_place_and_others_are_small() {
     assert!(found[0].starts_with("4:9: `paths`:"), "{found:?}");
     let skill = rind::skill::parse_text("x", &text("{a,b}/{c,d}/*.{e,f}")).unwrap();
     assert_eq!(skill.paths, ["{a,b}/{c,d}/*.{e,f}"]);
-    let skills = Skills::new([skill], Vec::new());
+    let skills = SessionSkills::new([skill], Vec::new());
     let about = |path| skills.skills_for_path(path).count();
     assert_eq!((about("b/c/x.f"), about("b/b/x.f")), (1, 0));
 }

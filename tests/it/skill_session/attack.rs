@@ -40,7 +40,7 @@ async fn a_link_in_the_place_of_a_bundle_leads_nowhere() {
         &setup.folder.path().join("elsewhere/references/a.md"),
         "secret of another place\n",
     );
-    setup.skills = Skills::new([bundle(&setup.workspace())], Vec::new());
+    setup.skills = SessionSkills::new([bundle(&setup.workspace())], Vec::new());
     let mut running = setup.build();
     running.turn("go on with the work").await;
     let link = running.folder.path().join("w/.claude/skills/pdf");
@@ -67,7 +67,7 @@ async fn files_of_a_trusted_bundle_are_given_as_they_were_when_it_was_trusted() 
     let mut pdf = bundle(&setup.workspace());
     let held = InMemoryFolder::read(&setup.workspace().join(".claude")).unwrap();
     pdf.held = Some(Arc::new(held));
-    setup.skills = Skills::new([pdf], Vec::new());
+    setup.skills = SessionSkills::new([pdf], Vec::new());
     let mut running = setup.build();
     running.turn("go on with the work").await;
     let results = running.results();
@@ -89,7 +89,7 @@ async fn a_rule_about_a_file_holds_for_one_of_a_bundle() {
         Reply::text("done"),
     ];
     let mut setup = setup(script, []);
-    setup.skills = Skills::new([bundle(&setup.workspace())], Vec::new());
+    setup.skills = SessionSkills::new([bundle(&setup.workspace())], Vec::new());
     let rule = json!({"path": "**/a.md", "decision": "deny"});
     setup.policy.rules = vec![serde_json::from_value(rule).unwrap()];
     let mut running = setup.build();

@@ -147,7 +147,7 @@ async fn a_skill_of_the_main_agent_holds_in_a_subagent_whatever_that_invokes_its
 #[tokio::test]
 async fn a_text_that_was_handed_out_and_comes_in_while_a_turn_runs_holds_from_there_on() {
     let handed_out = Arc::new(Mutex::new(String::new()));
-    let steered = Arc::new(std::sync::OnceLock::<rind::agent::SteerHandle>::new());
+    let steered = Arc::new(std::sync::OnceLock::<rind::agent::AgentSteeringHandle>::new());
     let (text, steer) = (handed_out.clone(), steered.clone());
     let script = vec![
         bash("touch before"),
@@ -395,7 +395,7 @@ async fn the_session_keeps_what_was_active_and_hooks_are_told() {
         ]
     );
     let (entries, _) = rind::session::SessionStore::new(running.folder.path().join("sessions"))
-        .read(running.session.id())
+        .read_entries(running.session.id())
         .unwrap();
     let kept = entries.iter().filter(|entry| {
         matches!(

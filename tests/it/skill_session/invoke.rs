@@ -337,7 +337,7 @@ async fn the_text_of_a_skill_that_lasts_stays_when_its_turn_is_archived() {
     script.extend((0..5).map(|_| read()));
     script.extend([Reply::text("done"), Reply::text("still here")]);
     let mut setup = crate::archive::archiving(script);
-    setup.skills = Skills::new([guide], Vec::new());
+    setup.skills = SessionSkills::new([guide], Vec::new());
     let mut running = setup.build();
     running.archived_turn("go on with the work").await;
     let lines = running.lines();

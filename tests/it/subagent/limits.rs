@@ -123,7 +123,7 @@ async fn no_more_run_at_once_and_in_a_session_than_the_settings_say() {
         refused[0].contains("subagents.max_running = 1"),
         "{refused:?}"
     );
-    assert_eq!(running.session.children().len(), 2);
+    assert_eq!(running.session.subagents().len(), 2);
     assert_eq!(faults(&running), Vec::<String>::new());
 
     let mut in_session = setup(script());

@@ -1,6 +1,6 @@
 //! Tests of presets: they select tools and instructions, and never add tools that the parent lacks.
 
-use rind::skill::{Skills, parse_text};
+use rind::skill::{SessionSkills, parse_text};
 
 use super::*;
 
@@ -29,7 +29,7 @@ async fn spawned(arguments: Value, presets: &[(&str, &str)]) -> (Running, String
     let mut setup = setup(script);
     let read = presets.iter().map(|(name, text)| parse_text(name, text));
     let read: Vec<_> = read.filter_map(Result::ok).collect();
-    setup.presets = Skills::new(read, Vec::new());
+    setup.presets = SessionSkills::new(read, Vec::new());
     let mut running = setup.build();
     running.turn("go on").await;
     let (text, is_error, _) = running.results().remove(0);
@@ -86,7 +86,7 @@ async fn an_unknown_preset_names_those_that_there_are_and_the_nearest() {
         text,
         "there is no preset `investigte`; did you mean `investigate`? The presets are: investigate, work, minimal, monitor, mine"
     );
-    assert_eq!(running.session.children().len(), 0);
+    assert_eq!(running.session.subagents().len(), 0);
 }
 
 #[tokio::test]
@@ -101,6 +101,6 @@ async fn a_preset_of_a_file_has_its_tools_and_its_text_and_no_more_than_the_pare
     assert!(list.contains("- tester: Runs tests"), "{list}");
     let system = bodies[1]["system"].to_string();
     assert!(system.contains("Run them all."), "{system}");
-    let child = running.session.children().remove(0);
+    let child = running.session.subagents().remove(0);
     assert_eq!(child.preset.as_deref(), Some("tester"));
 }

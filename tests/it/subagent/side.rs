@@ -134,7 +134,7 @@ async fn three_subagents_side_by_side_one_is_stopped_one_continued_and_one_is_bl
     );
 
     // The continued subagent has its complete conversation in one file.
-    let children = running.session.children();
+    let children = running.session.subagents();
     assert_eq!(children.len(), 3);
     let sent = running.provider.bodies();
     let last = sent
@@ -215,7 +215,7 @@ async fn subagents_that_run_side_by_side_end_with_a_turn_that_is_interrupted_or_
         running.drain();
         let hang = ends(&running).into_iter().find(|end| end.0 == "Hang");
         assert_eq!(hang.unwrap().1, SubagentState::Stopped, "{is_dropped}");
-        let mut children = running.session.children().into_iter();
+        let mut children = running.session.subagents().into_iter();
         let child = children.find(|child| child.task == "Hang").unwrap();
         let own = entries_of(&running, &child.agent);
         assert!(matches!(own.last(), Some(Body::TurnEnd { .. })), "{own:?}");
@@ -233,7 +233,7 @@ async fn a_subagent_of_an_earlier_run_is_listed_read_and_continued_by_the_beginn
     ]);
     let mut running = setup(script).asking(Vec::new()).build();
     running.turn("go on").await;
-    let id = running.session.children().remove(0).agent;
+    let id = running.session.subagents().remove(0).agent;
     let (begin, session) = (&id[..8], running.session.id().to_string());
 
     let script = vec![
@@ -304,7 +304,7 @@ async fn a_subagent_of_an_earlier_run_is_listed_read_and_continued_by_the_beginn
         "{texts:#?}"
     );
     assert!(running.folder.path().join("w/c.txt").exists());
-    assert_eq!(running.session.children().len(), 1);
+    assert_eq!(running.session.subagents().len(), 1);
     let turns = entries_of(&running, &id).into_iter();
     let turns = turns.filter(|body| matches!(body, Body::TurnStart { .. }));
     assert_eq!(turns.count(), 2);
@@ -399,9 +399,9 @@ async fn a_session_that_was_tampered_with_gives_a_subagent_no_tool_and_leads_now
     ]);
     let mut running = setup(script).build();
     running.turn("go on").await;
-    let id = running.session.children().remove(0).agent;
+    let id = running.session.subagents().remove(0).agent;
     let session = running.session.id().to_string();
-    let folder = running.session.folder().unwrap();
+    let folder = running.session.local_folder().unwrap();
     let kept = running.folder;
     drop((running.agent, running.session));
     let file = folder.join("session.jsonl");

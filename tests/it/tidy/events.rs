@@ -32,7 +32,7 @@ fn fields(root: &Value, schema: &Value) -> Vec<String> {
 }
 
 pub(super) fn table() -> Table {
-    let root = serde_json::to_value(rind::event::schema()).unwrap();
+    let root = serde_json::to_value(rind::event::event_line_schema()).unwrap();
     let head = ["| event | when | fields |", "|---|---|---|"];
     let rows = root["oneOf"].as_array().unwrap().iter().map(|event| {
         let name = event["properties"]["type"]["const"].as_str().unwrap();

@@ -1,6 +1,6 @@
 //! Compares the table of imports in `wit/README.md` with the host's table.
 
-use rind::plugin::authority::{IMPORTS, ImportRow};
+use rind::plugin::authority::{IMPORTABLE_INTERFACES, ImportRow};
 
 use super::table::Table;
 
@@ -13,7 +13,7 @@ pub(super) fn table() -> Table {
     ];
     let is_alike =
         |a: &ImportRow, b: &ImportRow| (a.needs, a.gives, a.limits) == (b.needs, b.gives, b.limits);
-    lines.extend(IMPORTS.chunk_by(is_alike).map(|rows| {
+    lines.extend(IMPORTABLE_INTERFACES.chunk_by(is_alike).map(|rows| {
         let names = rows
             .iter()
             .map(|row| format!("`{}`", row.name.trim_end_matches(['/', '@'])));

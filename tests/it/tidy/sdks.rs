@@ -12,7 +12,7 @@ mod typescript;
 use std::collections::BTreeMap;
 
 use rind::{event, script, session};
-use rind_serve::openapi;
+use rind_serve::generate_openapi_document;
 use serde_json::json;
 use wit_parser::{
     Docs, Function, Interface, InterfaceId, Resolve, Type, TypeDef, TypeDefKind, TypeId,
@@ -167,14 +167,20 @@ fn schemas() -> Vec<(String, String)> {
     let named = [
         (
             "host/crates/cli/src/schemas/events.json",
-            json!(event::schema()),
+            json!(event::event_line_schema()),
         ),
-        ("host/crates/cli/src/schemas/hooks.json", script::schema()),
+        (
+            "host/crates/cli/src/schemas/hooks.json",
+            script::script_protocol_schema(),
+        ),
         (
             "host/crates/cli/src/schemas/session.json",
-            json!(session::schema()),
+            json!(session::entry_json_schema()),
         ),
-        ("host/crates/serve/src/openapi.json", openapi()),
+        (
+            "host/crates/serve/src/openapi.json",
+            generate_openapi_document(),
+        ),
     ];
     let files = named.iter().map(|(path, schema)| {
         let text = serde_json::to_string_pretty(schema).unwrap() + "\n";

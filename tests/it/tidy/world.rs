@@ -1,6 +1,6 @@
 //! Generates the lists in `wit/world.wit` from the host's tables of imports and points.
 
-use rind::plugin::authority::IMPORTS;
+use rind::plugin::authority::IMPORTABLE_INTERFACES;
 use rind::point::catalog::CATALOG;
 
 use super::table::Part;
@@ -12,7 +12,9 @@ pub(super) fn parts() -> [Part; 2] {
         end: "}\n".to_owned(),
         text: lines.concat(),
     };
-    let imports = IMPORTS.iter().filter(|row| row.is_contract_interface());
+    let imports = IMPORTABLE_INTERFACES
+        .iter()
+        .filter(|row| row.is_contract_interface());
     let imports = imports.map(|row| format!("  import {};\n", row.name));
     let hooks = CATALOG
         .iter()

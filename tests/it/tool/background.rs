@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rind::tool::background::{BackgroundCommands, MAX_RUNNING};
+use rind::tool::background::{BackgroundCommands, MAX_RUNNING_COMMANDS_PER_SESSION};
 use serde_json::json;
 
 use super::{Fixture, is_gone};
@@ -88,7 +88,7 @@ async fn a_command_that_fails_at_once_says_so_and_one_that_ends_later_keeps_its_
 async fn no_more_run_at_once_than_may_and_no_process_is_left_when_all_are_stopped() {
     let fixture = fixture();
     let mut pids = Vec::new();
-    for n in 0..MAX_RUNNING {
+    for n in 0..MAX_RUNNING_COMMANDS_PER_SESSION {
         // A command that ignores the first signal, closes its output, and starts a process in
         // another session.
         let command = format!(
@@ -98,7 +98,7 @@ async fn no_more_run_at_once_than_may_and_no_process_is_left_when_all_are_stoppe
         let found = started.lines().filter_map(|line| line.strip_prefix("pid "));
         pids.extend(found.map(|pid| pid.parse::<u32>().unwrap()));
     }
-    assert_eq!(pids.len(), 2 * MAX_RUNNING);
+    assert_eq!(pids.len(), 2 * MAX_RUNNING_COMMANDS_PER_SESSION);
     for _ in 0..50 {
         let asked = json!({"command": "touch started", "background": true});
         let why = fixture.error("bash", asked).await;
@@ -107,10 +107,13 @@ async fn no_more_run_at_once_than_may_and_no_process_is_left_when_all_are_stoppe
     assert!(!fixture.inside("started").exists());
     let commands = fixture.ctx.background.clone().unwrap();
     for command in commands.running_commands() {
-        assert!(commands.stop(command.id(), "by the user").is_some());
+        assert!(commands.stop_command(command.id(), "by the user").is_some());
     }
     for command in &commands.commands_of_agent(&fixture.ctx.caller.context.agent) {
-        assert_eq!(command.wait_ended().await.words, "stopped: by the user");
+        assert_eq!(
+            command.wait_until_ended().await.words,
+            "stopped: by the user"
+        );
     }
     assert!(commands.running_commands().is_empty());
     assert!(pids.iter().all(|pid| is_gone(*pid)), "{pids:?}");
@@ -157,6 +160,6 @@ async fn a_call_that_is_cancelled_while_it_starts_a_command_leaves_none() {
     assert!(why.contains("cancelled"), "{why}");
     let commands = fixture.ctx.background.clone().unwrap();
     let own = commands.commands_of_agent(&fixture.ctx.caller.context.agent);
-    let end = own[0].wait_ended().await;
+    let end = own[0].wait_until_ended().await;
     assert_eq!(end.words, "stopped: the call that started it was cancelled");
 }

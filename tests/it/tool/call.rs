@@ -4,7 +4,7 @@ use std::future::pending;
 use std::time::{Duration, Instant};
 
 use rind::message::{EffectClass, ToolSpec};
-use rind::tool::run::run_call;
+use rind::tool::run::run_tool_call;
 use rind::tool::{Tool, ToolCtx, ToolOutput};
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ async fn run(how: &str, ctx: &ToolCtx, deadline_ms: u64) -> ToolOutput {
         plugin: None,
     });
     let deadline = Duration::from_millis(deadline_ms);
-    run_call(&odd, json!(how), ctx, deadline, 101).await.0
+    run_tool_call(&odd, json!(how), ctx, deadline, 101).await.0
 }
 
 #[tokio::test]

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use rind::tool::ToolOutput;
 use rind::tool::builtin::{self, CommandConfinementMode};
 use rind::tool::process::confine::{
-    Confinement, ConfinementMechanism, ConfinementObstacle, Limits, detect_confinement,
-    find_program_in, list_tool_folders_in_home, system_folders, test_confinement,
+    ConfinementFailureReason, ConfinementMechanism, ConfinementPermissions, Limits,
+    detect_confinement, find_program_in_folders, list_tool_folders_in_home, readable_system_paths,
+    test_confinement,
 };
 use rind::tool::registry::ToolRegistry;
 use rind::tool::workspace::Workspace;
@@ -26,11 +27,11 @@ use serde_json::json;
 
 use super::{Fixture, until_lines};
 
-pub(crate) fn confinement(fixture: &Fixture) -> Confinement {
+pub(crate) fn confinement(fixture: &Fixture) -> ConfinementPermissions {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    let mut read = system_folders();
+    let mut read = readable_system_paths();
     read.extend(list_tool_folders_in_home(&home));
-    Confinement {
+    ConfinementPermissions {
         helper: program().to_owned(),
         mechanism: ConfinementMechanism::Namespaces,
         write: vec![fixture.inside("")],
@@ -51,7 +52,7 @@ pub(crate) fn mechanisms() -> Vec<ConfinementMechanism> {
         ConfinementMechanism::Namespaces,
         ConfinementMechanism::Landlock,
     ];
-    match find_program_in("bwrap", std::env::split_paths(&path)) {
+    match find_program_in_folders("bwrap", std::env::split_paths(&path)) {
         Some(bwrap) => mechanisms.push(ConfinementMechanism::Bwrap(bwrap)),
         None => eprintln!("skipped: there is no bwrap"),
     }
@@ -62,7 +63,7 @@ pub(crate) fn mechanisms() -> Vec<ConfinementMechanism> {
 /// touch.
 pub(crate) async fn confined_by(
     mechanism: &ConfinementMechanism,
-    change: impl FnOnce(&mut Confinement),
+    change: impl FnOnce(&mut ConfinementPermissions),
 ) -> Fixture {
     let mut fixture = Fixture::new();
     let mut confinement = confinement(&fixture);
@@ -463,10 +464,10 @@ async fn a_helper_that_cannot_confine_is_found_out() {
             .await
             .unwrap_err();
         assert!(
-            matches!(error, ConfinementObstacle::Failed(_)),
+            matches!(error, ConfinementFailureReason::Failed(_)),
             "{helper}: {error:?}"
         );
-        assert!(error.why().contains(why), "{helper}: {error}");
+        assert!(error.reason_text().contains(why), "{helper}: {error}");
     }
     // A helper that reports success, but lets commands read the canary file.
     let mut confinement = confinement(&fixture);
@@ -474,11 +475,13 @@ async fn a_helper_that_cannot_confine_is_found_out() {
     if let Err(error) = detect_confinement(confinement, None, true, &outside).await {
         let known = ["read files outside its folders", "Landlock"];
         assert!(
-            known.iter().any(|words| error.why().contains(words)),
+            known
+                .iter()
+                .any(|words| error.reason_text().contains(words)),
             "{error}"
         );
         assert!(
-            matches!(error, ConfinementObstacle::Missing(_)),
+            matches!(error, ConfinementFailureReason::Missing(_)),
             "{error:?}"
         );
     } else {

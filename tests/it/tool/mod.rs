@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rind::tool::registry::ToolRegistry;
-use rind::tool::run::run_call;
+use rind::tool::run::run_tool_call;
 use rind::tool::workspace::Workspace;
 use rind::tool::{ToolCtx, ToolOutput, builtin};
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Fixture {
         std::fs::write(folder.path().join("outside/secret.txt"), "the secret\n").unwrap();
         let workspace = Arc::new(Workspace::open(&folder.path().join("workspace")).unwrap());
         let mut tools = ToolRegistry::default();
-        for tool in builtin::all_builtin_tools(&workspace) {
+        for tool in builtin::unconfined_built_in_tools(&workspace) {
             tools.add(tool).unwrap();
         }
         Self {
@@ -68,9 +68,9 @@ impl Fixture {
         if let Err(why) = (entry.check)(&arguments) {
             return ToolOutput::error(why);
         }
-        let deadline = rind::tool::run::DEFAULT_DEADLINE;
+        let deadline = rind::tool::run::DEFAULT_TOOL_CALL_DEADLINE;
         let cap = rind::tool::run::DEFAULT_MAX_OUTPUT_BYTES;
-        run_call(&*entry.tool, arguments, &self.ctx, deadline, cap)
+        run_tool_call(&*entry.tool, arguments, &self.ctx, deadline, cap)
             .await
             .0
     }

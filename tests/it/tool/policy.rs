@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rind::message::{EffectClass, ToolSpec};
 use rind::tool::policy::{
-    ClassDefaults, Policy, PolicyCall, PolicyMode, PolicyRule, Rule, ToolPolicy, ToolVerdict,
+    ClassDefaults, Policy, PolicyCall, PolicyRule, Rule, ToolPolicy, ToolPolicyRunMode, ToolVerdict,
 };
 use rind::tool::subject::Subject;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn rule() -> impl Strategy<Value = PolicyRule> {
     prop_oneof![
         (pattern, decision())
             .prop_map(|(pattern, rule)| PolicyRule::for_tool(pattern, rule).unwrap()),
-        (class(), decision()).prop_map(|(class, rule)| PolicyRule::for_effect(class, rule)),
+        (class(), decision()).prop_map(|(class, rule)| PolicyRule::for_effect_class(class, rule)),
     ]
 }
 
@@ -54,7 +54,7 @@ fn policy() -> impl Strategy<Value = ToolPolicy> {
                 execute,
                 external,
             },
-            mode: PolicyMode {
+            mode: ToolPolicyRunMode {
                 yes,
                 dry_run,
                 has_terminal,
@@ -64,7 +64,12 @@ fn policy() -> impl Strategy<Value = ToolPolicy> {
     )
 }
 
-fn decides(policy: &ToolPolicy, mode: PolicyMode, spec: &ToolSpec, asked: bool) -> ToolVerdict {
+fn decides(
+    policy: &ToolPolicy,
+    mode: ToolPolicyRunMode,
+    spec: &ToolSpec,
+    asked: bool,
+) -> ToolVerdict {
     let policy = ToolPolicy {
         mode,
         ..policy.clone()
@@ -93,9 +98,9 @@ proptest! {
 
     #[test]
     fn yes_only_turns_ask_into_allow(policy in policy(), spec in spec(), asked: bool) {
-        let asking = PolicyMode { yes: false, has_terminal: true, ..policy.mode };
+        let asking = ToolPolicyRunMode { yes: false, has_terminal: true, ..policy.mode };
         let without = decides(&policy, asking, &spec, asked);
-        let with = decides(&policy, PolicyMode { yes: true, ..asking }, &spec, asked);
+        let with = decides(&policy, ToolPolicyRunMode { yes: true, ..asking }, &spec, asked);
         if without == ToolVerdict::Ask {
             prop_assert_eq!(with, ToolVerdict::Allow);
         } else {
@@ -105,8 +110,8 @@ proptest! {
 
     #[test]
     fn a_missing_terminal_never_allows_more(policy in policy(), spec in spec(), asked: bool) {
-        let with = decides(&policy, PolicyMode { has_terminal: true, ..policy.mode }, &spec, asked);
-        let without = decides(&policy, PolicyMode { has_terminal: false, ..policy.mode }, &spec, asked);
+        let with = decides(&policy, ToolPolicyRunMode { has_terminal: true, ..policy.mode }, &spec, asked);
+        let without = decides(&policy, ToolPolicyRunMode { has_terminal: false, ..policy.mode }, &spec, asked);
         if with == ToolVerdict::Ask {
             let is_denied = matches!(without, ToolVerdict::Deny(_));
             prop_assert!(is_denied);
@@ -117,7 +122,7 @@ proptest! {
 
     #[test]
     fn a_dry_run_changes_nothing_but_the_read_only(policy in policy(), spec in spec(), asked: bool) {
-        let dry = PolicyMode { dry_run: true, ..policy.mode };
+        let dry = ToolPolicyRunMode { dry_run: true, ..policy.mode };
         let verdict = decides(&policy, dry, &spec, asked);
         let is_read = spec.effect_class == EffectClass::Read;
         prop_assert!(is_read || matches!(verdict, ToolVerdict::DryRun(_) | ToolVerdict::Deny(_)));

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use rind::agent::SteerHandle;
+use rind::agent::AgentSteeringHandle;
 use rind::message::EffectClass;
 use rind::point::catalog as at;
 use rind::point::failure::{Failure, OnFailure};
@@ -69,7 +69,7 @@ async fn calls_that_have_not_begun_when_the_user_says_something_are_skipped_each
     // Read calls run concurrently, but with a limit of one; write calls always run one after the
     // other.
     for class in [EffectClass::Read, EffectClass::Write] {
-        let steered = Arc::new(OnceLock::<SteerHandle>::new());
+        let steered = Arc::new(OnceLock::<AgentSteeringHandle>::new());
         let steer = steered.clone();
         let steers = NativeTool::new("steers", class, move |_| {
             let steer = steer.get().unwrap().clone();
@@ -174,7 +174,7 @@ async fn no_hook_allows_what_the_policy_denies() {
         .hook::<at::PreTool>("eager", |_, _| {
             Ok(change(json!({"path": "c.txt", "content": "x"})))
         });
-    setup.policy.rules = vec![PolicyRule::for_effect(EffectClass::Write, Rule::Deny)];
+    setup.policy.rules = vec![PolicyRule::for_effect_class(EffectClass::Write, Rule::Deny)];
     check_refused(setup, "policy", "is denied").await;
 }
 
@@ -340,7 +340,7 @@ async fn a_blob_that_is_too_large_to_keep_is_a_line_of_text_and_the_turn_goes_on
         results[1].0,
         "[application/x-tide, 8.3 MB; not shown: 8388609 bytes cannot be stored: a blob has at most 8388608 bytes]"
     );
-    let kept = running.session.folder().unwrap().join("content");
+    let kept = running.session.local_folder().unwrap().join("content");
     let files = std::fs::read_dir(kept).unwrap();
     let sizes: Vec<u64> = files
         .map(|file| file.unwrap().metadata().unwrap().len())

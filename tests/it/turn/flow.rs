@@ -208,7 +208,7 @@ async fn steering_is_taken_before_the_next_request_and_follow_ups_at_the_end() {
 
 #[tokio::test]
 async fn steering_that_comes_with_the_last_answer_asks_for_another_step() {
-    let steered = Arc::new(std::sync::OnceLock::<rind::agent::SteerHandle>::new());
+    let steered = Arc::new(std::sync::OnceLock::<rind::agent::AgentSteeringHandle>::new());
     let steer = steered.clone();
     let setup = Setup::new(vec![Reply::text("too early"), done()]).hook::<at::PostReason>(
         "user",

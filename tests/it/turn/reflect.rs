@@ -118,7 +118,7 @@ async fn an_answer_that_claims_what_was_not_shown_goes_back_with_the_reason() {
     assert_eq!(count("before-provider-request watcher pass"), 5);
     assert_eq!(count("after-provider-response watcher pass"), 5);
     let store = SessionStore::new(running.folder.path().join("sessions"));
-    let (entries, _) = store.read(running.session.id()).unwrap();
+    let (entries, _) = store.read_entries(running.session.id()).unwrap();
     let kept = entries.iter().find_map(|entry| match &entry.body {
         Body::HostAsked { usage, text, .. } => Some((usage.input_tokens, text.clone())),
         _ => None,

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use rind_cli::{EmbeddedPluginFiles, PackedFolder};
+use rind_cli::{EmbeddedPackedFolder, EmbeddedPluginFiles};
 
 /// Carried files of the program: no plugins, because these tests need none.
 static CARRIED: EmbeddedPluginFiles = EmbeddedPluginFiles {
-    files: PackedFolder::new(&[]),
+    files: EmbeddedPackedFolder::new(&[]),
     native: &[],
 };
 

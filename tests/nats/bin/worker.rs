@@ -17,7 +17,7 @@ use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::provider::scripted::{Reply, Script, Scripted, When};
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolVerdict};
-use rind_lib::tool::{FileTrackingMethod, Tool, ToolCtx, ToolOutput};
+use rind_lib::tool::{FileChangeTrackingMethod, Tool, ToolCtx, ToolOutput};
 use rind_nats::worker::{HostTurnRunner, NatsWorker, WorkerConfig};
 use rind_nats::{NatsConfig, NatsSessions};
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ impl Tool for Stamp {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileTrackingMethod {
-        FileTrackingMethod::Unneeded
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
+        FileChangeTrackingMethod::Unneeded
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

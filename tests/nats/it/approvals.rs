@@ -38,7 +38,7 @@ fn always_of_a_person_holds_at_the_next_worker_of_the_session_and_in_no_other_se
     assert_eq!(answer(&machine, &question, "always"), 204);
     turns(&machine, "s", 1);
     let store = SessionStore::with_backend(Arc::new(sessions));
-    let (entries, _) = store.read("s").unwrap();
+    let (entries, _) = store.read_entries("s").unwrap();
     let recorded = entries.iter().find_map(|entry| match &entry.body {
         Body::Allowed { parts, .. } => Some(parts.len()),
         _ => None,

@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use rind_nats::NatsSessions;
 use rind_nats::worker::{
-    ClaimedSession, NatsWorker, QueuedInput, TurnFailure, TurnInbox, WorkerConfig, WorkerTurns,
+    ClaimedSession, NatsWorker, QueuedInput, SessionInboxClient, WorkerConfig, WorkerTurnExecutor,
+    WorkerTurnFailure,
 };
 use rind_nats_tests::{NatsServers, ServerSetup};
 use tokio_util::sync::CancellationToken;
@@ -25,11 +26,11 @@ struct Failing {
     most_running: Arc<AtomicUsize>,
 }
 
-impl WorkerTurns for Failing {
+impl WorkerTurnExecutor for Failing {
     fn claim<'a>(
         &'a self,
         session: &'a str,
-    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {
         let claimed: Box<dyn ClaimedSession> = Box::new(Self {
             session: session.to_owned(),
             ..self.clone()
@@ -39,14 +40,19 @@ impl WorkerTurns for Failing {
 }
 
 impl ClaimedSession for Failing {
-    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
+    fn run<'a>(
+        &'a mut self,
+        input: &'a QueuedInput,
+    ) -> BoxFuture<'a, Result<(), WorkerTurnFailure>> {
         Box::pin(async move {
             let running = self.n_running.fetch_add(1, Ordering::SeqCst) + 1;
             self.most_running.fetch_max(running, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(20)).await;
             self.n_running.fetch_sub(1, Ordering::SeqCst);
             if input.text == "poison" && !self.is_mended.load(Ordering::SeqCst) {
-                return Err(TurnFailure::Failed("the disk is\u{1b}[2J full".to_owned()));
+                return Err(WorkerTurnFailure::Failed(
+                    "the disk is\u{1b}[2J full".to_owned(),
+                ));
             }
             let ended = (self.session.clone(), input.id.clone());
             self.ended.lock().unwrap().insert(ended);
@@ -75,7 +81,7 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
     let config = servers.config("t");
     let sessions = tokio::task::spawn_blocking(|| NatsSessions::connect(config).unwrap());
     let sessions = sessions.await.unwrap();
-    let inbox = TurnInbox::open(&sessions).unwrap();
+    let inbox = SessionInboxClient::open(&sessions).unwrap();
     let turns = Failing::default();
     let worker = WorkerConfig {
         max_attempts: 2,
@@ -105,7 +111,7 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
         "{dead:?}"
     );
     let error = inbox
-        .wait_for_end(&sessions, "bad", "i-1")
+        .wait_for_turn_end(&sessions, "bad", "i-1")
         .await
         .unwrap_err();
     assert!(
@@ -117,7 +123,7 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
     })
     .await;
     assert!(turns.most_running.load(Ordering::SeqCst) <= 3);
-    let status = inbox.status().await.unwrap();
+    let status = inbox.cluster_status().await.unwrap();
     assert_eq!((status.waiting, status.dead), (1, 1), "{status:?}");
     assert_eq!(status.workers[0].class, "fast");
     turns.is_mended.store(true, Ordering::SeqCst);
@@ -139,7 +145,7 @@ async fn inputs_that_would_change_a_subject_and_too_many_are_refused() {
     let servers = NatsServers::start(ServerSetup::ONE);
     let config = servers.config("t");
     let sessions = tokio::task::spawn_blocking(|| NatsSessions::connect(config).unwrap());
-    let inbox = TurnInbox::open(&sessions.await.unwrap()).unwrap();
+    let inbox = SessionInboxClient::open(&sessions.await.unwrap()).unwrap();
     for (session, class, id) in [
         ("a/agents/b", "c", "i"),
         ("*", "c", "i"),

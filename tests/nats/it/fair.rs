@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use rind_lib::session::{SessionAddress, Sessions};
 use rind_nats::NatsSessions;
 use rind_nats::worker::{
-    ClaimedSession, NatsWorker, QueuedInput, TurnFailure, TurnInbox, WorkerConfig, WorkerTurns,
+    ClaimedSession, NatsWorker, QueuedInput, SessionInboxClient, WorkerConfig, WorkerTurnExecutor,
+    WorkerTurnFailure,
 };
 use rind_nats_tests::{NatsServers, ServerSetup};
 use tokio_util::sync::CancellationToken;
@@ -27,14 +28,14 @@ struct NotedSession {
     id: String,
 }
 
-impl WorkerTurns for NotedTurns {
+impl WorkerTurnExecutor for NotedTurns {
     fn claim<'a>(
         &'a self,
         session: &'a str,
-    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {
         Box::pin(async move {
             if !self.held.lock().unwrap().insert(session.to_owned()) {
-                return Err(TurnFailure::Busy);
+                return Err(WorkerTurnFailure::Busy);
             }
             let claimed: Box<dyn ClaimedSession> = Box::new(NotedSession {
                 turns: self.clone(),
@@ -46,7 +47,10 @@ impl WorkerTurns for NotedTurns {
 }
 
 impl ClaimedSession for NotedSession {
-    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
+    fn run<'a>(
+        &'a mut self,
+        input: &'a QueuedInput,
+    ) -> BoxFuture<'a, Result<(), WorkerTurnFailure>> {
         Box::pin(async move {
             let at = Instant::now();
             self.turns
@@ -72,7 +76,7 @@ async fn connect(servers: &NatsServers) -> NatsSessions {
 }
 
 /// Starts a worker with one slot, whose turns take this time.
-async fn start_worker(sessions: &NatsSessions, time: Duration) -> (NotedTurns, TurnInbox) {
+async fn start_worker(sessions: &NatsSessions, time: Duration) -> (NotedTurns, SessionInboxClient) {
     let turns = NotedTurns {
         time,
         held: Arc::default(),
@@ -84,7 +88,7 @@ async fn start_worker(sessions: &NatsSessions, time: Duration) -> (NotedTurns, T
         ..WorkerConfig::new("default", "w")
     };
     let opened = tokio::task::spawn_blocking(move || {
-        let inbox = TurnInbox::open(&own).unwrap();
+        let inbox = SessionInboxClient::open(&own).unwrap();
         (NatsWorker::new(own, config, noted).unwrap(), inbox)
     });
     let (worker, inbox) = opened.await.unwrap();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rind_lib::Host;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
-use rind_lib::session::{SessionAddress, SessionFiles, SessionStore, Sessions};
-use rind_nats::worker::TurnInbox;
+use rind_lib::session::{FileSessionBackend, SessionAddress, SessionStore, Sessions};
+use rind_nats::worker::SessionInboxClient;
 use rind_nats::{NatsConfig, NatsSessions};
 use rind_nats_tests::{NatsServers, ServerSetup, process_memory_and_files};
 
@@ -90,7 +90,7 @@ fn round_time(store: Arc<dyn Sessions>) -> Duration {
         for _ in 0..N_ROUNDS {
             let began = Instant::now();
             session.turn("go").await.unwrap();
-            session.stored().synced().await.unwrap();
+            session.stored().sync_on_blocking_thread().await.unwrap();
             times.push(began.elapsed());
         }
         session.close().await.unwrap();
@@ -143,7 +143,7 @@ fn show_single(name: &str, store: Arc<dyn Sessions>) {
 #[test]
 fn figures_beside_the_local_store() {
     let folder = tempfile::tempdir().unwrap();
-    show_single("files", Arc::new(SessionFiles::new(folder.path())));
+    show_single("files", Arc::new(FileSessionBackend::new(folder.path())));
     for (n_servers, is_synced) in [(1, false), (1, true), (3, false), (3, true)] {
         let servers = NatsServers::start(ServerSetup {
             n_servers,
@@ -160,7 +160,7 @@ fn figures_beside_the_local_store() {
 fn many_sessions_open_no_file_each_and_take_little_memory() {
     for &n_sessions in session_counts() {
         let folder = tempfile::tempdir().unwrap();
-        let files = SessionFiles::new(folder.path());
+        let files = FileSessionBackend::new(folder.path());
         let created = create_time(&files, n_sessions);
         let listed = list_time(&files);
         println!(
@@ -201,7 +201,7 @@ fn a_session_whose_worker_was_killed_is_taken_over_when_its_lease_ends() {
     let servers = NatsServers::start(ServerSetup::ONE);
     let folder = tempfile::tempdir().unwrap();
     let store = NatsSessions::connect(servers.config("t")).unwrap();
-    let inbox = TurnInbox::open(&store).unwrap();
+    let inbox = SessionInboxClient::open(&store).unwrap();
     let mut worker = Command::new(env!("CARGO_BIN_EXE_nats-worker"))
         .env("RIND_TEST_DELAY_MS", "60000")
         .args([&servers.urls(), "t", "default", "w"])
@@ -223,7 +223,7 @@ fn a_session_whose_worker_was_killed_is_taken_over_when_its_lease_ends() {
     while store.open(&address("s")).is_err() {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let (taken, lease) = (began.elapsed(), store.lease_time());
+    let (taken, lease) = (began.elapsed(), store.lease_duration());
     println!("taken over {taken:.1?} after SIGKILL of the worker, with leases of {lease:?}");
     assert!(taken < lease + Duration::from_secs(3), "{taken:?}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rind_lib::session::SessionStore;
-use rind_nats::call::{CallError, SessionRequests};
+use rind_nats::call::{SessionRequestError, SessionRequestMessenger};
 use rind_nats::{NatsConfig, NatsSessions};
 use rind_nats_tests::{Machine, NatsServers, ServerSetup};
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ fn a_worker_dies_while_it_asks_and_the_turn_ends_on_the_other_with_an_answer_at_
     let page = machine.get("/sessions/order-17").has_status(200).body;
     assert!(page.contains("It ran."), "{page}");
     let store = SessionStore::with_backend(Arc::new(sessions));
-    let (entries, _) = store.read("order-17").unwrap();
+    let (entries, _) = store.read_entries("order-17").unwrap();
     let told = serde_json::to_string(&entries).unwrap();
     assert!(
         told.contains("cut off before this call began; it did nothing"),
@@ -172,7 +172,7 @@ fn a_worker_that_dies_after_the_answer_does_not_have_the_call_run_twice() {
     let made = std::fs::read_to_string(machine.path("workspace/made")).unwrap();
     assert_eq!(made.matches("made").count(), 1, "{made}");
     let store = SessionStore::with_backend(Arc::new(sessions));
-    let (entries, _) = store.read("s").unwrap();
+    let (entries, _) = store.read_entries("s").unwrap();
     let told = serde_json::to_string(&entries).unwrap();
     assert!(told.contains("may have run"), "{told}");
 }
@@ -293,10 +293,12 @@ fn who_only_sends_inputs_cannot_answer_questions_where_the_server_forbids_it() {
     let forged = NatsSessions::connect(config("sender:s")).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let request = http::Request::post(&path).body(Bytes::from_static(yes.as_bytes()));
-    let forged = runtime.block_on(SessionRequests::new(&forged).ask("a", request.unwrap()));
-    assert!(matches!(forged, Err(CallError::Silent)));
+    let forged = runtime.block_on(
+        SessionRequestMessenger::new(&forged).send_session_request("a", request.unwrap()),
+    );
+    assert!(matches!(forged, Err(SessionRequestError::Silent)));
     assert!(!machine.path("workspace/made").exists());
-    let calls = SessionRequests::new(&sessions);
+    let calls = SessionRequestMessenger::new(&sessions);
     assert_eq!(ask(&calls, "a", "POST", &path, yes), Some(204));
     machine.wait_for("the effect", |machine| {
         machine.path("workspace/made").exists()
@@ -306,7 +308,7 @@ fn who_only_sends_inputs_cannot_answer_questions_where_the_server_forbids_it() {
 /// Sends a request to the worker that holds a session, as a foreign program could. Returns the
 /// status, or `None` if no worker holds the session.
 fn ask(
-    calls: &SessionRequests,
+    calls: &SessionRequestMessenger,
     session: &str,
     method: &str,
     path: &str,
@@ -319,9 +321,9 @@ fn ask(
         .body(Bytes::copy_from_slice(body.as_bytes()))
         .unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    match runtime.block_on(calls.ask(session, request)) {
+    match runtime.block_on(calls.send_session_request(session, request)) {
         Ok(answer) => Some(answer.status().as_u16()),
-        Err(CallError::NoHolder) => None,
+        Err(SessionRequestError::NoHolder) => None,
         Err(error) => panic!("{method} {path}: {error}"),
     }
 }
@@ -338,7 +340,7 @@ fn a_holder_answers_for_one_session_and_nothing_else() {
         let open = machine.get("/v1/questions").json();
         open["questions"].as_array().unwrap().len() == 2
     });
-    let calls = SessionRequests::new(&sessions);
+    let calls = SessionRequestMessenger::new(&sessions);
     let answer = format!("/v1/questions/{}", question["id"].as_str().unwrap());
     let yes = r#"{"answer": "yes"}"#;
     for (session, method, path, body, status) in [
@@ -368,7 +370,7 @@ fn a_holder_answers_for_one_session_and_nothing_else() {
     }
     // A client of another tenant reaches no worker, and invalid requests are refused or ignored.
     let other = NatsSessions::connect(servers.config("other")).unwrap();
-    let other = SessionRequests::new(&other);
+    let other = SessionRequestMessenger::new(&other);
     assert_eq!(ask(&other, "a", "POST", &answer, yes), None);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use rind_lib::session::{BlobKind, Sessions};
 use rind_lib::session::{
     FramePosition, SessionAddress, SessionBlobs, SessionExportFormat, SessionSpec, SessionStore,
-    export_session, import_session,
+    import_session, prepare_session_export,
 };
 use rind_nats::NatsSessions;
 use rind_nats_tests::{NatsServers, ServerSetup};
 
 fn exported(store: &SessionStore, id: &str) -> (SessionExportFormat, Vec<u8>) {
-    let bundle = export_session(store, id).unwrap();
+    let bundle = prepare_session_export(store, id).unwrap();
     let mut bytes = Vec::new();
     bundle.write(&mut bytes).unwrap();
     (bundle.export_format(), bytes)
@@ -34,7 +34,7 @@ fn a_session_with_lines_alone_goes_both_ways_byte_for_byte() {
         SessionStore::new(folder.path().join("files")),
         SessionStore::with_backend(Arc::new(nats)),
     );
-    drop(files.create_named("one", &spec()).unwrap());
+    drop(files.create_with_id("one", &spec()).unwrap());
     let (form, bytes) = exported(&files, "one");
     assert_eq!(form, SessionExportFormat::Lines);
     let file = folder.path().join("one.jsonl");
@@ -55,11 +55,14 @@ fn what_one_program_writes_another_lists_reads_and_follows() {
         SessionStore::with_backend(Arc::new(sessions))
     };
     let (writer, reader) = (store(), store());
-    assert!(reader.heads().unwrap().rows.is_empty());
-    assert!(reader.read_lines("one").is_err() && reader.check_exists("one").is_err());
-    drop(writer.create_named("one", &spec()).unwrap());
+    assert!(reader.list_session_heads().unwrap().rows.is_empty());
+    assert!(
+        reader.read_entries_with_line_numbers("one").is_err()
+            && reader.check_session_exists("one").is_err()
+    );
+    drop(writer.create_with_id("one", &spec()).unwrap());
     let mut tail = reader.open_session_tail("one").unwrap();
-    let lines = |tail: &mut rind_lib::session::SessionTail| {
+    let lines = |tail: &mut rind_lib::session::SessionTailReader| {
         let read = tail.read_more().unwrap();
         read.entries
             .iter()
@@ -67,7 +70,7 @@ fn what_one_program_writes_another_lists_reads_and_follows() {
             .collect::<Vec<u64>>()
     };
     assert_eq!(lines(&mut tail), [1]);
-    let head = reader.heads().unwrap().rows.remove(0);
+    let head = reader.list_session_heads().unwrap().rows.remove(0);
     assert_eq!(
         (&*head.id, &*head.workspace, head.turns),
         ("one", "/srv", 0)
@@ -75,12 +78,19 @@ fn what_one_program_writes_another_lists_reads_and_follows() {
     // Opening the session adds a line.
     drop(writer.resume("one", &spec()).unwrap());
     assert_eq!(lines(&mut tail), [2]);
-    let again = reader.heads().unwrap().rows.remove(0);
+    let again = reader.list_session_heads().unwrap().rows.remove(0);
     assert!(
         again.bytes > head.bytes,
         "the head is that of the new lines"
     );
-    assert_eq!(reader.read_lines("one").unwrap().entries.len(), 2);
+    assert_eq!(
+        reader
+            .read_entries_with_line_numbers("one")
+            .unwrap()
+            .entries
+            .len(),
+        2
+    );
 }
 
 #[test]
@@ -90,13 +100,13 @@ fn values_subagents_and_a_cut_off_line_go_both_ways_byte_for_byte() {
     let nats = NatsSessions::connect(servers.config("t")).unwrap();
     let files = SessionStore::new(folder.path().join("files"));
     let remote = SessionStore::with_backend(Arc::new(nats.clone()));
-    let session = files.create_named("one", &spec()).unwrap();
+    let session = files.create_with_id("one", &spec()).unwrap();
     session
         .state_set("p", "k", Some(&"v".repeat(700_000)))
         .unwrap();
     session.blobs().put_text(&"t".repeat(1_300_000)).unwrap();
     drop(session);
-    let store = files.sessions();
+    let store = files.session_backend();
     for child in ["one/agents/sub-1", "one/agents/sub-1/agents/held-2"] {
         let at = SessionAddress::parse(child).unwrap();
         store.create_whole(&at, b"{\"id\":\"x\",\"parent\":null,\"time\":1,\"type\":\"session\",\"version\":1,\"workspace\":\"/\",\"provider\":\"p\",\"model\":\"m\"}\n{\"half").unwrap();

@@ -4,7 +4,7 @@
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rind_nats::call::SessionRequests;
+use rind_nats::call::SessionRequestMessenger;
 use rind_nats_tests::Machine;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -293,7 +293,7 @@ fn a_worker_that_was_paused_past_its_lease_says_that_another_has_the_session() {
     assert_eq!(answer(&second), 204);
     machine.wait_for("the end", |machine| {
         machine.get("/v1/sessions/s").body.contains("It ran.")
-            && !SessionRequests::new(&sessions).is_held_now("s")
+            && !SessionRequestMessenger::new(&sessions).is_held_now("s")
     });
     let made = std::fs::read_to_string(machine.path("workspace/made")).unwrap();
     assert_eq!(made, "made\n");
@@ -313,12 +313,12 @@ fn a_worker_that_was_paused_past_its_lease_says_that_another_has_the_session() {
     });
 }
 
-/// Blocking variant of `SessionRequests::is_session_held`, for tests without a runtime.
+/// Blocking variant of `SessionRequestMessenger::is_session_held`, for tests without a runtime.
 trait IsHeldNow {
     fn is_held_now(&self, session: &str) -> bool;
 }
 
-impl IsHeldNow for SessionRequests {
+impl IsHeldNow for SessionRequestMessenger {
     fn is_held_now(&self, session: &str) -> bool {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(self.is_session_held(session)).unwrap()

@@ -154,7 +154,7 @@ impl Fleet {
 
     fn entries(&self, session: &str) -> Vec<Body> {
         let store = SessionStore::with_backend(Arc::new(self.sessions.clone()));
-        let read = store.read(session).map(|(entries, _)| entries);
+        let read = store.read_entries(session).map(|(entries, _)| entries);
         let entries = read.unwrap_or_default().into_iter();
         entries.map(|entry| entry.body).collect()
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rind_lib::session::SessionStore;
-use rind_nats::worker::TurnInbox;
+use rind_nats::worker::SessionInboxClient;
 use rind_nats::{
-    NatsError, NatsSessions, QuotaRefusal, TenantQuotaLimits, TenantQuotas, TurnUsage,
+    NatsError, NatsSessions, QuotaExceededError, TenantQuotaClient, TenantQuotaLimits,
+    TurnTokensAndCost,
 };
 use rind_nats_tests::{Machine, NatsServers, ServerSetup};
 use serde_json::{Value, json};
@@ -103,7 +104,7 @@ fn an_input_that_comes_again_after_its_turn_is_counted_once() {
     let (_servers, sessions, mut machine) = start(FINE);
     machine.output(&["cluster", "quota"], &["--turns", "5"]);
     machine.start_worker(&[]);
-    let inbox = TurnInbox::open(&sessions).unwrap();
+    let inbox = SessionInboxClient::open(&sessions).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     for (id, n_turns) in [("one", 1), ("one", 1), ("two", 2)] {
         let sent = inbox.send("s", "default", id, "go");
@@ -150,9 +151,9 @@ fn many_writers_at_once_never_count_a_turn_too_much_or_too_little() {
     avoid_end_of_minute();
     let servers = NatsServers::start(ServerSetup::ONE);
     let first = connect(&servers);
-    TurnInbox::open(&first).unwrap();
+    SessionInboxClient::open(&first).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let quotas = TenantQuotas::from_sessions(&first);
+    let quotas = TenantQuotaClient::from_sessions(&first);
     runtime.block_on(quotas.declare_limits(turns(50))).unwrap();
     let writers: Vec<NatsSessions> = (0..4).map(|_| connect(&servers)).collect();
     let began = runtime.block_on(async {
@@ -160,18 +161,18 @@ fn many_writers_at_once_never_count_a_turn_too_much_or_too_little() {
             .iter()
             .flat_map(|sessions| (0..25).map(move |_| sessions));
         let all = all.map(|sessions| {
-            let quotas = TenantQuotas::from_sessions(sessions);
+            let quotas = TenantQuotaClient::from_sessions(sessions);
             tokio::spawn(async move {
-                match quotas.begin_turn().await {
+                match quotas.count_turn_against_quotas().await {
                     Ok(()) => {
-                        let used = TurnUsage {
+                        let used = TurnTokensAndCost {
                             tokens: 7,
                             usd: 0.001,
                         };
-                        quotas.end_turn(used).await.unwrap();
+                        quotas.add_turn_usage(used).await.unwrap();
                         1
                     }
-                    Err(NatsError::OverQuota(QuotaRefusal { used, .. })) => {
+                    Err(NatsError::OverQuota(QuotaExceededError { used, .. })) => {
                         assert_eq!(used, 50.0);
                         0
                     }
@@ -186,7 +187,10 @@ fn many_writers_at_once_never_count_a_turn_too_much_or_too_little() {
         began
     });
     assert_eq!(began, 50);
-    let report = runtime.block_on(quotas.read_report()).unwrap().unwrap();
+    let report = runtime
+        .block_on(quotas.read_quota_report())
+        .unwrap()
+        .unwrap();
     assert_eq!((report.used.turns, report.used.tokens), (50, 350));
     assert_eq!(report.used.micro_usd, 50_000);
 }
@@ -195,13 +199,13 @@ fn many_writers_at_once_never_count_a_turn_too_much_or_too_little() {
 fn a_session_over_the_quota_of_sessions_is_not_created_by_any_program() {
     let servers = NatsServers::start(ServerSetup::ONE);
     let sessions = connect(&servers);
-    TurnInbox::open(&sessions).unwrap();
+    SessionInboxClient::open(&sessions).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let limits = TenantQuotaLimits {
         sessions_a_day: Some(1),
         ..TenantQuotaLimits::default()
     };
-    let quotas = TenantQuotas::from_sessions(&sessions);
+    let quotas = TenantQuotaClient::from_sessions(&sessions);
     runtime.block_on(quotas.declare_limits(limits)).unwrap();
     let create = |id: &str| {
         let at = rind_lib::session::SessionAddress::parse(id).unwrap();
@@ -212,7 +216,7 @@ fn a_session_over_the_quota_of_sessions_is_not_created_by_any_program() {
     let refused = rind_lib::text::format_error_chain(&refused);
     assert!(refused.contains("sessions a day: 1 of 1"), "{refused}");
     let store = SessionStore::with_backend(Arc::new(sessions.clone()));
-    assert!(store.check_exists("two").is_err());
+    assert!(store.check_session_exists("two").is_err());
     drop(create("one/agents/sub-1").unwrap());
 }
 
@@ -220,7 +224,7 @@ fn a_session_over_the_quota_of_sessions_is_not_created_by_any_program() {
 fn a_bucket_that_is_lost_or_damaged_lets_nothing_begin() {
     let (servers, sessions, mut machine) = start(FINE);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    TurnInbox::open(&sessions).unwrap();
+    SessionInboxClient::open(&sessions).unwrap();
     machine.output(&["cluster", "quota"], &["--turns", "100"]);
     machine.start_worker(&[]);
     machine.start_front(&[]);
@@ -256,7 +260,7 @@ fn a_bucket_that_is_lost_or_damaged_lets_nothing_begin() {
         );
         let shown = machine.output(&["cluster", "quota"], &["--turns", "100"]);
         assert!(shown.contains("turns a minute"), "{shown}");
-        let session = format!("after-{}", rind_lib::clock::new_id());
+        let session = format!("after-{}", rind_lib::clock::new_uuid_v7());
         assert_eq!(
             machine.output(&["run"], &["--session", &session, "go"]),
             "Fine.\n"

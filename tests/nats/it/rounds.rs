@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use rind_lib::clock::now_ms;
-use rind_nats::{NatsSessions, TenantQuotaLimits, TenantQuotas};
+use rind_nats::{NatsSessions, TenantQuotaClient, TenantQuotaLimits};
 use rind_nats_tests::{NatsServers, ServerSetup, TimedTenant};
 
 /// Rounds of the quiet tenant in one measurement.
@@ -113,8 +113,8 @@ async fn a_tenant_that_floods_keeps_no_turn_of_another_tenant_waiting() {
     let config = servers.config("noisy");
     let noisy = tokio::task::spawn_blocking(|| {
         let sessions = NatsSessions::connect(config).unwrap();
-        rind_nats::worker::TurnInbox::open(&sessions).unwrap();
-        TenantQuotas::from_sessions(&sessions)
+        rind_nats::worker::SessionInboxClient::open(&sessions).unwrap();
+        TenantQuotaClient::from_sessions(&sessions)
     });
     let noisy = noisy.await.unwrap();
     // Runs one turn in each session of the quiet tenant, so that the measured rounds create none.

@@ -83,7 +83,7 @@ fn a_server_without_jetstream_and_no_server_are_told_apart() {
 fn the_report_says_what_a_power_failure_loses() {
     let servers = NatsServers::start(ServerSetup::ONE);
     let store = NatsSessions::connect(servers.config("t")).unwrap();
-    let report = store.durability().unwrap();
+    let report = store.durability_report().unwrap();
     assert_eq!(report.replicas, 1);
     let text: Vec<&str> = report
         .findings

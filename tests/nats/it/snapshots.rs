@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rind_lib::session::{Journal, SessionAddress, SessionBlobs, SessionStore, Sessions};
 use rind_nats::{
-    LostFilesReport, NatsError, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots,
+    LostFileChangesReport, NatsError, NatsSessions, SnapshotSizeLimits, SnapshotStoreError,
+    WorkspaceSnapshotStore,
 };
 use rind_nats_tests::{Machine, NatsServers, ServerSetup};
 
@@ -81,9 +82,9 @@ fn another_worker_goes_on_with_the_files_of_a_worker_that_was_killed() {
 }
 
 fn machine_status(sessions: &NatsSessions) -> rind_nats::worker::ClusterStatus {
-    let inbox = rind_nats::worker::TurnInbox::open(sessions).unwrap();
+    let inbox = rind_nats::worker::SessionInboxClient::open(sessions).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(inbox.status()).unwrap()
+    runtime.block_on(inbox.cluster_status()).unwrap()
 }
 
 fn waiting(status: &rind_nats::worker::ClusterStatus) -> usize {
@@ -108,7 +109,7 @@ fn files_of_a_turn_whose_worker_was_killed_in_it_are_the_earlier_ones_and_the_mo
     });
     assert_eq!(read(&two, "kept"), "one\n");
     let store = SessionStore::with_backend(std::sync::Arc::new(sessions));
-    let (entries, _) = store.read("s").unwrap();
+    let (entries, _) = store.read_entries("s").unwrap();
     let told = serde_json::to_string(&entries).unwrap();
     assert!(told.contains("changes since then are missing"), "{told}");
     // A worker in the folder of the killed one sets the files aside that were not stored.
@@ -124,7 +125,7 @@ fn an_input_that_comes_again_after_its_turn_tells_no_model_what_is_missing_and_t
     const NOTICE: &str = "changes since then are missing";
     let (_servers, sessions, mut machine) = start(SCRIPT);
     let folders = ["one", "two", "three"].map(|name| folder(&machine, name));
-    let inbox = rind_nats::worker::TurnInbox::open(&sessions).unwrap();
+    let inbox = rind_nats::worker::SessionInboxClient::open(&sessions).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let send = |id: &str, text: &str| {
         let sent = inbox.send("s", "default", id, text);
@@ -141,7 +142,7 @@ fn an_input_that_comes_again_after_its_turn_tells_no_model_what_is_missing_and_t
     machine.wait_for("the turn", |_| waiting(&machine_status(&sessions)) == 0);
     machine.kill(worker);
     let store = SessionStore::with_backend(std::sync::Arc::new(sessions.clone()));
-    let entries = || serde_json::to_string(&store.read("s").unwrap().0).unwrap();
+    let entries = || serde_json::to_string(&store.read_entries("s").unwrap().0).unwrap();
     send("twice", "hello");
     start_worker(&mut machine, &folders[2]);
     machine.wait_for("the input", |_| waiting(&machine_status(&sessions)) == 0);
@@ -191,10 +192,10 @@ impl Fleet {
         self.folders.path().join(name)
     }
 
-    fn snapshots(&self, name: &str, limits: SnapshotLimits) -> WorkspaceSnapshots {
+    fn snapshots(&self, name: &str, limits: SnapshotSizeLimits) -> WorkspaceSnapshotStore {
         std::fs::create_dir_all(self.path(name)).unwrap();
         let sessions = NatsSessions::connect(self.servers.config("t")).unwrap();
-        WorkspaceSnapshots::open(sessions, &self.path(name), limits).unwrap()
+        WorkspaceSnapshotStore::open(sessions, &self.path(name), limits).unwrap()
     }
 
     /// Opens the session with the store of this fleet, creating it if there is none.
@@ -240,10 +241,10 @@ impl Fleet {
 fn contents_are_stored_once_and_those_that_no_file_has_any_more_are_removed() {
     let fleet = Fleet::start();
     std::fs::create_dir_all(fleet.path("a")).unwrap();
-    let own = WorkspaceSnapshots::open(
+    let own = WorkspaceSnapshotStore::open(
         fleet.sessions.clone(),
         &fleet.path("a"),
-        SnapshotLimits::default(),
+        SnapshotSizeLimits::default(),
     );
     let own = own.unwrap();
     let mut journal = fleet.journal();
@@ -261,7 +262,7 @@ fn contents_are_stored_once_and_those_that_no_file_has_any_more_are_removed() {
     assert_eq!(fleet.n_values(), 6);
     journal.append(b"{}\n").unwrap();
     drop(journal);
-    let other = fleet.snapshots("b", SnapshotLimits::default());
+    let other = fleet.snapshots("b", SnapshotSizeLimits::default());
     assert_eq!(other.restore("s").unwrap(), None);
     assert_eq!(std::fs::read(fleet.path("b").join("one")).unwrap(), b"new");
     assert_eq!(std::fs::read(fleet.path("b").join("two")).unwrap(), b"same");
@@ -277,7 +278,8 @@ fn a_folder_with_other_files_is_not_taken_and_nothing_in_it_changes() {
     let path = fleet.path("mine");
     std::fs::create_dir_all(&path).unwrap();
     std::fs::write(path.join("thesis"), "precious").unwrap();
-    let refused = WorkspaceSnapshots::open(fleet.sessions, &path, SnapshotLimits::default());
+    let refused =
+        WorkspaceSnapshotStore::open(fleet.sessions, &path, SnapshotSizeLimits::default());
     let refused = refused.unwrap_err().to_string();
     assert!(
         refused.contains("files that no worker put there"),
@@ -291,11 +293,12 @@ fn a_folder_with_other_files_is_not_taken_and_nothing_in_it_changes() {
 fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays() {
     let fleet = Fleet::start();
     std::fs::create_dir_all(fleet.path("a")).unwrap();
-    let limits = SnapshotLimits {
+    let limits = SnapshotSizeLimits {
         max_bytes: 100,
         max_files: 5,
     };
-    let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &fleet.path("a"), limits).unwrap();
+    let own =
+        WorkspaceSnapshotStore::open(fleet.sessions.clone(), &fleet.path("a"), limits).unwrap();
     let _journal = fleet.journal();
     own.restore("s").unwrap();
     let path = fleet.path("a");
@@ -303,7 +306,7 @@ fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays()
     symlink("/etc/passwd", path.join("out")).unwrap();
     symlink("small", path.join("in")).unwrap();
     own.store_snapshot("s").unwrap();
-    own.begin_turn();
+    own.record_turn_begin();
     std::fs::write(path.join("large"), "x".repeat(200)).unwrap();
     let refused = own.store_snapshot("s").unwrap_err().to_string();
     assert!(refused.contains("more than 100 bytes"), "{refused}");
@@ -324,14 +327,14 @@ fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays()
         .collect();
     names.sort();
     assert_eq!(names, [".rind-worker", "in", "small"]);
-    let small = SnapshotLimits {
+    let small = SnapshotSizeLimits {
         max_bytes: 3,
         ..limits
     };
     let small = fleet.snapshots("c", small).restore("s").unwrap_err();
     let small = rind_lib::text::format_error_chain(&small);
     assert!(small.contains("it has 4 bytes, more than 3"), "{small}");
-    let few = SnapshotLimits {
+    let few = SnapshotSizeLimits {
         max_files: 1,
         ..limits
     };
@@ -342,11 +345,11 @@ fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays()
 
 /// Restores the session into the folder `a` with the fleet's own connection. Returns the snapshots
 /// and the folder.
-fn own_snapshots(fleet: &Fleet) -> (WorkspaceSnapshots, PathBuf) {
+fn own_snapshots(fleet: &Fleet) -> (WorkspaceSnapshotStore, PathBuf) {
     let path = fleet.path("a");
     std::fs::create_dir_all(&path).unwrap();
-    let limits = SnapshotLimits::default();
-    let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &path, limits).unwrap();
+    let limits = SnapshotSizeLimits::default();
+    let own = WorkspaceSnapshotStore::open(fleet.sessions.clone(), &path, limits).unwrap();
     own.restore("s").unwrap();
     (own, path)
 }
@@ -382,7 +385,7 @@ fn a_folder_that_nobody_may_write_is_set_aside_with_its_mode() {
     let fleet = Fleet::start();
     let _journal = fleet.journal();
     let (own, path) = own_snapshots(&fleet);
-    own.begin_turn();
+    own.record_turn_begin();
     std::fs::create_dir(path.join("closed")).unwrap();
     std::fs::write(path.join("closed/f"), "kept").unwrap();
     let mode = std::fs::Permissions::from_mode(0o500);
@@ -410,7 +413,7 @@ fn no_snapshot_hides_what_is_missing_before_a_model_knows_and_none_is_of_another
         own.has_input_turn_ended("s", "i").unwrap() && !own.has_input_turn_ended("s", "j").unwrap()
     );
     let untold = own.store_snapshot("s").unwrap_err();
-    assert!(matches!(untold, SnapshotFailure::Untold), "{untold}");
+    assert!(matches!(untold, SnapshotStoreError::Untold), "{untold}");
     own.record_session_closed("s");
     assert!(own.restore("s").unwrap().is_some() && own.is_loss_unknown_to_model());
     assert!(own.is_snapshot_current("s").unwrap());
@@ -420,7 +423,7 @@ fn no_snapshot_hides_what_is_missing_before_a_model_knows_and_none_is_of_another
     own.store_snapshot("s").unwrap();
     assert_eq!(own.restore("s").unwrap(), None);
     assert!(!own.is_leased_elsewhere("s").unwrap());
-    let elsewhere = fleet.snapshots("b", SnapshotLimits::default());
+    let elsewhere = fleet.snapshots("b", SnapshotSizeLimits::default());
     assert!(elsewhere.is_leased_elsewhere("s").unwrap());
     // Another worker adds a turn without a snapshot after the files were restored.
     elsewhere.restore("s").unwrap();
@@ -446,8 +449,8 @@ fn a_full_store_is_named_and_the_last_snapshot_stays() {
         .config("t")
         .with_retry_duration(Duration::from_secs(1));
     let sessions = NatsSessions::connect(config).unwrap();
-    let limits = SnapshotLimits::default();
-    let own = WorkspaceSnapshots::open(sessions.clone(), &one, limits).unwrap();
+    let limits = SnapshotSizeLimits::default();
+    let own = WorkspaceSnapshotStore::open(sessions.clone(), &one, limits).unwrap();
     let _journal = sessions.create(&at()).unwrap();
     own.restore("s").unwrap();
     std::fs::write(one.join("small"), "fits").unwrap();
@@ -458,7 +461,7 @@ fn a_full_store_is_named_and_the_last_snapshot_stays() {
     std::fs::write(one.join("large"), noise).unwrap();
     let refused = own.store_snapshot("s").unwrap_err().to_string();
     assert!(refused.contains("refused by the server"), "{refused}");
-    let other = WorkspaceSnapshots::open(sessions, &two, limits).unwrap();
+    let other = WorkspaceSnapshotStore::open(sessions, &two, limits).unwrap();
     other.restore("s").unwrap();
     assert_eq!(std::fs::read(two.join("small")).unwrap(), b"fits");
     assert!(!two.join("large").exists() && one.join("large").exists());
@@ -469,8 +472,8 @@ fn a_missing_content_is_named_and_the_files_in_the_folder_stay() {
     let fleet = Fleet::start();
     let writer = fleet.path("a");
     std::fs::create_dir_all(&writer).unwrap();
-    let limits = SnapshotLimits::default();
-    let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &writer, limits).unwrap();
+    let limits = SnapshotSizeLimits::default();
+    let own = WorkspaceSnapshotStore::open(fleet.sessions.clone(), &writer, limits).unwrap();
     let _journal = fleet.journal();
     own.restore("s").unwrap();
     std::fs::write(writer.join("one"), "1").unwrap();
@@ -494,8 +497,9 @@ fn a_missing_content_is_named_and_the_files_in_the_folder_stay() {
 fn a_worker_that_lost_its_session_records_no_snapshot_and_the_other_one_knows_what_is_missing() {
     let fleet = Fleet::start();
     std::fs::create_dir_all(fleet.path("a")).unwrap();
-    let limits = SnapshotLimits::default();
-    let own = WorkspaceSnapshots::open(fleet.sessions.clone(), &fleet.path("a"), limits).unwrap();
+    let limits = SnapshotSizeLimits::default();
+    let own =
+        WorkspaceSnapshotStore::open(fleet.sessions.clone(), &fleet.path("a"), limits).unwrap();
     let mut journal = fleet.journal();
     own.restore("s").unwrap();
     std::fs::write(fleet.path("a").join("f"), "first").unwrap();
@@ -516,11 +520,11 @@ fn a_worker_that_lost_its_session_records_no_snapshot_and_the_other_one_knows_wh
     let taker = NatsSessions::connect(fleet.servers.config("t")).unwrap();
     let _taken = taker.open(&at()).unwrap();
     let fenced = own.store_snapshot("s").unwrap_err();
-    assert!(matches!(fenced, SnapshotFailure::Fenced), "{fenced}");
+    assert!(matches!(fenced, SnapshotStoreError::Fenced), "{fenced}");
     let other = fleet.snapshots("b", limits);
     assert_eq!(
         other.restore("s").unwrap(),
-        Some(LostFilesReport { interrupted: None })
+        Some(LostFileChangesReport { interrupted: None })
     );
     assert_eq!(std::fs::read(fleet.path("b").join("f")).unwrap(), b"first");
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rind_lib::session::{Body, SessionStore};
 use rind_nats::NatsSessions;
-use rind_nats::worker::TurnInbox;
+use rind_nats::worker::SessionInboxClient;
 use rind_nats_tests::{NatsServers, ServerSetup};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -92,7 +92,7 @@ fn session_id(n: usize) -> String {
 }
 
 /// Sends all inputs, some of them twice.
-fn send_inputs(inbox: &TurnInbox, plan: &Plan) {
+fn send_inputs(inbox: &SessionInboxClient, plan: &Plan) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -112,13 +112,13 @@ fn send_inputs(inbox: &TurnInbox, plan: &Plan) {
 }
 
 /// Waits until no input is left in the queue.
-fn wait_until_done(inbox: &TurnInbox, until: Instant) {
+fn wait_until_done(inbox: &SessionInboxClient, until: Instant) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     loop {
-        let status = runtime.block_on(inbox.status());
+        let status = runtime.block_on(inbox.cluster_status());
         if matches!(&status, Ok(status) if status.waiting == 0) {
             return;
         }
@@ -128,12 +128,12 @@ fn wait_until_done(inbox: &TurnInbox, until: Instant) {
 }
 
 /// Returns the number of sessions that other workers took over from the running workers.
-fn fenced(inbox: &TurnInbox) -> u64 {
+fn fenced(inbox: &SessionInboxClient) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let status = runtime.block_on(inbox.status()).unwrap();
+    let status = runtime.block_on(inbox.cluster_status()).unwrap();
     status.workers.iter().map(|worker| worker.fenced).sum()
 }
 
@@ -142,7 +142,7 @@ fn fenced(inbox: &TurnInbox) -> u64 {
 fn check_sessions(store: &SessionStore, plan: &Plan) -> (usize, usize) {
     let (mut n_ended, mut n_unknown) = (0, 0);
     for session in 0..plan.n_sessions {
-        let (entries, notices) = store.read(&session_id(session)).unwrap();
+        let (entries, notices) = store.read_entries(&session_id(session)).unwrap();
         assert_eq!(notices, Vec::<String>::new());
         let mut ids = BTreeMap::new();
         let mut ended = BTreeMap::new();
@@ -218,7 +218,7 @@ fn strike_workers(workers: &mut Workers, random: &mut Seeded, faults: &mut Fault
 fn run_plan(plan: &Plan) {
     let mut servers = NatsServers::start(plan.setup);
     let sessions = NatsSessions::connect(servers.config("t")).unwrap();
-    let inbox = TurnInbox::open(&sessions).unwrap();
+    let inbox = SessionInboxClient::open(&sessions).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (mut random, mut faults) = (Seeded(plan.seed), Faults::default());
     let began = Instant::now();
@@ -317,7 +317,7 @@ fn a_worker_that_is_told_to_end_leaves_its_turn_to_another() {
     };
     let servers = NatsServers::start(plan.setup);
     let sessions = NatsSessions::connect(servers.config("t")).unwrap();
-    let inbox = TurnInbox::open(&sessions).unwrap();
+    let inbox = SessionInboxClient::open(&sessions).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut workers = Workers {
         urls: servers.urls(),
@@ -330,11 +330,14 @@ fn a_worker_that_is_told_to_end_leaves_its_turn_to_another() {
     send_inputs(&inbox, &plan);
     let store = SessionStore::with_backend(std::sync::Arc::new(sessions.clone()));
     let began = Instant::now();
-    while !store.read(&session_id(0)).is_ok_and(|(entries, _)| {
-        entries
-            .iter()
-            .any(|entry| matches!(entry.body, Body::TurnStart { .. }))
-    }) {
+    while !store
+        .read_entries(&session_id(0))
+        .is_ok_and(|(entries, _)| {
+            entries
+                .iter()
+                .any(|entry| matches!(entry.body, Body::TurnStart { .. }))
+        })
+    {
         assert!(
             began.elapsed() < Duration::from_secs(20),
             "the turn does not begin"
@@ -357,7 +360,7 @@ fn a_worker_that_is_told_to_end_leaves_its_turn_to_another() {
     assert_eq!(check_sessions(&store, &plan).0, 2);
     assert_eq!(check_effects(&workers.effects), 2);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let ended = runtime.block_on(inbox.wait_for_end(&sessions, "s-0", "i-1"));
+    let ended = runtime.block_on(inbox.wait_for_turn_end(&sessions, "s-0", "i-1"));
     assert_eq!(ended.unwrap().output, "done");
 }
 
@@ -365,7 +368,7 @@ fn a_worker_that_is_told_to_end_leaves_its_turn_to_another() {
 fn time_of(n_workers: usize, n_sessions: usize) -> Duration {
     let servers = NatsServers::start(ServerSetup::ONE);
     let sessions = NatsSessions::connect(servers.config("t")).unwrap();
-    let inbox = TurnInbox::open(&sessions).unwrap();
+    let inbox = SessionInboxClient::open(&sessions).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut workers = Workers {
         urls: servers.urls(),
@@ -378,7 +381,13 @@ fn time_of(n_workers: usize, n_sessions: usize) -> Duration {
         workers.running.push(worker);
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    while runtime.block_on(inbox.status()).unwrap().workers.len() < n_workers {
+    while runtime
+        .block_on(inbox.cluster_status())
+        .unwrap()
+        .workers
+        .len()
+        < n_workers
+    {
         thread::sleep(Duration::from_millis(100));
     }
     let began = Instant::now();

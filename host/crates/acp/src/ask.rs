@@ -3,13 +3,13 @@
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rind_lib::point::handle::QuestionKind;
+use rind_lib::point::handle::PluginUserQuestionKind;
 use std::sync::{Arc, Mutex};
 
 use rind_lib::lock::lock;
 
-use crate::backend::ConfirmationPrompt;
-use crate::client::ClientLink;
+use crate::backend::YesNoQuestionAsker;
+use crate::client::AcpClientHandle;
 use crate::wire::{
     BooleanPropertySchema, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction,
     ElicitationContentValue, ElicitationFormMode, ElicitationRequestScope, ElicitationSchema,
@@ -17,7 +17,7 @@ use crate::wire::{
 };
 
 /// Name of the only field of every form.
-const ANSWER_FIELD: &str = "answer";
+const FORM_ANSWER_FIELD: &str = "answer";
 
 /// Value of the form's field in the client's response.
 pub(crate) enum FormAnswer {
@@ -27,21 +27,21 @@ pub(crate) enum FormAnswer {
 
 /// Shows a form and waits for the answer. Returns `None` if the user declined to answer, or if the
 /// client responded with an error or with a value of another type.
-pub(crate) async fn ask_form(
-    link: &ClientLink,
+pub(crate) async fn request_form_answer(
+    link: &AcpClientHandle,
     scope: ElicitationScope,
     message: String,
-    kind: &QuestionKind,
+    kind: &PluginUserQuestionKind,
 ) -> Option<FormAnswer> {
     let schema = ElicitationSchema::new();
     let schema = match kind {
-        QuestionKind::Confirm { default } => {
+        PluginUserQuestionKind::Confirm { default } => {
             let field = BooleanPropertySchema::new()
                 .title("Yes".to_owned())
                 .default_value(*default);
-            schema.property(ANSWER_FIELD, field, true)
+            schema.property(FORM_ANSWER_FIELD, field, true)
         }
-        QuestionKind::Choose { options, default } => {
+        PluginUserQuestionKind::Choose { options, default } => {
             let all = options.iter();
             let all: Vec<EnumOption> = all
                 .map(|option| EnumOption::new(option.clone(), option.clone()))
@@ -51,11 +51,11 @@ pub(crate) async fn ask_form(
             let field = StringPropertySchema::new()
                 .one_of(all)
                 .default_value(default);
-            schema.property(ANSWER_FIELD, field, true)
+            schema.property(FORM_ANSWER_FIELD, field, true)
         }
-        QuestionKind::Text { default } => {
+        PluginUserQuestionKind::Text { default } => {
             let field = StringPropertySchema::new().default_value(default.clone());
-            schema.property(ANSWER_FIELD, field, true)
+            schema.property(FORM_ANSWER_FIELD, field, true)
         }
     };
     let mode = ElicitationFormMode::new(scope, schema);
@@ -73,7 +73,7 @@ pub(crate) async fn ask_form(
     let ElicitationAction::Accept(accepted) = response.action else {
         return None;
     };
-    match accepted.content?.remove(ANSWER_FIELD)? {
+    match accepted.content?.remove(FORM_ANSWER_FIELD)? {
         ElicitationContentValue::Boolean(yes) => Some(FormAnswer::Yes(yes)),
         ElicitationContentValue::String(text) => Some(FormAnswer::Text(text)),
         _ => None,
@@ -82,18 +82,18 @@ pub(crate) async fn ask_form(
 
 /// Asks questions with forms while a session is being opened. The forms name the id of the client's
 /// request, because the session has no id yet.
-pub(crate) struct PreSessionForms {
-    pub(crate) link: Arc<ClientLink>,
+pub(crate) struct PreSessionFormAsker {
+    pub(crate) link: Arc<AcpClientHandle>,
     pub(crate) request: RequestId,
 }
 
-impl ConfirmationPrompt for PreSessionForms {
+impl YesNoQuestionAsker for PreSessionFormAsker {
     fn confirm(&self, text: String) -> BoxFuture<'_, bool> {
         async move {
             let scope = ElicitationRequestScope::new(self.request.clone());
             let scope = ElicitationScope::Request(scope);
-            let kind = QuestionKind::Confirm { default: false };
-            let answer = ask_form(&self.link, scope, text, &kind).await;
+            let kind = PluginUserQuestionKind::Confirm { default: false };
+            let answer = request_form_answer(&self.link, scope, text, &kind).await;
             matches!(answer, Some(FormAnswer::Yes(true)))
         }
         .boxed()
@@ -104,14 +104,14 @@ impl ConfirmationPrompt for PreSessionForms {
 /// each question with no and keeps it, so that it is asked with the first prompt. Questions in
 /// `yes` are answered with yes at once.
 #[derive(Default)]
-pub(crate) struct PostponedQuestions {
+pub(crate) struct PostponedYesNoQuestions {
     /// Questions that were answered with no and are asked again with the first prompt.
     waiting: Mutex<Vec<String>>,
     /// Questions that the user has already answered with yes.
     yes: Vec<String>,
 }
 
-impl PostponedQuestions {
+impl PostponedYesNoQuestions {
     /// Creates a collection that answers the questions in `yes`, which the user has already
     /// approved, with yes and all others with no.
     pub(crate) fn with_approved_questions(yes: Vec<String>) -> Self {
@@ -127,7 +127,7 @@ impl PostponedQuestions {
     }
 }
 
-impl ConfirmationPrompt for PostponedQuestions {
+impl YesNoQuestionAsker for PostponedYesNoQuestions {
     fn confirm(&self, text: String) -> BoxFuture<'_, bool> {
         let is_yes = self.yes.contains(&text);
         if !is_yes {

@@ -2,22 +2,22 @@
 //! the operator's rules.
 //!
 //! This crate knows no settings, no plugins and no slash commands: the program implements
-//! [`AcpBackend`] and [`SessionCommands`].
+//! [`AcpSessionOpener`] and [`SessionCommandRunner`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind_lib::Session;
-use rind_lib::message::Attachment;
-use rind_lib::provider::SelectedModel;
+use rind_lib::message::PromptImageAttachment;
+use rind_lib::provider::SelectedProviderAndModel;
 use rind_lib::session::SessionStore;
 use rind_lib::tool::approval::Approver;
-use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
+use rind_lib::tool::policy::{ApprovalMode, SharedApprovalMode};
 use tokio_util::sync::CancellationToken;
 
 /// Opens sessions for a client.
-pub trait AcpBackend: Send + Sync {
+pub trait AcpSessionOpener: Send + Sync {
     /// Returns the store in which the sessions are saved.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ pub trait AcpBackend: Send + Sync {
     fn open<'a>(
         &'a self,
         order: OpenSessionRequest,
-    ) -> BoxFuture<'a, Result<BackendSession, SessionOpenError>>;
+    ) -> BoxFuture<'a, Result<OpenedSessionWithCommands, SessionOpenError>>;
 }
 
 /// Request of a client to open a session.
@@ -42,7 +42,7 @@ pub struct OpenSessionRequest {
     /// Asks the person behind the client about tool calls.
     pub approver: Arc<dyn Approver>,
     /// Asks the person yes-or-no questions while the session is being opened.
-    pub confirm: Arc<dyn ConfirmationPrompt>,
+    pub confirm: Arc<dyn YesNoQuestionAsker>,
     /// Approval mode at the start of the session; `None` for the default mode.
     pub mode: Option<ApprovalMode>,
 }
@@ -53,12 +53,12 @@ pub struct ClientMcpServer {
     /// Name that the client gave.
     pub name: String,
     /// Transport over which the server is reached: a command or a URL.
-    pub reach: ClientServerTransport,
+    pub reach: ClientMcpServerTransport,
 }
 
 /// Transport of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientServerTransport {
+pub enum ClientMcpServerTransport {
     /// A program that is started and speaks MCP over standard input and output.
     Program {
         /// Name or path of the program.
@@ -78,7 +78,7 @@ pub enum ClientServerTransport {
 }
 
 /// Asks the person behind the client yes-or-no questions.
-pub trait ConfirmationPrompt: Send + Sync {
+pub trait YesNoQuestionAsker: Send + Sync {
     /// Asks a question. Returns `true` only if the person answered yes. Returns `false` without an
     /// answer, and also if the client cannot ask before the session is open.
     fn confirm(&self, text: String) -> BoxFuture<'_, bool>;
@@ -108,21 +108,21 @@ pub enum SessionOpenError {
 }
 
 /// An open session with its approval mode, slash commands and notices.
-pub struct BackendSession {
+pub struct OpenedSessionWithCommands {
     /// The session, before its first turn.
     pub session: Session,
     /// Switches the session's approval mode.
-    pub switch: ModeSwitch,
+    pub switch: SharedApprovalMode,
     /// Slash commands of the session.
-    pub commands: Arc<dyn SessionCommands>,
+    pub commands: Arc<dyn SessionCommandRunner>,
     /// Notices to show to the person, for example about plugins that were skipped.
     pub notes: Vec<String>,
 }
 
 /// Slash commands and model selection of one session.
-pub trait SessionCommands: Send + Sync {
+pub trait SessionCommandRunner: Send + Sync {
     /// Lists the commands that a client can offer.
-    fn list_commands(&self) -> Vec<OfferedCommand>;
+    fn list_commands(&self) -> Vec<OfferedSlashCommand>;
 
     /// Whether a line has the form of a slash command, even if no such command exists.
     fn is_command(&self, line: &str) -> bool;
@@ -134,7 +134,7 @@ pub trait SessionCommands: Send + Sync {
         line: &'a str,
         session: &'a mut Session,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<CommandOutcome, String>>;
+    ) -> BoxFuture<'a, Result<SlashCommandOutcome, String>>;
 
     /// Selects a model for the session. `is_listed` tells whether the provider listed the model or
     /// a person typed its name.
@@ -142,7 +142,8 @@ pub trait SessionCommands: Send + Sync {
     /// # Errors
     /// There is no such model or provider, or the provider's key is missing; the error is a
     /// sentence for the user.
-    fn select_model(&self, name: &str, is_listed: bool) -> Result<SelectedModel, String>;
+    fn select_model(&self, name: &str, is_listed: bool)
+    -> Result<SelectedProviderAndModel, String>;
 
     /// Frees the resources that the commands keep for the session. Called after the session was
     /// closed, so that it can be opened again.
@@ -151,7 +152,7 @@ pub trait SessionCommands: Send + Sync {
 
 /// A slash command that a client can offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OfferedCommand {
+pub struct OfferedSlashCommand {
     /// Name without the slash.
     pub name: String,
     /// Description in one line.
@@ -162,7 +163,7 @@ pub struct OfferedCommand {
 
 /// Outcome of a command.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CommandOutcome {
+pub enum SlashCommandOutcome {
     /// Text for the person.
     Text(String),
     /// Input for a turn, which the caller runs.
@@ -172,7 +173,7 @@ pub enum CommandOutcome {
         /// The command that created the text, and the command's source, to be logged with the turn.
         command: String,
         /// Images that belong to the text.
-        images: Vec<Attachment>,
+        images: Vec<PromptImageAttachment>,
     },
     /// The caller continues the interrupted turn.
     Continue,

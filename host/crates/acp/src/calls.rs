@@ -6,24 +6,24 @@
 use std::path::Path;
 
 use rind_lib::message::{EffectClass, Part, Parts, ToolCall};
-use rind_lib::text::{clean_line, printable_prose, printable_text};
+use rind_lib::text::{escape_and_truncate_line, escape_natural_language_text, printable_text};
 use serde_json::Value;
 
 use crate::wire::{ContentBlock, Diff, ToolCallContent, ToolCallLocation, ToolKind};
 
 /// Maximum length of a call's title, in bytes.
-const MAX_TITLE_BYTES: usize = 200;
+const MAX_CALL_TITLE_BYTES: usize = 200;
 
 /// Tool call in the form that the client displays.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DisplayedCall {
+pub(crate) struct DisplayedToolCall {
     pub(crate) title: String,
     pub(crate) kind: ToolKind,
     pub(crate) locations: Vec<ToolCallLocation>,
     pub(crate) content: Vec<ToolCallContent>,
 }
 
-impl DisplayedCall {
+impl DisplayedToolCall {
     /// Converts a call. `class` is the effect class of the tool, if known; `plugin` is `None` for
     /// built-in tools.
     pub(crate) fn from_call(
@@ -83,7 +83,7 @@ fn call_title(name: &str, built_in: &str, arguments: &Value) -> String {
         "write_file" => text("path").map(|path| format!("Write {path}")),
         _ => None,
     };
-    clean_line(title.as_deref().unwrap_or(name), MAX_TITLE_BYTES)
+    escape_and_truncate_line(title.as_deref().unwrap_or(name), MAX_CALL_TITLE_BYTES)
 }
 
 fn call_location(workspace: &Path, path: &str, line: Option<&Value>) -> ToolCallLocation {
@@ -119,7 +119,7 @@ pub(crate) fn file_diff(
 pub(crate) fn result_content(parts: &Parts, is_command: bool) -> Vec<ToolCallContent> {
     let shown = parts.iter().map(|part| match part {
         Part::Text { text } if is_command => fence_text(text),
-        Part::Text { text } => printable_prose(text),
+        Part::Text { text } => escape_natural_language_text(text),
         Part::Json { value } => fence_text(&value.to_string()),
         Part::Blob(blob) => blob.to_string(),
     });
@@ -150,9 +150,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn shape(name: &str, arguments: Value, plugin: Option<&str>) -> DisplayedCall {
+    fn shape(name: &str, arguments: Value, plugin: Option<&str>) -> DisplayedToolCall {
         let call = ToolCall::new("1", name, arguments);
-        DisplayedCall::from_call(&call, Some(EffectClass::External), plugin, Path::new("/w"))
+        DisplayedToolCall::from_call(&call, Some(EffectClass::External), plugin, Path::new("/w"))
     }
 
     #[test]

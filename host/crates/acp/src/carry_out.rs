@@ -3,7 +3,7 @@
 use rind_lib::tool::policy::ApprovalMode;
 
 use crate::calls::text_content;
-use crate::client::ClientLink;
+use crate::client::AcpClientHandle;
 use crate::wire::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
@@ -11,12 +11,12 @@ use crate::wire::{
 };
 
 /// Id of the answer that continues planning instead of carrying out the plan.
-const KEEP_PLANNING: &str = "keep-planning";
+const KEEP_PLANNING_OPTION_ID: &str = "keep-planning";
 
 /// Asks the user whether to carry out the plan. Returns the mode of approval in which to carry it
 /// out, or `None` to continue planning.
 pub(crate) async fn ask_to_run_plan(
-    link: &ClientLink,
+    link: &AcpClientHandle,
     session: &str,
     id: String,
 ) -> Option<ApprovalMode> {
@@ -40,7 +40,7 @@ pub(crate) async fn ask_to_run_plan(
             PermissionOptionKind::AllowAlways,
         ),
         option(
-            KEEP_PLANNING,
+            KEEP_PLANNING_OPTION_ID,
             "No, go on planning",
             PermissionOptionKind::RejectOnce,
         ),

@@ -1,7 +1,7 @@
 //! Link to the client: sends notifications, responses and requests, and receives the client's
 //! responses to those requests.
 //!
-//! Start from [`ClientLink`].
+//! Start from [`AcpClientHandle`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::lines::ClientOutbox;
+use crate::lines::ClientOutputLineQueue;
 use crate::rpc::{notification_line, request_line, response_line};
 use crate::wire::{
     CancelRequestNotification, ClientCapabilities, Notice, NoticeSeverity, RequestId,
@@ -22,14 +22,14 @@ use crate::wire::{
 
 /// Capabilities of the client that Rind uses.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ClientAbilities {
+pub(crate) struct AcpClientCapabilities {
     /// Whether the client shows forms.
     pub(crate) has_forms: bool,
     /// Whether the client shows notices outside the conversation.
     pub(crate) has_notices: bool,
 }
 
-impl ClientAbilities {
+impl AcpClientCapabilities {
     pub(crate) fn from_capabilities(capabilities: &ClientCapabilities) -> Self {
         let elicitation = capabilities.elicitation.as_ref();
         let session = capabilities.session.as_ref();
@@ -40,18 +40,18 @@ impl ClientAbilities {
     }
 }
 
-type ResponseSender = oneshot::Sender<Result<Value, Value>>;
+type PendingResponseSender = oneshot::Sender<Result<Value, Value>>;
 
-/// Link to the client: the output stream, and the requests that wait for the client's responses.
-pub(crate) struct ClientLink {
-    outbox: ClientOutbox,
-    pending: Mutex<HashMap<i64, ResponseSender>>,
+/// Handle of the client: the queue of output lines, and the requests that wait for the client's responses.
+pub(crate) struct AcpClientHandle {
+    outbox: ClientOutputLineQueue,
+    pending: Mutex<HashMap<i64, PendingResponseSender>>,
     last_id: AtomicI64,
-    abilities: OnceLock<ClientAbilities>,
+    abilities: OnceLock<AcpClientCapabilities>,
 }
 
-impl ClientLink {
-    pub(crate) fn new(outbox: ClientOutbox) -> Self {
+impl AcpClientHandle {
+    pub(crate) fn new(outbox: ClientOutputLineQueue) -> Self {
         Self {
             outbox,
             pending: Mutex::default(),
@@ -62,12 +62,12 @@ impl ClientLink {
 
     /// Stores the capabilities that the client declared. If the client has declared capabilities
     /// before, keeps the earlier ones and returns `false`.
-    pub(crate) fn set_abilities(&self, abilities: ClientAbilities) -> bool {
+    pub(crate) fn set_abilities(&self, abilities: AcpClientCapabilities) -> bool {
         self.abilities.set(abilities).is_ok()
     }
 
     /// Returns the client's capabilities, or `None` before the client has declared them.
-    pub(crate) fn client_abilities(&self) -> Option<ClientAbilities> {
+    pub(crate) fn client_abilities(&self) -> Option<AcpClientCapabilities> {
         self.abilities.get().copied()
     }
 
@@ -119,7 +119,8 @@ impl ClientLink {
             }),
             Ok(Err(error)) => {
                 let said = error.get("message").and_then(Value::as_str);
-                let said = rind_lib::text::clean_line(said.unwrap_or("no reason"), 200);
+                let said =
+                    rind_lib::text::escape_and_truncate_line(said.unwrap_or("no reason"), 200);
                 Err(format!(
                     "the client answered `{method}` with an error: {said}"
                 ))
@@ -145,7 +146,7 @@ impl ClientLink {
 /// Guard of a request that waits for the client's response. If the guard is dropped before the
 /// response has arrived, the client is notified that the request is cancelled.
 struct PendingRequestGuard<'a> {
-    link: &'a ClientLink,
+    link: &'a AcpClientHandle,
     id: i64,
 }
 

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::policy::ApprovalMode;
 
-use crate::ask::PostponedQuestions;
-use crate::backend::{AcpBackend, BackendSession, ClientMcpServer, OpenSessionRequest};
+use crate::ask::PostponedYesNoQuestions;
+use crate::backend::{
+    AcpSessionOpener, ClientMcpServer, OpenSessionRequest, OpenedSessionWithCommands,
+};
 use crate::calls::{fence_text, text_content};
-use crate::client::ClientLink;
-use crate::sessions::wire_error;
+use crate::client::AcpClientHandle;
+use crate::sessions::session_open_error_to_wire;
 use crate::wire::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
@@ -20,26 +22,26 @@ use crate::wire::{
 };
 
 /// Id of the answer yes in a permission request.
-const YES_OPTION: &str = "use";
+const YES_OPTION_ID: &str = "use";
 
 /// Id of the option "no" in a permission request.
-const NO_OPTION: &str = "leave-out";
+const NO_OPTION_ID: &str = "leave-out";
 
 /// Postponed questions of a session, and the parameters for opening the session again.
-pub(crate) struct SessionReopening {
-    pub(crate) backend: Arc<dyn AcpBackend>,
+pub(crate) struct PostponedQuestionsAndReopenParams {
+    pub(crate) backend: Arc<dyn AcpSessionOpener>,
     pub(crate) workspace: PathBuf,
     pub(crate) servers: Vec<ClientMcpServer>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) questions: Vec<String>,
 }
 
-impl SessionReopening {
+impl PostponedQuestionsAndReopenParams {
     /// Asks the postponed questions one after another. Returns those that the user answered with
     /// yes.
-    pub(crate) async fn ask_questions(
+    pub(crate) async fn ask_postponed_questions(
         &self,
-        link: &ClientLink,
+        link: &AcpClientHandle,
         session: &str,
         next_id: impl Fn() -> String,
     ) -> Vec<String> {
@@ -62,20 +64,28 @@ impl SessionReopening {
         session: &str,
         yes: Vec<String>,
         mode: ApprovalMode,
-    ) -> Result<BackendSession, WireError> {
+    ) -> Result<OpenedSessionWithCommands, WireError> {
         let order = OpenSessionRequest {
             workspace: self.workspace.clone(),
             resume: Some(session.to_owned()),
             servers: self.servers.clone(),
             approver: self.approver.clone(),
-            confirm: Arc::new(PostponedQuestions::with_approved_questions(yes)),
+            confirm: Arc::new(PostponedYesNoQuestions::with_approved_questions(yes)),
             mode: Some(mode),
         };
-        self.backend.open(order).await.map_err(wire_error)
+        self.backend
+            .open(order)
+            .await
+            .map_err(session_open_error_to_wire)
     }
 }
 
-async fn ask_yes_no_question(link: &ClientLink, session: &str, id: String, text: &str) -> bool {
+async fn ask_yes_no_question(
+    link: &AcpClientHandle,
+    session: &str,
+    id: String,
+    text: &str,
+) -> bool {
     let title = text.lines().next().unwrap_or_default();
     let fields = ToolCallUpdateFields::new()
         .title(title.to_owned())
@@ -84,11 +94,15 @@ async fn ask_yes_no_question(link: &ClientLink, session: &str, id: String, text:
         .content(vec![text_content(&fence_text(text))]);
     let options = vec![
         PermissionOption::new(
-            YES_OPTION,
+            YES_OPTION_ID,
             "Use its tools",
             PermissionOptionKind::AllowAlways,
         ),
-        PermissionOption::new(NO_OPTION, "Leave it out", PermissionOptionKind::RejectOnce),
+        PermissionOption::new(
+            NO_OPTION_ID,
+            "Leave it out",
+            PermissionOptionKind::RejectOnce,
+        ),
     ];
     let call = ToolCallUpdate::new(id.clone(), fields);
     let request = RequestPermissionRequest::new(session.to_owned(), call, options);
@@ -96,7 +110,7 @@ async fn ask_yes_no_question(link: &ClientLink, session: &str, id: String, text:
         .send_request("session/request_permission", &request)
         .await;
     let is_yes = match asked.map(|response| response.outcome) {
-        Ok(RequestPermissionOutcome::Selected(chosen)) => &*chosen.option_id.0 == YES_OPTION,
+        Ok(RequestPermissionOutcome::Selected(chosen)) => &*chosen.option_id.0 == YES_OPTION_ID,
         _ => false,
     };
     let status = match is_yes {

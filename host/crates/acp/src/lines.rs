@@ -13,21 +13,21 @@ use tokio_util::sync::CancellationToken;
 
 /// Maximum length of an input line, in bytes. A prompt with sixteen images of 3.75 MiB each is
 /// longer and is answered with an error.
-pub(crate) const MAX_LINE_BYTES: usize = 32 << 20;
+pub(crate) const MAX_INPUT_LINE_BYTES: usize = 32 << 20;
 
 /// Maximum number of bytes in the output queue. If more are queued, the client is considered stuck
 /// and its connection is closed.
-const MAX_QUEUED_BYTES: usize = 64 << 20;
+const MAX_QUEUED_OUTPUT_BYTES: usize = 64 << 20;
 
 /// Maximum number of input lines in the queue; while the queue is full, no more input is read.
-const MAX_QUEUED_LINES: usize = 16;
+const MAX_QUEUED_INPUT_LINES: usize = 16;
 
 /// A line of input from the client.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum InputLine {
+pub(crate) enum ClientInputLine {
     /// A line without its line break.
     Line(Vec<u8>),
-    /// A line that was longer than [`MAX_LINE_BYTES`]; its bytes were dropped.
+    /// A line that was longer than [`MAX_INPUT_LINE_BYTES`]; its bytes were dropped.
     TooLong,
 }
 
@@ -38,13 +38,14 @@ pub(crate) enum InputLine {
 /// The thread cannot be started.
 pub(crate) fn start_line_reader(
     input: impl Read + Send + 'static,
-) -> io::Result<mpsc::Receiver<InputLine>> {
-    let (lines, receiver) = mpsc::channel(MAX_QUEUED_LINES);
+) -> io::Result<mpsc::Receiver<ClientInputLine>> {
+    let (lines, receiver) = mpsc::channel(MAX_QUEUED_INPUT_LINES);
     let read = move || {
         let mut reader = BufReader::with_capacity(64 << 10, input);
         loop {
-            match next_line(&mut reader, MAX_LINE_BYTES) {
-                Ok(Some(InputLine::Line(line))) if line.iter().all(u8::is_ascii_whitespace) => {}
+            match next_line(&mut reader, MAX_INPUT_LINE_BYTES) {
+                Ok(Some(ClientInputLine::Line(line)))
+                    if line.iter().all(u8::is_ascii_whitespace) => {}
                 Ok(Some(line)) => {
                     if lines.blocking_send(line).is_err() {
                         return;
@@ -64,9 +65,9 @@ pub(crate) fn start_line_reader(
     Ok(receiver)
 }
 
-/// Reads the next line. Returns [`InputLine::TooLong`] for a line of more than `limit` bytes, and
-/// `None` at the end of the input.
-fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<InputLine>> {
+/// Reads the next line. Returns [`ClientInputLine::TooLong`] for a line of more than `limit` bytes,
+/// and `None` at the end of the input.
+fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<ClientInputLine>> {
     let mut line = Vec::new();
     let mut is_too_long = false;
     loop {
@@ -76,9 +77,9 @@ fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<Input
         };
         if bytes.is_empty() {
             return Ok(match (is_too_long, line.is_empty()) {
-                (true, _) => Some(InputLine::TooLong),
+                (true, _) => Some(ClientInputLine::TooLong),
                 (false, true) => None,
-                (false, false) => Some(InputLine::Line(line)),
+                (false, false) => Some(ClientInputLine::Line(line)),
             });
         }
         let end = bytes.iter().position(|byte| *byte == b'\n');
@@ -94,8 +95,8 @@ fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<Input
         reader.consume(n_used);
         if end.is_some() {
             return Ok(Some(match is_too_long {
-                true => InputLine::TooLong,
-                false => InputLine::Line(line),
+                true => ClientInputLine::TooLong,
+                false => ClientInputLine::Line(line),
             }));
         }
     }
@@ -103,14 +104,14 @@ fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<Input
 
 /// Queue of lines to write to the client. Clones share one queue.
 #[derive(Clone)]
-pub(crate) struct ClientOutbox {
+pub(crate) struct ClientOutputLineQueue {
     lines: mpsc::UnboundedSender<String>,
     waiting_bytes: Arc<AtomicUsize>,
     /// Cancelled when a write to the client has failed, or when the queue is too long.
     pub(crate) broken: CancellationToken,
 }
 
-impl ClientOutbox {
+impl ClientOutputLineQueue {
     /// Appends a line to the queue without blocking. If the queue is too long, because the client
     /// does not read, the connection is closed instead.
     pub(crate) fn queue_line(&self, line: String) {
@@ -118,7 +119,7 @@ impl ClientOutbox {
             return;
         }
         let n_before = self.waiting_bytes.fetch_add(line.len(), Ordering::Relaxed);
-        if n_before > MAX_QUEUED_BYTES {
+        if n_before > MAX_QUEUED_OUTPUT_BYTES {
             tracing::warn!("the client has stopped reading; the connection is closed");
             self.broken.cancel();
             return;
@@ -135,16 +136,16 @@ impl ClientOutbox {
 }
 
 /// Starts the thread that writes queued lines. The returned receiver is notified when the thread
-/// ends: after [`ClientOutbox::end_writer_thread`], or after a failed write.
+/// ends: after [`ClientOutputLineQueue::end_writer_thread`], or after a failed write.
 ///
 /// # Errors
 /// The thread cannot be started.
 pub(crate) fn start_line_writer(
     mut output: impl Write + Send + 'static,
-) -> io::Result<(ClientOutbox, oneshot::Receiver<()>)> {
+) -> io::Result<(ClientOutputLineQueue, oneshot::Receiver<()>)> {
     let (lines, mut waiting) = mpsc::unbounded_channel::<String>();
     let (done, written) = oneshot::channel();
-    let outbox = ClientOutbox {
+    let outbox = ClientOutputLineQueue {
         lines,
         waiting_bytes: Arc::default(),
         broken: CancellationToken::new(),
@@ -181,15 +182,15 @@ mod tests {
         let text = format!("one\n{}\r\ntwo", "x".repeat(100));
         let mut reader = BufReader::with_capacity(7, text.as_bytes());
         let mut next = || next_line(&mut reader, 10).unwrap();
-        assert_eq!(next(), Some(InputLine::Line(b"one".to_vec())));
-        assert_eq!(next(), Some(InputLine::TooLong));
-        assert_eq!(next(), Some(InputLine::Line(b"two".to_vec())));
+        assert_eq!(next(), Some(ClientInputLine::Line(b"one".to_vec())));
+        assert_eq!(next(), Some(ClientInputLine::TooLong));
+        assert_eq!(next(), Some(ClientInputLine::Line(b"two".to_vec())));
         assert_eq!(next(), None);
         let long = "x".repeat(100);
         let mut reader = BufReader::new(long.as_bytes());
         assert_eq!(
             next_line(&mut reader, 10).unwrap(),
-            Some(InputLine::TooLong)
+            Some(ClientInputLine::TooLong)
         );
         assert_eq!(next_line(&mut reader, 10).unwrap(), None);
     }

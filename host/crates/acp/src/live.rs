@@ -14,73 +14,73 @@ use rind_lib::host::Turn;
 use rind_lib::lock::lock;
 use rind_lib::message::Finish;
 use rind_lib::point::payload::StopReason as TurnStop;
-use rind_lib::provider::{Provider, SelectedModel};
-use rind_lib::text::{clean_line, format_error_chain};
-use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN, ModeSwitch};
+use rind_lib::provider::{Provider, SelectedProviderAndModel};
+use rind_lib::text::{escape_and_truncate_line, format_error_chain};
+use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN_PROMPT, SharedApprovalMode};
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{CommandOutcome, SessionCommands};
+use crate::backend::{SessionCommandRunner, SlashCommandOutcome};
 use crate::calls::fence_text;
 use crate::carry_out::ask_to_run_plan;
-use crate::client::ClientLink;
-use crate::later::SessionReopening;
-use crate::options::ModelChoice;
-use crate::prompt::PromptInput;
-use crate::replay::title_from_input;
-use crate::view::{ClientOutput, EventView, text_chunk};
+use crate::client::AcpClientHandle;
+use crate::later::PostponedQuestionsAndReopenParams;
+use crate::options::CurrentAndAvailableModels;
+use crate::prompt::ConvertedPromptInput;
+use crate::replay::session_title_from_input;
+use crate::view::{ClientUpdateOrNotice, SessionEventConverter, text_chunk};
 use crate::wire::{SessionInfoUpdate, SessionUpdate, StopReason, WireError};
 
 /// Maximum length of the error message of a failed turn, in bytes.
-const MAX_FAILURE_BYTES: usize = 2000;
+const MAX_TURN_ERROR_BYTES: usize = 2000;
 
-/// Constructor arguments of [`LiveSession`].
-pub(crate) struct LiveSessionParts {
+/// Constructor arguments of [`OpenAcpSession`].
+pub(crate) struct OpenAcpSessionParams {
     pub(crate) session: Session,
-    pub(crate) view: Arc<Mutex<EventView>>,
-    pub(crate) commands: Arc<dyn SessionCommands>,
-    pub(crate) switch: ModeSwitch,
+    pub(crate) view: Arc<Mutex<SessionEventConverter>>,
+    pub(crate) commands: Arc<dyn SessionCommandRunner>,
+    pub(crate) switch: SharedApprovalMode,
     pub(crate) notes: Vec<String>,
     /// Questions that could not be asked before the session was open, and how to open the session
     /// again after they are answered; `None` if there are none.
-    pub(crate) later: Option<SessionReopening>,
+    pub(crate) later: Option<PostponedQuestionsAndReopenParams>,
 }
 
 /// Commands and mode switch of a session, which are created anew when the session is reopened.
 #[derive(Clone)]
 struct SessionCommandsAndMode {
-    commands: Arc<dyn SessionCommands>,
-    switch: ModeSwitch,
+    commands: Arc<dyn SessionCommandRunner>,
+    switch: SharedApprovalMode,
 }
 
 /// An open session.
-pub(crate) struct LiveSession {
+pub(crate) struct OpenAcpSession {
     id: Arc<str>,
-    link: Arc<ClientLink>,
+    link: Arc<AcpClientHandle>,
     /// The session; `None` once it is closed. Locked while a prompt runs.
     session: tokio::sync::Mutex<Option<Session>>,
-    view: Arc<Mutex<EventView>>,
+    view: Arc<Mutex<SessionEventConverter>>,
     /// Slash commands and mode switch of the session.
     offers: Mutex<SessionCommandsAndMode>,
     told_mode: Mutex<ApprovalMode>,
     /// Questions that were postponed until the session is open; `None` if there are none, and as
     /// soon as the first prompt asks them.
-    later: Mutex<Option<SessionReopening>>,
-    models: Mutex<ModelChoice>,
+    later: Mutex<Option<PostponedQuestionsAndReopenParams>>,
+    models: Mutex<CurrentAndAvailableModels>,
     /// Provider of the model that was selected last. Its list of models is offered to the client.
     provider: Mutex<Arc<dyn Provider>>,
     /// Whether another provider was selected since the client got a list of models.
     is_list_outdated: AtomicBool,
     /// Model to which the next prompt switches; `None` for no change.
-    wanted: Mutex<Option<SelectedModel>>,
+    wanted: Mutex<Option<SelectedProviderAndModel>>,
     /// Token whose cancellation cancels the running prompt; `None` while no prompt runs.
     running: Mutex<Option<CancellationToken>>,
     is_ending: AtomicBool,
     notes: Mutex<Vec<String>>,
 }
 
-impl LiveSession {
-    pub(crate) fn new(link: Arc<ClientLink>, parts: LiveSessionParts) -> Self {
-        let LiveSessionParts {
+impl OpenAcpSession {
+    pub(crate) fn new(link: Arc<AcpClientHandle>, parts: OpenAcpSessionParams) -> Self {
+        let OpenAcpSessionParams {
             session,
             view,
             commands,
@@ -88,7 +88,7 @@ impl LiveSession {
             notes,
             later,
         } = parts;
-        observe_session_events(&session, &link, &view);
+        forward_session_events(&session, &link, &view);
         let model = session.model().1.to_owned();
         lock(&view).window = session.provider().profile(&model).window_tokens;
         Self {
@@ -98,7 +98,7 @@ impl LiveSession {
             told_mode: Mutex::new(switch.mode()),
             offers: Mutex::new(SessionCommandsAndMode { commands, switch }),
             later: Mutex::new(later),
-            models: Mutex::new(ModelChoice::new(&model)),
+            models: Mutex::new(CurrentAndAvailableModels::new(&model)),
             provider: Mutex::new(session.provider().clone()),
             is_list_outdated: AtomicBool::new(false),
             wanted: Mutex::default(),
@@ -109,11 +109,11 @@ impl LiveSession {
         }
     }
 
-    fn mode_switch(&self) -> ModeSwitch {
+    fn shared_approval_mode(&self) -> SharedApprovalMode {
         lock(&self.offers).switch.clone()
     }
 
-    fn commands(&self) -> Arc<dyn SessionCommands> {
+    fn command_runner(&self) -> Arc<dyn SessionCommandRunner> {
         lock(&self.offers).commands.clone()
     }
 
@@ -137,7 +137,7 @@ impl LiveSession {
     }
 
     /// Whether a prompt runs.
-    pub(crate) fn is_running(&self) -> bool {
+    pub(crate) fn is_prompt_running(&self) -> bool {
         lock(&self.running).is_some()
     }
 
@@ -147,7 +147,7 @@ impl LiveSession {
     /// Another prompt is running, the session is closed, or the turn failed.
     pub(crate) async fn run_prompt(
         &self,
-        input: PromptInput,
+        input: ConvertedPromptInput,
         cancel: &CancellationToken,
     ) -> Result<StopReason, WireError> {
         let Ok(mut guard) = self.session.try_lock() else {
@@ -156,7 +156,7 @@ impl LiveSession {
                 "a prompt of the session runs; wait for its end, or end it with session/cancel",
             ));
         };
-        let _running = RunningPrompt::begin(self, cancel.clone());
+        let _running = RunningPromptGuard::begin(self, cancel.clone());
         let later = lock(&self.later).take();
         if let Some(later) = later.filter(|_| !self.is_closing()) {
             self.ask_postponed_questions(&mut guard, later, cancel)
@@ -181,17 +181,19 @@ impl LiveSession {
         if !input.images.is_empty() {
             let (_, model) = session.model();
             if session.provider().profile(model).images == Some(false) {
-                let model = clean_line(model, 100);
+                let model = escape_and_truncate_line(model, 100);
                 let why = format!("the model {model} takes no images; choose another model");
                 return Err(WireError::new(-32602, why));
             }
         }
         let n_before = session.turn_number();
-        let title = (n_before == 0).then(|| title_from_input(&input.text));
+        let title = (n_before == 0).then(|| session_title_from_input(&input.text));
         let is_compaction = input.text.starts_with("/compact");
-        let mut stop = self.run_input(session, input, cancel).await;
+        let mut stop = self
+            .run_command_or_turn_for_input(session, input, cancel)
+            .await;
         self.send_mode_update();
-        let is_plan = self.mode_switch().mode() == ApprovalMode::Plan
+        let is_plan = self.shared_approval_mode().mode() == ApprovalMode::Plan
             && session.turn_number() > n_before
             && !is_compaction;
         if is_plan && matches!(stop, Ok(StopReason::EndTurn)) {
@@ -213,10 +215,10 @@ impl LiveSession {
     async fn ask_postponed_questions(
         &self,
         session: &mut Option<Session>,
-        later: SessionReopening,
+        later: PostponedQuestionsAndReopenParams,
         cancel: &CancellationToken,
     ) -> Result<(), WireError> {
-        let asked = later.ask_questions(&self.link, &self.id, || {
+        let asked = later.ask_postponed_questions(&self.link, &self.id, || {
             lock(&self.view).next_call_id("server")
         });
         let yes = tokio::select! {
@@ -232,12 +234,12 @@ impl LiveSession {
         {
             return Err(WireError::new(-32603, format_error_chain(&error)));
         }
-        self.commands().release_session();
+        self.command_runner().release_session();
         let opened = later
-            .reopen_session(&self.id, yes, self.mode_switch().mode())
+            .reopen_session(&self.id, yes, self.shared_approval_mode().mode())
             .await?;
-        lock(&self.view).set_tools(opened.session.tools());
-        observe_session_events(&opened.session, &self.link, &self.view);
+        lock(&self.view).set_session_tools(opened.session.tools());
+        forward_session_events(&opened.session, &self.link, &self.view);
         *lock(&self.offers) = SessionCommandsAndMode {
             commands: opened.commands,
             switch: opened.switch,
@@ -262,28 +264,31 @@ impl LiveSession {
         let Some(mode) = mode else {
             return Ok(StopReason::EndTurn);
         };
-        self.mode_switch().set_mode(mode);
+        self.shared_approval_mode().set_mode(mode);
         self.send_mode_update();
-        self.send_update(SessionUpdate::UserMessageChunk(text_chunk(CARRY_OUT_PLAN)));
-        self.run_turn(session.turn(CARRY_OUT_PLAN), cancel).await
+        self.send_update(SessionUpdate::UserMessageChunk(text_chunk(
+            CARRY_OUT_PLAN_PROMPT,
+        )));
+        self.run_turn(session.turn(CARRY_OUT_PLAN_PROMPT), cancel)
+            .await
     }
 
-    async fn run_input(
+    async fn run_command_or_turn_for_input(
         &self,
         session: &mut Session,
-        input: PromptInput,
+        input: ConvertedPromptInput,
         cancel: &CancellationToken,
     ) -> Result<StopReason, WireError> {
-        let line = input.command_line();
-        let Some(line) = line.filter(|line| self.commands().is_command(line)) else {
+        let line = input.slash_command_line();
+        let Some(line) = line.filter(|line| self.command_runner().is_command(line)) else {
             let text = input.text + &input.resources;
             return self
                 .run_turn(session.turn(text).attach(input.images), cancel)
                 .await;
         };
         let line = line.to_owned();
-        match self.commands().run_line(&line, session, cancel).await {
-            Ok(CommandOutcome::Prompt {
+        match self.command_runner().run_line(&line, session, cancel).await {
+            Ok(SlashCommandOutcome::Prompt {
                 text,
                 command,
                 images,
@@ -292,20 +297,20 @@ impl LiveSession {
                 let turn = turn.attach(input.images).of_command(command);
                 return self.run_turn(turn, cancel).await;
             }
-            Ok(CommandOutcome::Continue) => {
+            Ok(SlashCommandOutcome::Continue) => {
                 if let Some(turn) = session.continue_turn() {
                     return self.run_turn(turn, cancel).await;
                 }
             }
-            Ok(CommandOutcome::Text(text)) => self.send_text(&format_command_output(&text)),
-            Ok(CommandOutcome::Model(name)) => match self.choose_model(&name, false) {
+            Ok(SlashCommandOutcome::Text(text)) => self.send_text(&format_command_output(&text)),
+            Ok(SlashCommandOutcome::Model(name)) => match self.choose_model(&name, false) {
                 Ok(name) => {
                     self.send_config_options();
                     self.send_text(&format!("the next turns use the model {name}"));
                 }
                 Err(why) => self.send_text(&why),
             },
-            Ok(CommandOutcome::Nothing) => {}
+            Ok(SlashCommandOutcome::Nothing) => {}
             Err(why) => self.send_text(&why),
         }
         Ok(StopReason::EndTurn)
@@ -319,13 +324,13 @@ impl LiveSession {
         let outcome = turn.until(cancel).await;
         let outcome =
             outcome.map_err(|error| WireError::new(-32603, format_error_chain(&error)))?;
-        self.stop_reason(&outcome)
+        self.turn_stop_reason(&outcome)
     }
 
-    fn stop_reason(&self, outcome: &TurnOutcome) -> Result<StopReason, WireError> {
+    fn turn_stop_reason(&self, outcome: &TurnOutcome) -> Result<StopReason, WireError> {
         let (finish, failure) = {
             let mut view = lock(&self.view);
-            (view.last_finish_reason(), view.take_error())
+            (view.last_finish_reason(), view.take_turn_error())
         };
         Ok(match (outcome.summary.stop, finish) {
             (TurnStop::Cancelled, _) => StopReason::Cancelled,
@@ -337,7 +342,10 @@ impl LiveSession {
             (TurnStop::Done, _) => StopReason::EndTurn,
             (TurnStop::Failed, _) => {
                 let why = failure.unwrap_or_else(|| outcome.output.clone());
-                return Err(WireError::new(-32603, clean_line(&why, MAX_FAILURE_BYTES)));
+                return Err(WireError::new(
+                    -32603,
+                    escape_and_truncate_line(&why, MAX_TURN_ERROR_BYTES),
+                ));
             }
         })
     }
@@ -351,7 +359,7 @@ impl LiveSession {
         self.is_ending.store(true, Ordering::Release);
         self.cancel_prompt();
         let session = self.session.lock().await.take();
-        self.commands().release_session();
+        self.command_runner().release_session();
         if let Some(session) = session
             && let Err(error) = session.close().await
         {
@@ -366,40 +374,48 @@ impl LiveSession {
 }
 
 /// Guard that marks the session as running a prompt until it is dropped.
-struct RunningPrompt<'a>(&'a LiveSession);
+struct RunningPromptGuard<'a>(&'a OpenAcpSession);
 
-impl<'a> RunningPrompt<'a> {
-    fn begin(live: &'a LiveSession, cancel: CancellationToken) -> Self {
+impl<'a> RunningPromptGuard<'a> {
+    fn begin(live: &'a OpenAcpSession, cancel: CancellationToken) -> Self {
         *lock(&live.running) = Some(cancel);
         Self(live)
     }
 }
 
-impl Drop for RunningPrompt<'_> {
+impl Drop for RunningPromptGuard<'_> {
     fn drop(&mut self) {
         *lock(&self.0.running) = None;
     }
 }
 
 /// Registers an observer that forwards all later events of a session to the client.
-fn observe_session_events(session: &Session, link: &Arc<ClientLink>, view: &Arc<Mutex<EventView>>) {
+fn forward_session_events(
+    session: &Session,
+    link: &Arc<AcpClientHandle>,
+    view: &Arc<Mutex<SessionEventConverter>>,
+) {
     let (link, view, id) = (link.clone(), view.clone(), session.id().clone());
     session.observe(move |stamped| {
         // Send while the view is locked, so that the client receives the updates in the order of
         // the events.
         let mut view = lock(&view);
         let shown = view.convert_event(stamped);
-        send_output(&link, &id, shown);
+        send_updates_and_notices(&link, &id, shown);
     });
 }
 
 /// Sends updates and notices to the client. A notice is sent as a thought if the client does not
 /// show notices.
-fn send_output(link: &ClientLink, session: &str, shown: Vec<ClientOutput>) {
+fn send_updates_and_notices(
+    link: &AcpClientHandle,
+    session: &str,
+    shown: Vec<ClientUpdateOrNotice>,
+) {
     for shown in shown {
         match shown {
-            ClientOutput::Update(update) => link.send_update(session, *update),
-            ClientOutput::Notice(severity, text) => {
+            ClientUpdateOrNotice::Update(update) => link.send_update(session, *update),
+            ClientUpdateOrNotice::Notice(severity, text) => {
                 if !link.send_notice(session, severity, text.clone()) {
                     let thought =
                         SessionUpdate::AgentThoughtChunk(text_chunk(&format!("{text}\n")));

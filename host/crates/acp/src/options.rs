@@ -1,7 +1,7 @@
 //! Session options that the client shows: the mode of approval, both as an ACP mode and as an
 //! option, and the model.
 
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::policy::ApprovalMode;
 
 use crate::wire::{
@@ -10,23 +10,23 @@ use crate::wire::{
 };
 
 /// Ids of the session options.
-pub(crate) const MODE: &str = "mode";
-pub(crate) const MODEL: &str = "model";
+pub(crate) const MODE_OPTION_ID: &str = "mode";
+pub(crate) const MODEL_OPTION_ID: &str = "model";
 
 /// Maximum number of models that are offered to the client.
-const MAX_MODELS: usize = 500;
+const MAX_OFFERED_MODELS: usize = 500;
 
 /// Maximum length of a model's name, in bytes. Longer names are not offered.
-const MAX_NAME_BYTES: usize = 200;
+const MAX_MODEL_NAME_BYTES: usize = 200;
 
 /// The current model and the models that can be chosen.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ModelChoice {
+pub(crate) struct CurrentAndAvailableModels {
     current: String,
     listed: Vec<String>,
 }
 
-impl ModelChoice {
+impl CurrentAndAvailableModels {
     pub(crate) fn new(current: &str) -> Self {
         Self {
             current: current.to_owned(),
@@ -42,8 +42,10 @@ impl ModelChoice {
     /// Stores the models that the provider listed. Names that are too long or contain unprintable
     /// characters are left out.
     pub(crate) fn set_listed_models(&mut self, mut names: Vec<String>) {
-        names.retain(|name| !name.is_empty() && clean_line(name, MAX_NAME_BYTES) == *name);
-        names.truncate(MAX_MODELS);
+        names.retain(|name| {
+            !name.is_empty() && escape_and_truncate_line(name, MAX_MODEL_NAME_BYTES) == *name
+        });
+        names.truncate(MAX_OFFERED_MODELS);
         self.listed = names;
     }
 
@@ -52,13 +54,13 @@ impl ModelChoice {
         self.current == name || self.listed.iter().any(|own| own == name)
     }
 
-    fn option(&self) -> SessionConfigOption {
+    fn to_config_option(&self) -> SessionConfigOption {
         let others = self.listed.iter().filter(|name| **name != self.current);
         let names = std::iter::once(&self.current).chain(others);
         let options: Vec<SessionConfigSelectOption> = names
             .map(|name| SessionConfigSelectOption::new(name.clone(), name.clone()))
             .collect();
-        SessionConfigOption::select(MODEL, "Model", self.current.clone(), options)
+        SessionConfigOption::select(MODEL_OPTION_ID, "Model", self.current.clone(), options)
             .description("Takes effect in the next turn".to_owned())
             .category(SessionConfigOptionCategory::Model)
     }
@@ -75,7 +77,7 @@ fn approval_mode_label(mode: ApprovalMode) -> &'static str {
 }
 
 /// Returns the ACP modes, one for each approval mode, and which of them is current.
-pub(crate) fn mode_state(current: ApprovalMode) -> SessionModeState {
+pub(crate) fn build_session_mode_state(current: ApprovalMode) -> SessionModeState {
     let modes = ApprovalMode::ALL.map(|mode| {
         SessionMode::new(mode.name(), approval_mode_label(mode))
             .description(mode.description().to_owned())
@@ -84,13 +86,16 @@ pub(crate) fn mode_state(current: ApprovalMode) -> SessionModeState {
 }
 
 /// Lists the session options with their current values.
-pub(crate) fn config_options(mode: ApprovalMode, models: &ModelChoice) -> Vec<SessionConfigOption> {
+pub(crate) fn config_options(
+    mode: ApprovalMode,
+    models: &CurrentAndAvailableModels,
+) -> Vec<SessionConfigOption> {
     let modes = ApprovalMode::ALL.map(|mode| {
         SessionConfigSelectOption::new(mode.name(), approval_mode_label(mode))
             .description(mode.description().to_owned())
     });
-    let mode = SessionConfigOption::select(MODE, "Mode", mode.name(), modes.to_vec())
+    let mode = SessionConfigOption::select(MODE_OPTION_ID, "Mode", mode.name(), modes.to_vec())
         .description("Decides about calls that no rule matches".to_owned())
         .category(SessionConfigOptionCategory::Mode);
-    vec![mode, models.option()]
+    vec![mode, models.to_config_option()]
 }

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rind_lib::lock::lock;
-use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
-use rind_lib::text::{clean_line, one_line, printable_text};
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
+use rind_lib::text::{escape_and_truncate_line, escape_to_one_line, printable_text};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 
-use crate::ask::{FormAnswer, ask_form};
+use crate::ask::{FormAnswer, request_form_answer};
 use crate::calls::{fence_text, file_diff, text_content};
-use crate::client::ClientLink;
-use crate::view::EventView;
+use crate::client::AcpClientHandle;
+use crate::view::SessionEventConverter;
 use crate::wire::{
     ElicitationScope, ElicitationSessionScope, PermissionOption, PermissionOptionKind,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ToolCallContent,
@@ -24,34 +24,37 @@ use crate::wire::{
 };
 
 /// Ids of the answers in a permission request.
-const ALLOW_OPTION: &str = "allow";
-const ALLOW_ALWAYS_OPTION: &str = "allow-always";
-const REJECT_OPTION: &str = "reject";
+const ALLOW_OPTION_ID: &str = "allow";
+const ALLOW_ALWAYS_OPTION_ID: &str = "allow-always";
+const REJECT_OPTION_ID: &str = "reject";
 
 /// Maximum length of a question's title, in bytes.
-const MAX_TITLE_BYTES: usize = 200;
+const MAX_QUESTION_TITLE_BYTES: usize = 200;
 
 /// Asks the client's user about the tool calls and the plugins of one session.
-pub(crate) struct AcpApprover {
-    pub(crate) link: Arc<ClientLink>,
-    /// Id of the session, and the view that converts its events for the client; unset until the
+pub(crate) struct AcpClientApprover {
+    pub(crate) link: Arc<AcpClientHandle>,
+    /// Id of the session, and the converter of its events for the client; unset until the
     /// session is open.
-    pub(crate) session: Arc<OnceLock<PermissionSession>>,
+    pub(crate) session: Arc<OnceLock<SessionIdAndEventConverter>>,
     pub(crate) workspace: PathBuf,
 }
 
 /// Session to which the questions belong.
-pub(crate) struct PermissionSession {
+pub(crate) struct SessionIdAndEventConverter {
     pub(crate) id: Arc<str>,
-    pub(crate) view: Arc<Mutex<EventView>>,
+    pub(crate) view: Arc<Mutex<SessionEventConverter>>,
 }
 
-impl Approver for AcpApprover {
+impl Approver for AcpClientApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         self.ask_call(question).boxed()
     }
 
-    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+    fn answer<'a>(
+        &'a self,
+        question: &'a PluginUserQuestion,
+    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
         async move {
             let session = self.session.get().filter(|_| !question.is_muted)?;
             let has_forms = self
@@ -67,7 +70,7 @@ impl Approver for AcpApprover {
     }
 }
 
-impl AcpApprover {
+impl AcpClientApprover {
     async fn ask_call(&self, question: &Question) -> ApprovalAnswer {
         let Some(session) = self.session.get() else {
             return ApprovalAnswer::No("the session is not open yet".to_owned());
@@ -80,31 +83,37 @@ impl AcpApprover {
         };
         let fields = ToolCallUpdateFields::new()
             .title(build_question_title(question))
-            .kind(question_tool_kind(question))
+            .kind(acp_tool_kind_of_question(question))
             .status(ToolCallStatus::Pending)
             .content(build_question_content(question, &self.workspace));
         let mut options = vec![PermissionOption::new(
-            ALLOW_OPTION,
+            ALLOW_OPTION_ID,
             "Allow once",
             PermissionOptionKind::AllowOnce,
         )];
         if let Ok(covers) = &question.covers {
-            let name = format!("Always allow in this session: {}", one_line(covers));
+            let name = format!(
+                "Always allow in this session: {}",
+                escape_to_one_line(covers)
+            );
             let kind = PermissionOptionKind::AllowAlways;
-            options.push(PermissionOption::new(ALLOW_ALWAYS_OPTION, name, kind));
+            options.push(PermissionOption::new(ALLOW_ALWAYS_OPTION_ID, name, kind));
         }
         let kind = PermissionOptionKind::RejectOnce;
-        options.push(PermissionOption::new(REJECT_OPTION, "Reject", kind));
-        match self.request_choice(session, id, fields, options).await {
+        options.push(PermissionOption::new(REJECT_OPTION_ID, "Reject", kind));
+        match self
+            .request_permission_option(session, id, fields, options)
+            .await
+        {
             Err(why) => ApprovalAnswer::No(format!("the client did not ask the person: {why}")),
             Ok(None) => ApprovalAnswer::No("the person closed the question".to_owned()),
             Ok(Some(chosen)) => match chosen.as_str() {
-                ALLOW_OPTION => ApprovalAnswer::Yes,
-                ALLOW_ALWAYS_OPTION if question.covers.is_ok() => ApprovalAnswer::Always,
-                REJECT_OPTION => ApprovalAnswer::No("the person said no".to_owned()),
+                ALLOW_OPTION_ID => ApprovalAnswer::Yes,
+                ALLOW_ALWAYS_OPTION_ID if question.covers.is_ok() => ApprovalAnswer::Always,
+                REJECT_OPTION_ID => ApprovalAnswer::No("the person said no".to_owned()),
                 other => ApprovalAnswer::No(format!(
                     "the client answered `{}`, which is not one of the offered options",
-                    clean_line(other, 60)
+                    escape_and_truncate_line(other, 60)
                 )),
             },
         }
@@ -112,9 +121,9 @@ impl AcpApprover {
 
     /// Sends a permission request. Returns the id of the chosen option, or `None` if the user chose
     /// none.
-    async fn request_choice(
+    async fn request_permission_option(
         &self,
-        session: &PermissionSession,
+        session: &SessionIdAndEventConverter,
         id: String,
         fields: ToolCallUpdateFields,
         options: Vec<PermissionOption>,
@@ -133,12 +142,12 @@ impl AcpApprover {
 
     async fn ask_with_form(
         &self,
-        session: &PermissionSession,
-        question: &PersonQuestion,
-    ) -> Option<PersonAnswer> {
+        session: &SessionIdAndEventConverter,
+        question: &PluginUserQuestion,
+    ) -> Option<PluginUserAnswer> {
         let scope = ElicitationSessionScope::new(session.id.to_string());
         let scope = ElicitationScope::Session(scope);
-        let answer = ask_form(
+        let answer = request_form_answer(
             &self.link,
             scope,
             format_plugin_question(question),
@@ -146,13 +155,15 @@ impl AcpApprover {
         )
         .await?;
         match (&question.kind, answer) {
-            (QuestionKind::Confirm { .. }, FormAnswer::Yes(yes)) => Some(PersonAnswer::Yes(yes)),
-            (QuestionKind::Choose { options, .. }, FormAnswer::Text(chosen)) => {
-                let at = options.iter().position(|option| *option == chosen)?;
-                Some(PersonAnswer::Choice(u32::try_from(at).ok()?))
+            (PluginUserQuestionKind::Confirm { .. }, FormAnswer::Yes(yes)) => {
+                Some(PluginUserAnswer::Yes(yes))
             }
-            (QuestionKind::Text { .. }, FormAnswer::Text(text)) => {
-                Some(PersonAnswer::Text(one_line(&text)))
+            (PluginUserQuestionKind::Choose { options, .. }, FormAnswer::Text(chosen)) => {
+                let at = options.iter().position(|option| *option == chosen)?;
+                Some(PluginUserAnswer::Choice(u32::try_from(at).ok()?))
+            }
+            (PluginUserQuestionKind::Text { .. }, FormAnswer::Text(text)) => {
+                Some(PluginUserAnswer::Text(escape_to_one_line(&text)))
             }
             _ => None,
         }
@@ -162,32 +173,34 @@ impl AcpApprover {
     /// `None` for a question that needs typed text as its answer.
     async fn ask_with_options(
         &self,
-        session: &PermissionSession,
-        question: &PersonQuestion,
-    ) -> Option<PersonAnswer> {
-        let option = |id: String, name: &str, kind| PermissionOption::new(id, one_line(name), kind);
+        session: &SessionIdAndEventConverter,
+        question: &PluginUserQuestion,
+    ) -> Option<PluginUserAnswer> {
+        let option = |id: String, name: &str, kind| {
+            PermissionOption::new(id, escape_to_one_line(name), kind)
+        };
         let options = match &question.kind {
-            QuestionKind::Confirm { .. } => vec![
+            PluginUserQuestionKind::Confirm { .. } => vec![
                 option("yes".to_owned(), "Yes", PermissionOptionKind::AllowOnce),
                 option("no".to_owned(), "No", PermissionOptionKind::RejectOnce),
             ],
-            QuestionKind::Choose { options, .. } => {
+            PluginUserQuestionKind::Choose { options, .. } => {
                 let numbered = options.iter().enumerate();
                 numbered
                     .map(|(at, name)| option(at.to_string(), name, PermissionOptionKind::AllowOnce))
                     .collect()
             }
-            QuestionKind::Text { .. } => return None,
+            PluginUserQuestionKind::Text { .. } => return None,
         };
         let id = lock(&session.view).next_call_id("question");
         let text = format_plugin_question(question);
         let fields = ToolCallUpdateFields::new()
-            .title(clean_line(&text, MAX_TITLE_BYTES))
+            .title(escape_and_truncate_line(&text, MAX_QUESTION_TITLE_BYTES))
             .kind(ToolKind::Other)
             .status(ToolCallStatus::Pending)
             .content(vec![text_content(&text)]);
         let asked = self
-            .request_choice(session, id.clone(), fields, options)
+            .request_permission_option(session, id.clone(), fields, options)
             .await;
         // The client shows the question as a tool call, and no tool result will complete that call:
         // complete it here.
@@ -200,28 +213,35 @@ impl AcpApprover {
         self.link.send_update(&session.id, ended);
         let chosen = asked.ok()??;
         match &question.kind {
-            QuestionKind::Confirm { .. } if chosen == "yes" => Some(PersonAnswer::Yes(true)),
-            QuestionKind::Confirm { .. } if chosen == "no" => Some(PersonAnswer::Yes(false)),
-            QuestionKind::Choose { options, .. } => {
+            PluginUserQuestionKind::Confirm { .. } if chosen == "yes" => {
+                Some(PluginUserAnswer::Yes(true))
+            }
+            PluginUserQuestionKind::Confirm { .. } if chosen == "no" => {
+                Some(PluginUserAnswer::Yes(false))
+            }
+            PluginUserQuestionKind::Choose { options, .. } => {
                 let at = chosen.parse::<u32>().ok();
                 let at = at.filter(|at| usize::try_from(*at).is_ok_and(|at| at < options.len()));
-                at.map(PersonAnswer::Choice)
+                at.map(PluginUserAnswer::Choice)
             }
             _ => None,
         }
     }
 }
 
-fn format_plugin_question(question: &PersonQuestion) -> String {
+fn format_plugin_question(question: &PluginUserQuestion) -> String {
     let text = printable_text(&question.text);
     // An MCP server is named `mcp:NAME` where a plugin would be named.
     match question.plugin.split_once(':') {
-        Some((_, server)) => format!("The MCP server {} asks: {text}", one_line(server)),
-        None => format!("The plugin {} asks: {text}", one_line(&question.plugin)),
+        Some((_, server)) => format!("The MCP server {} asks: {text}", escape_to_one_line(server)),
+        None => format!(
+            "The plugin {} asks: {text}",
+            escape_to_one_line(&question.plugin)
+        ),
     }
 }
 
-fn question_tool_kind(question: &Question) -> ToolKind {
+fn acp_tool_kind_of_question(question: &Question) -> ToolKind {
     use rind_lib::message::EffectClass;
     match question.effect_class {
         _ if question.skill.is_some() => ToolKind::Other,
@@ -246,7 +266,7 @@ fn build_question_title(question: &Question) -> String {
         Some(about) => format!("{name}: {about}"),
         None => name.clone(),
     };
-    clean_line(&title, MAX_TITLE_BYTES)
+    escape_and_truncate_line(&title, MAX_QUESTION_TITLE_BYTES)
 }
 
 /// Returns the details of the call: its final arguments, the plugins that are involved, what the

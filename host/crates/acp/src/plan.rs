@@ -3,42 +3,44 @@
 //! from plugins and MCP servers.
 
 use rind_lib::message::ToolCall;
-use rind_lib::text::printable_prose;
+use rind_lib::text::escape_natural_language_text;
 use serde_json::Value;
 
 use crate::wire::{Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus};
 
 /// Names of tools whose calls are shown as a plan.
-const PLAN_TOOLS: [&str; 5] = ["plan", "todo", "todo_write", "update_plan", "write_todos"];
+const PLAN_TOOL_NAMES: [&str; 5] = ["plan", "todo", "todo_write", "update_plan", "write_todos"];
 
 /// Possible names of the argument that holds the list of entries.
-const LIST_ARGUMENTS: [&str; 5] = ["entries", "items", "plan", "steps", "todos"];
+const PLAN_ENTRIES_ARGUMENT_NAMES: [&str; 5] = ["entries", "items", "plan", "steps", "todos"];
 
 /// Possible names of the field that holds the text of an entry.
-const TEXT_FIELDS: [&str; 5] = ["content", "step", "task", "text", "title"];
+const PLAN_ENTRY_TEXT_FIELDS: [&str; 5] = ["content", "step", "task", "text", "title"];
 
 /// Maximum number of entries of a plan that are shown to the client.
-const MAX_ENTRIES: usize = 200;
+const MAX_SHOWN_PLAN_ENTRIES: usize = 200;
 
 /// Returns the plan in the arguments of a call, or `None` if the tool's name is not in
-/// [`PLAN_TOOLS`] or an entry is malformed.
+/// [`PLAN_TOOL_NAMES`] or an entry is malformed.
 pub(crate) fn parse_plan(call: &ToolCall) -> Option<Plan> {
     // The tools of MCP servers are named `mcp__SERVER__TOOL`.
     let name = call.name.rsplit("__").next().unwrap_or_default();
-    if !PLAN_TOOLS.contains(&name) {
+    if !PLAN_TOOL_NAMES.contains(&name) {
         return None;
     }
-    let list = LIST_ARGUMENTS
+    let list = PLAN_ENTRIES_ARGUMENT_NAMES
         .iter()
         .find_map(|name| call.arguments.get(name));
-    let entries = list?.as_array()?.iter().take(MAX_ENTRIES);
+    let entries = list?.as_array()?.iter().take(MAX_SHOWN_PLAN_ENTRIES);
     let entries: Option<Vec<PlanEntry>> = entries.map(parse_plan_entry).collect();
     entries.map(Plan::new)
 }
 
 fn parse_plan_entry(value: &Value) -> Option<PlanEntry> {
     let of = |name: &&str| value.get(name).and_then(Value::as_str);
-    let text = value.as_str().or_else(|| TEXT_FIELDS.iter().find_map(of))?;
+    let text = value
+        .as_str()
+        .or_else(|| PLAN_ENTRY_TEXT_FIELDS.iter().find_map(of))?;
     let status = match value.get("done").and_then(Value::as_bool) {
         Some(true) => PlanEntryStatus::Completed,
         _ => match of(&"status").or(of(&"state")) {
@@ -52,7 +54,11 @@ fn parse_plan_entry(value: &Value) -> Option<PlanEntry> {
         Some("low") => PlanEntryPriority::Low,
         _ => PlanEntryPriority::Medium,
     };
-    Some(PlanEntry::new(printable_prose(text), priority, status))
+    Some(PlanEntry::new(
+        escape_natural_language_text(text),
+        priority,
+        status,
+    ))
 }
 
 #[cfg(test)]

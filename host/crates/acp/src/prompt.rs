@@ -5,27 +5,27 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rind_lib::message::Attachment;
-use rind_lib::text::one_line;
+use rind_lib::message::PromptImageAttachment;
+use rind_lib::text::escape_to_one_line;
 
 use crate::calls::code_fence;
 use crate::wire::{ContentBlock, EmbeddedResourceResource, WireError};
 
 /// Maximum number of images in a prompt.
-const MAX_IMAGES: usize = 16;
+const MAX_PROMPT_IMAGES: usize = 16;
 
 /// Input of a turn, converted from a prompt.
 #[derive(Debug, Default)]
-pub(crate) struct PromptInput {
+pub(crate) struct ConvertedPromptInput {
     /// Text of the prompt, with links for its resources.
     pub(crate) text: String,
     /// Content of the embedded text resources; empty if there are none.
     pub(crate) resources: String,
     /// Images of the prompt, including images that were embedded as resources.
-    pub(crate) images: Vec<Attachment>,
+    pub(crate) images: Vec<PromptImageAttachment>,
 }
 
-impl PromptInput {
+impl ConvertedPromptInput {
     /// Converts the content of a prompt.
     ///
     /// # Errors
@@ -72,7 +72,11 @@ impl PromptInput {
         if !is_apart {
             self.text.push(' ');
         }
-        let link = format!("[@{}]({})", one_line(name), one_line(uri));
+        let link = format!(
+            "[@{}]({})",
+            escape_to_one_line(name),
+            escape_to_one_line(uri)
+        );
         self.text.push_str(&link);
     }
 
@@ -82,7 +86,7 @@ impl PromptInput {
                 let name = own.uri.rsplit('/').next().unwrap_or_default().to_owned();
                 self.add_link(&name, &own.uri);
                 let fence = code_fence(&own.text);
-                let (uri, text) = (one_line(&own.uri), own.text.trim_end());
+                let (uri, text) = (escape_to_one_line(&own.uri), own.text.trim_end());
                 self.resources
                     .push_str(&format!("\n\nContent of {uri}:\n{fence}\n{text}\n{fence}"));
                 Ok(())
@@ -93,7 +97,7 @@ impl PromptInput {
                     true => self.add_image(&own.blob),
                     false => Err(format!(
                         "the resource `{}` is neither text nor an image",
-                        one_line(&own.uri)
+                        escape_to_one_line(&own.uri)
                     )),
                 }
             }
@@ -102,16 +106,18 @@ impl PromptInput {
     }
 
     fn add_image(&mut self, data: &str) -> Result<(), String> {
-        if self.images.len() >= MAX_IMAGES {
-            return Err(format!("a prompt may have at most {MAX_IMAGES} images"));
+        if self.images.len() >= MAX_PROMPT_IMAGES {
+            return Err(format!(
+                "a prompt may have at most {MAX_PROMPT_IMAGES} images"
+            ));
         }
         let bytes = STANDARD.decode(data).map_err(|error| error.to_string())?;
-        self.images.push(Attachment::image(bytes)?);
+        self.images.push(PromptImageAttachment::image(bytes)?);
         Ok(())
     }
 
     /// Returns the text if it may be a slash command: if it starts with `/` and is one line.
-    pub(crate) fn command_line(&self) -> Option<&str> {
+    pub(crate) fn slash_command_line(&self) -> Option<&str> {
         let line = self.text.trim_end();
         (line.starts_with('/') && !line.contains('\n')).then_some(line)
     }
@@ -122,9 +128,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(blocks: serde_json::Value) -> Result<PromptInput, String> {
+    fn read(blocks: serde_json::Value) -> Result<ConvertedPromptInput, String> {
         let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
-        PromptInput::from_blocks(blocks).map_err(|error| error.message)
+        ConvertedPromptInput::from_blocks(blocks).map_err(|error| error.message)
     }
 
     #[test]
@@ -138,7 +144,7 @@ mod tests {
         ]));
         let input = input.unwrap();
         let text = "/fix [@b.rs](file:///w/b.rs) as in [@a.rs](file:///w/a.rs)";
-        assert_eq!(input.command_line(), Some(text));
+        assert_eq!(input.slash_command_line(), Some(text));
         assert!(
             input.resources.contains("\n`````\nx\n````\ny\n`````"),
             "{}",

@@ -3,18 +3,21 @@
 use std::collections::HashMap;
 
 use rind_lib::message::{Content, Message, Origin, Role};
-use rind_lib::text::printable_prose;
+use rind_lib::text::escape_natural_language_text;
 
-use crate::calls::{DisplayedCall, result_content};
-use crate::rpc::to_json;
-use crate::view::{EventView, text_chunk};
+use crate::calls::{DisplayedToolCall, result_content};
+use crate::rpc::to_json_or_null;
+use crate::view::{SessionEventConverter, text_chunk};
 use crate::wire::{
     SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, WireCall,
 };
 
 /// Converts messages into updates. The ids of tool calls are created by `view`, so that later turns
 /// do not reuse them.
-pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec<SessionUpdate> {
+pub(crate) fn convert_messages_to_updates(
+    messages: &[Message],
+    view: &mut SessionEventConverter,
+) -> Vec<SessionUpdate> {
     let mut updates = Vec::new();
     let mut open: HashMap<String, (String, bool)> = HashMap::new();
     for message in messages {
@@ -53,9 +56,13 @@ pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec
                     });
                 }
                 Content::ToolCall(call) => {
-                    let (class, plugin) = view.tool_origin(&call.name);
-                    let shape =
-                        DisplayedCall::from_call(call, class, plugin.as_deref(), view.workspace());
+                    let (class, plugin) = view.tool_effect_class_and_plugin(&call.name);
+                    let shape = DisplayedToolCall::from_call(
+                        call,
+                        class,
+                        plugin.as_deref(),
+                        view.workspace_folder(),
+                    );
                     let id = view.next_call_id(&call.id);
                     let is_command = shape.kind == ToolKind::Execute;
                     open.insert(call.id.clone(), (id.clone(), is_command));
@@ -77,7 +84,7 @@ pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec
                     };
                     let mut fields = ToolCallUpdateFields::new()
                         .status(status)
-                        .raw_output(to_json(&result.content));
+                        .raw_output(to_json_or_null(&result.content));
                     let is_change = matches!(result.name.as_str(), "edit_file" | "write_file");
                     if result.is_error || !is_change {
                         fields = fields.content(result_content(&result.content, is_command));
@@ -97,7 +104,10 @@ pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec
 }
 
 /// Derives the title of a session from its first input.
-pub(crate) fn title_from_input(text: &str) -> String {
-    const MAX_TITLE_BYTES: usize = 100;
-    rind_lib::text::clean_line(&printable_prose(text), MAX_TITLE_BYTES)
+pub(crate) fn session_title_from_input(text: &str) -> String {
+    const MAX_SESSION_TITLE_BYTES: usize = 100;
+    rind_lib::text::escape_and_truncate_line(
+        &escape_natural_language_text(text),
+        MAX_SESSION_TITLE_BYTES,
+    )
 }

@@ -28,13 +28,13 @@ pub(crate) enum ClientMessage {
 /// Error response to a line that is not a valid message: the error, and the id that the line
 /// contains, or null if it contains none.
 #[derive(Debug)]
-pub(crate) struct InvalidLine {
+pub(crate) struct InvalidLineResponse {
     pub(crate) id: RequestId,
     /// Error to send to the client. Boxed to keep the `Result` small, because most lines are valid.
     pub(crate) error: Box<WireError>,
 }
 
-impl InvalidLine {
+impl InvalidLineResponse {
     fn with_reason(id: RequestId, why: &str) -> Self {
         let error = WireError::new(
             -32600,
@@ -49,8 +49,8 @@ impl InvalidLine {
 ///
 /// # Errors
 /// The line is not JSON or not a valid message; the value holds the error response for the client.
-pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLine> {
-    let value: Value = serde_json::from_slice(line).map_err(|error| InvalidLine {
+pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLineResponse> {
+    let value: Value = serde_json::from_slice(line).map_err(|error| InvalidLineResponse {
         id: RequestId::Null,
         error: Box::new(WireError::new(
             -32700,
@@ -62,7 +62,7 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLine> {
             Value::Array(_) => "batches are not supported; send one message per line",
             _ => "it is not an object",
         };
-        return Err(InvalidLine::with_reason(RequestId::Null, why));
+        return Err(InvalidLineResponse::with_reason(RequestId::Null, why));
     };
     let id = match fields.remove("id") {
         None => None,
@@ -70,11 +70,12 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLine> {
             Ok(id) => Some(id),
             Err(_) => {
                 let why = "`id` is neither an integer nor a text";
-                return Err(InvalidLine::with_reason(RequestId::Null, why));
+                return Err(InvalidLineResponse::with_reason(RequestId::Null, why));
             }
         },
     };
-    let invalid_line = |why| InvalidLine::with_reason(id.clone().unwrap_or(RequestId::Null), why);
+    let invalid_line =
+        |why| InvalidLineResponse::with_reason(id.clone().unwrap_or(RequestId::Null), why);
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(invalid_line("`jsonrpc` is not \"2.0\""));
     }
@@ -84,7 +85,7 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLine> {
             Ok(ClientMessage::Request { id, method, params })
         }
         (Some(Value::String(method)), None) => Ok(ClientMessage::Notification { method, params }),
-        (Some(_), id) => Err(InvalidLine::with_reason(
+        (Some(_), id) => Err(InvalidLineResponse::with_reason(
             id.unwrap_or(RequestId::Null),
             "`method` is not a text",
         )),
@@ -96,7 +97,7 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLine> {
             };
             match (outcome, id) {
                 (Some(outcome), Some(id)) => Ok(ClientMessage::Response { id, outcome }),
-                (_, id) => Err(InvalidLine::with_reason(
+                (_, id) => Err(InvalidLineResponse::with_reason(
                     id.unwrap_or(RequestId::Null),
                     "it has neither `method` nor `result` or `error` with an `id`",
                 )),
@@ -107,26 +108,29 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<ClientMessage, InvalidLine> {
 
 /// Serializes a request.
 pub(crate) fn request_line(id: i64, method: &str, params: &impl Serialize) -> String {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_json(params)}).to_string()
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_json_or_null(params)})
+        .to_string()
 }
 
 /// Serializes a notification.
 pub(crate) fn notification_line(method: &str, params: &impl Serialize) -> String {
-    json!({"jsonrpc": "2.0", "method": method, "params": to_json(params)}).to_string()
+    json!({"jsonrpc": "2.0", "method": method, "params": to_json_or_null(params)}).to_string()
 }
 
 /// Serializes a response.
 pub(crate) fn response_line(id: &RequestId, outcome: &Result<Value, WireError>) -> String {
     let line = match outcome {
-        Ok(result) => json!({"jsonrpc": "2.0", "id": to_json(id), "result": result}),
-        Err(error) => json!({"jsonrpc": "2.0", "id": to_json(id), "error": to_json(error)}),
+        Ok(result) => json!({"jsonrpc": "2.0", "id": to_json_or_null(id), "result": result}),
+        Err(error) => {
+            json!({"jsonrpc": "2.0", "id": to_json_or_null(id), "error": to_json_or_null(error)})
+        }
     };
     line.to_string()
 }
 
 /// Converts a protocol type to JSON. Returns null for a path that is not UTF-8; such paths are
 /// never sent.
-pub(crate) fn to_json(value: &impl Serialize) -> Value {
+pub(crate) fn to_json_or_null(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_else(|error| {
         tracing::warn!(%error, "a value cannot be written as JSON");
         Value::Null

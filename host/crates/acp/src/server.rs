@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rind_lib::lock::lock;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::ask::PreSessionForms;
-use crate::backend::{AcpBackend, ConfirmationPrompt};
-use crate::client::{ClientAbilities, ClientLink};
-use crate::lines::{ClientOutbox, InputLine, MAX_LINE_BYTES};
-use crate::live::LiveSession;
-use crate::prompt::PromptInput;
-use crate::rpc::{ClientMessage, parse_message, to_json};
-use crate::sessions::{AcpSessions, SessionRequest};
+use crate::ask::PreSessionFormAsker;
+use crate::backend::{AcpSessionOpener, YesNoQuestionAsker};
+use crate::client::{AcpClientCapabilities, AcpClientHandle};
+use crate::lines::{ClientInputLine, ClientOutputLineQueue, MAX_INPUT_LINE_BYTES};
+use crate::live::OpenAcpSession;
+use crate::prompt::ConvertedPromptInput;
+use crate::rpc::{ClientMessage, parse_message, to_json_or_null};
+use crate::sessions::{AcpSessionOpenRequest, OpenAcpSessions};
 use crate::wire::{
     AgentCapabilities, AuthenticateRequest, CancelNotification, CancelRequestNotification,
     CloseSessionRequest, CloseSessionResponse, Implementation, InitializeRequest,
@@ -32,26 +32,26 @@ use crate::wire::{
 };
 
 /// Name of the request that runs a prompt.
-const PROMPT_METHOD: &str = "session/prompt";
+const PROMPT_REQUEST_METHOD: &str = "session/prompt";
 
 /// Maximum number of requests of a client that run at the same time.
-const MAX_REQUESTS: usize = 256;
+const MAX_CONCURRENT_REQUESTS: usize = 256;
 
 /// Time limit for requests and sessions to end when the connection ends.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection to a client.
-pub(crate) struct AcpConnection {
-    link: Arc<ClientLink>,
-    sessions: AcpSessions,
+pub(crate) struct AcpClientConnection {
+    link: Arc<AcpClientHandle>,
+    sessions: OpenAcpSessions,
     /// Running requests, by their ids.
-    running: Mutex<HashMap<RequestId, RunningRequest>>,
+    running: Mutex<HashMap<RequestId, RunningClientRequest>>,
     tasks: TaskTracker,
     ending: CancellationToken,
 }
 
 /// A running request.
-struct RunningRequest {
+struct RunningClientRequest {
     /// Cancels the request.
     cancel: CancellationToken,
     /// Id of the session, if the request is a prompt; otherwise `None`.
@@ -59,27 +59,27 @@ struct RunningRequest {
 }
 
 /// Result of a request.
-struct RequestResult {
+struct ClientRequestResult {
     result: Value,
     /// Session whose commands and models are sent after the response: the request opened it, or
     /// selected another provider in it.
-    announced: Option<Arc<LiveSession>>,
+    announced: Option<Arc<OpenAcpSession>>,
 }
 
-impl RequestResult {
-    fn without_session(result: &impl serde::Serialize) -> Self {
+impl ClientRequestResult {
+    fn from_result_without_session(result: &impl serde::Serialize) -> Self {
         Self {
-            result: to_json(result),
+            result: to_json_or_null(result),
             announced: None,
         }
     }
 }
 
-impl AcpConnection {
-    pub(crate) fn new(backend: Arc<dyn AcpBackend>, outbox: ClientOutbox) -> Self {
-        let link = Arc::new(ClientLink::new(outbox));
+impl AcpClientConnection {
+    pub(crate) fn new(backend: Arc<dyn AcpSessionOpener>, outbox: ClientOutputLineQueue) -> Self {
+        let link = Arc::new(AcpClientHandle::new(outbox));
         Self {
-            sessions: AcpSessions::new(backend, link.clone()),
+            sessions: OpenAcpSessions::new(backend, link.clone()),
             link,
             running: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -88,11 +88,11 @@ impl AcpConnection {
     }
 
     /// Handles a line from the client. An invalid line is answered with an error.
-    pub(crate) fn handle_line(self: &Arc<Self>, line: InputLine) {
+    pub(crate) fn handle_line(self: &Arc<Self>, line: ClientInputLine) {
         let line = match line {
-            InputLine::Line(line) => line,
-            InputLine::TooLong => {
-                let why = format!("the line has more than {} MiB", MAX_LINE_BYTES >> 20);
+            ClientInputLine::Line(line) => line,
+            ClientInputLine::TooLong => {
+                let why = format!("the line has more than {} MiB", MAX_INPUT_LINE_BYTES >> 20);
                 let error = Err(WireError::new(-32600, why));
                 return self.link.respond(&RequestId::Null, &error);
             }
@@ -104,7 +104,7 @@ impl AcpConnection {
                 self.handle_notification(&method, params)
             }
             Ok(ClientMessage::Request { id, method, params }) => {
-                self.begin_request(id, method, params)
+                self.start_request_task(id, method, params)
             }
         }
     }
@@ -131,11 +131,14 @@ impl AcpConnection {
                     request.cancel.cancel();
                 }
             }
-            _ => tracing::debug!(method = clean_line(method, 100), "an unknown notification"),
+            _ => tracing::debug!(
+                method = escape_and_truncate_line(method, 100),
+                "an unknown notification"
+            ),
         }
     }
 
-    fn begin_request(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
+    fn start_request_task(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
         if method == "initialize" {
             // Answer `initialize` here and not in a task: the request in the next line needs the
             // client's capabilities.
@@ -146,10 +149,12 @@ impl AcpConnection {
         let cancel = self.ending.child_token();
         {
             let mut running = lock(&self.running);
-            let refused = if running.len() >= MAX_REQUESTS {
+            let refused = if running.len() >= MAX_CONCURRENT_REQUESTS {
                 Some(WireError::new(
                     -32603,
-                    format!("{MAX_REQUESTS} requests are already running; wait for one to end"),
+                    format!(
+                        "{MAX_CONCURRENT_REQUESTS} requests are already running; wait for one to end"
+                    ),
                 ))
             } else if running.contains_key(&id) {
                 Some(WireError::new(
@@ -164,10 +169,10 @@ impl AcpConnection {
                 return self.link.respond(&id, &Err(error));
             }
             let session = params.get("sessionId").and_then(Value::as_str);
-            let request = RunningRequest {
+            let request = RunningClientRequest {
                 cancel: cancel.clone(),
                 session: session
-                    .filter(|_| method == PROMPT_METHOD)
+                    .filter(|_| method == PROMPT_REQUEST_METHOD)
                     .map(str::to_owned),
             };
             running.insert(id.clone(), request);
@@ -198,8 +203,8 @@ impl AcpConnection {
         method: &str,
         params: Value,
         cancel: &CancellationToken,
-    ) -> Result<RequestResult, WireError> {
-        if method == PROMPT_METHOD {
+    ) -> Result<ClientRequestResult, WireError> {
+        if method == PROMPT_REQUEST_METHOD {
             return self.prompt(read_params(method, params)?, cancel).await;
         }
         tokio::select! {
@@ -214,24 +219,24 @@ impl AcpConnection {
         id: &RequestId,
         method: &str,
         params: Value,
-    ) -> Result<RequestResult, WireError> {
+    ) -> Result<ClientRequestResult, WireError> {
         let Some(abilities) = self.link.client_abilities() else {
             let why = "the first request must be `initialize`";
             return Err(WireError::new(-32600, why));
         };
         let forms = || {
-            let forms = PreSessionForms {
+            let forms = PreSessionFormAsker {
                 link: self.link.clone(),
                 request: id.clone(),
             };
             abilities
                 .has_forms
-                .then(|| Arc::new(forms) as Arc<dyn ConfirmationPrompt>)
+                .then(|| Arc::new(forms) as Arc<dyn YesNoQuestionAsker>)
         };
         match method {
             "authenticate" => {
                 let request: AuthenticateRequest = read_params(method, params)?;
-                let name = clean_line(&request.method_id.0, 60);
+                let name = escape_and_truncate_line(&request.method_id.0, 60);
                 Err(WireError::new(
                     -32602,
                     format!(
@@ -253,14 +258,16 @@ impl AcpConnection {
             }
             "session/list" => {
                 let request: ListSessionsRequest = read_params(method, params)?;
-                Ok(RequestResult::without_session(
+                Ok(ClientRequestResult::from_result_without_session(
                     &self.sessions.list(request).await?,
                 ))
             }
             "session/close" => {
                 let request: CloseSessionRequest = read_params(method, params)?;
                 self.sessions.close(&request.session_id.0).await?;
-                Ok(RequestResult::without_session(&CloseSessionResponse::new()))
+                Ok(ClientRequestResult::from_result_without_session(
+                    &CloseSessionResponse::new(),
+                ))
             }
             "session/set_mode" => {
                 let request: SetSessionModeRequest = read_params(method, params)?;
@@ -269,7 +276,7 @@ impl AcpConnection {
                     .find_live_session(&request.session_id.0)
                     .await?;
                 live.set_mode(&request.mode_id.0)?;
-                Ok(RequestResult::without_session(
+                Ok(ClientRequestResult::from_result_without_session(
                     &SetSessionModeResponse::new(),
                 ))
             }
@@ -287,10 +294,10 @@ impl AcpConnection {
                 };
                 live.set_option(&request.config_id.0, &value.0)?;
                 let options = SetSessionConfigOptionResponse::new(live.config_options());
-                Ok(RequestResult::without_session(&options))
+                Ok(ClientRequestResult::from_result_without_session(&options))
             }
             _ => {
-                let name = clean_line(method, 100);
+                let name = escape_and_truncate_line(method, 100);
                 Err(WireError::new(
                     -32601,
                     format!("there is no method `{name}`"),
@@ -300,7 +307,7 @@ impl AcpConnection {
     }
 
     fn initialize(&self, request: &InitializeRequest) -> Result<Value, WireError> {
-        let abilities = ClientAbilities::from_capabilities(&request.client_capabilities);
+        let abilities = AcpClientCapabilities::from_capabilities(&request.client_capabilities);
         if !self.link.set_abilities(abilities) {
             return Err(WireError::new(-32600, "`initialize` was sent already"));
         }
@@ -319,18 +326,18 @@ impl AcpConnection {
         let response = InitializeResponse::new(ProtocolVersion::V1)
             .agent_capabilities(capabilities)
             .agent_info(own);
-        Ok(to_json(&response))
+        Ok(to_json_or_null(&response))
     }
 
     /// Opens a session. `respond` builds the response to the client from the open session.
     async fn open_session<R: serde::Serialize>(
         &self,
-        request: SessionRequest,
-        respond: impl FnOnce(&LiveSession) -> R,
-    ) -> Result<RequestResult, WireError> {
-        let live = self.sessions.open(request).await?;
-        Ok(RequestResult {
-            result: to_json(&respond(&live)),
+        request: AcpSessionOpenRequest,
+        respond: impl FnOnce(&OpenAcpSession) -> R,
+    ) -> Result<ClientRequestResult, WireError> {
+        let live = self.sessions.open_requested_session(request).await?;
+        Ok(ClientRequestResult {
+            result: to_json_or_null(&respond(&live)),
             announced: Some(live),
         })
     }
@@ -338,9 +345,9 @@ impl AcpConnection {
     async fn new_session(
         &self,
         request: NewSessionRequest,
-        confirm: Option<Arc<dyn ConfirmationPrompt>>,
-    ) -> Result<RequestResult, WireError> {
-        let wanted = SessionRequest {
+        confirm: Option<Arc<dyn YesNoQuestionAsker>>,
+    ) -> Result<ClientRequestResult, WireError> {
+        let wanted = AcpSessionOpenRequest {
             cwd: request.cwd,
             servers: request.mcp_servers,
             has_system_prompt: request.system_prompt.is_some(),
@@ -349,7 +356,7 @@ impl AcpConnection {
             is_replayed: false,
             confirm,
         };
-        let respond = |live: &LiveSession| {
+        let respond = |live: &OpenAcpSession| {
             NewSessionResponse::new(live.id().to_string())
                 .modes(live.modes())
                 .config_options(live.config_options())
@@ -360,9 +367,9 @@ impl AcpConnection {
     async fn load_session(
         &self,
         request: LoadSessionRequest,
-        confirm: Option<Arc<dyn ConfirmationPrompt>>,
-    ) -> Result<RequestResult, WireError> {
-        let wanted = SessionRequest {
+        confirm: Option<Arc<dyn YesNoQuestionAsker>>,
+    ) -> Result<ClientRequestResult, WireError> {
+        let wanted = AcpSessionOpenRequest {
             cwd: request.cwd,
             servers: request.mcp_servers,
             has_system_prompt: request.system_prompt.is_some(),
@@ -371,7 +378,7 @@ impl AcpConnection {
             is_replayed: true,
             confirm,
         };
-        let respond = |live: &LiveSession| {
+        let respond = |live: &OpenAcpSession| {
             LoadSessionResponse::new()
                 .modes(live.modes())
                 .config_options(live.config_options())
@@ -382,9 +389,9 @@ impl AcpConnection {
     async fn resume_session(
         &self,
         request: ResumeSessionRequest,
-        confirm: Option<Arc<dyn ConfirmationPrompt>>,
-    ) -> Result<RequestResult, WireError> {
-        let wanted = SessionRequest {
+        confirm: Option<Arc<dyn YesNoQuestionAsker>>,
+    ) -> Result<ClientRequestResult, WireError> {
+        let wanted = AcpSessionOpenRequest {
             cwd: request.cwd,
             servers: request.mcp_servers,
             has_system_prompt: request.system_prompt.is_some(),
@@ -393,7 +400,7 @@ impl AcpConnection {
             is_replayed: false,
             confirm,
         };
-        let respond = |live: &LiveSession| {
+        let respond = |live: &OpenAcpSession| {
             ResumeSessionResponse::new()
                 .modes(live.modes())
                 .config_options(live.config_options())
@@ -405,24 +412,25 @@ impl AcpConnection {
         &self,
         request: PromptRequest,
         cancel: &CancellationToken,
-    ) -> Result<RequestResult, WireError> {
+    ) -> Result<ClientRequestResult, WireError> {
         let live = self
             .sessions
             .find_live_session(&request.session_id.0)
             .await?;
         let blocks = request.prompt;
-        let read = tokio::task::spawn_blocking(move || PromptInput::from_blocks(blocks)).await;
+        let read =
+            tokio::task::spawn_blocking(move || ConvertedPromptInput::from_blocks(blocks)).await;
         let input = read.map_err(|error| WireError::new(-32603, error.to_string()))??;
         let stop = live.run_prompt(input, cancel).await?;
-        Ok(RequestResult {
-            result: to_json(&PromptResponse::new(stop)),
-            announced: live.take_list_outdated().then_some(live),
+        Ok(ClientRequestResult {
+            result: to_json_or_null(&PromptResponse::new(stop)),
+            announced: live.take_model_list_outdated_flag().then_some(live),
         })
     }
 
     /// Cancels all requests and closes all sessions. Sessions that do not end within
-    /// [`SHUTDOWN_GRACE`] are dropped and can be resumed later.
-    pub(crate) async fn end(&self) {
+    /// [`SHUTDOWN_TIMEOUT`] are dropped and can be resumed later.
+    pub(crate) async fn shut_down(&self) {
         self.ending.cancel();
         let ended = async {
             self.sessions.close_all_sessions().await;
@@ -432,7 +440,7 @@ impl AcpConnection {
             // `close_all_sessions`.
             self.sessions.close_all_sessions().await;
         };
-        if tokio::time::timeout(SHUTDOWN_GRACE, ended).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
             tracing::warn!("sessions did not end within two seconds; they can be resumed");
         }
     }
@@ -440,7 +448,7 @@ impl AcpConnection {
 
 fn read_params<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, WireError> {
     serde_json::from_value(params).map_err(|error| {
-        let error = clean_line(&error.to_string(), 300);
+        let error = escape_and_truncate_line(&error.to_string(), 300);
         WireError::new(
             -32602,
             format!("the parameters of `{method}` are wrong: {error}"),

@@ -6,46 +6,46 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use rind_lib::lock::lock;
 use rind_lib::session::SessionHead;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::approval::Approver;
 
-use crate::ask::PostponedQuestions;
+use crate::ask::PostponedYesNoQuestions;
 use crate::backend::{
-    AcpBackend, ClientMcpServer, ClientServerTransport, ConfirmationPrompt, OpenSessionRequest,
-    SessionOpenError,
+    AcpSessionOpener, ClientMcpServer, ClientMcpServerTransport, OpenSessionRequest,
+    SessionOpenError, YesNoQuestionAsker,
 };
-use crate::client::ClientLink;
-use crate::later::SessionReopening;
-use crate::live::{LiveSession, LiveSessionParts};
-use crate::permission::{AcpApprover, PermissionSession};
-use crate::replay::replay_messages;
-use crate::view::EventView;
+use crate::client::AcpClientHandle;
+use crate::later::PostponedQuestionsAndReopenParams;
+use crate::live::{OpenAcpSession, OpenAcpSessionParams};
+use crate::permission::{AcpClientApprover, SessionIdAndEventConverter};
+use crate::replay::convert_messages_to_updates;
+use crate::view::SessionEventConverter;
 use crate::wire::{
     ListSessionsRequest, ListSessionsResponse, McpServer, SessionInfo, SessionUpdate, WireError,
 };
 
 /// Maximum number of sessions that are open at the same time. Each session has its own plugin
 /// instances.
-const MAX_OPEN: usize = 128;
+const MAX_OPEN_SESSIONS: usize = 128;
 
 /// Number of sessions per page of the list.
-const PAGE_SIZE: usize = 100;
+const SESSION_LIST_PAGE_SIZE: usize = 100;
 
 /// Maximum number of MCP servers that a client can name for a session.
-const MAX_SERVERS: usize = 64;
+const MAX_MCP_SERVERS_PER_SESSION: usize = 64;
 
 /// The open sessions of a client.
-pub(crate) struct AcpSessions {
-    backend: Arc<dyn AcpBackend>,
-    link: Arc<ClientLink>,
-    open: tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>,
+pub(crate) struct OpenAcpSessions {
+    backend: Arc<dyn AcpSessionOpener>,
+    link: Arc<AcpClientHandle>,
+    open: tokio::sync::Mutex<BTreeMap<String, Arc<OpenAcpSession>>>,
     /// Locked while the sessions are read from the store, because many reads at once would take
     /// much memory.
     reading: tokio::sync::Mutex<()>,
 }
 
 /// A request to open a session.
-pub(crate) struct SessionRequest {
+pub(crate) struct AcpSessionOpenRequest {
     pub(crate) cwd: PathBuf,
     pub(crate) servers: Vec<McpServer>,
     pub(crate) has_system_prompt: bool,
@@ -54,11 +54,11 @@ pub(crate) struct SessionRequest {
     pub(crate) resume: Option<String>,
     /// Whether to send the history of the session to the client.
     pub(crate) is_replayed: bool,
-    pub(crate) confirm: Option<Arc<dyn ConfirmationPrompt>>,
+    pub(crate) confirm: Option<Arc<dyn YesNoQuestionAsker>>,
 }
 
-impl AcpSessions {
-    pub(crate) fn new(backend: Arc<dyn AcpBackend>, link: Arc<ClientLink>) -> Self {
+impl OpenAcpSessions {
+    pub(crate) fn new(backend: Arc<dyn AcpSessionOpener>, link: Arc<AcpClientHandle>) -> Self {
         Self {
             backend,
             link,
@@ -71,10 +71,10 @@ impl AcpSessions {
     ///
     /// # Errors
     /// The request is wrong, or the session cannot be opened.
-    pub(crate) async fn open(
+    pub(crate) async fn open_requested_session(
         &self,
-        request: SessionRequest,
-    ) -> Result<Arc<LiveSession>, WireError> {
+        request: AcpSessionOpenRequest,
+    ) -> Result<Arc<OpenAcpSession>, WireError> {
         let invalid = |why: String| WireError::new(-32602, why);
         if request.has_system_prompt {
             return Err(invalid(
@@ -87,23 +87,24 @@ impl AcpSessions {
                     .to_owned(),
             ));
         }
-        let workspace = resolve_folder(request.cwd).await.map_err(invalid)?;
-        let servers = convert_servers(request.servers).map_err(invalid)?;
+        let workspace = resolve_session_folder(request.cwd).await.map_err(invalid)?;
+        let servers = convert_mcp_servers(request.servers).map_err(invalid)?;
         if let Some(id) = &request.resume {
             self.check_session_exists(id).await?;
             self.close_session_if_open(id).await?;
         }
-        if self.open.lock().await.len() >= MAX_OPEN {
-            let why = format!("{MAX_OPEN} sessions are open, which is the maximum; close one");
+        if self.open.lock().await.len() >= MAX_OPEN_SESSIONS {
+            let why =
+                format!("{MAX_OPEN_SESSIONS} sessions are open, which is the maximum; close one");
             return Err(WireError::new(-32603, why));
         }
         let asked = Arc::new(OnceLock::new());
-        let approver: Arc<dyn Approver> = Arc::new(AcpApprover {
+        let approver: Arc<dyn Approver> = Arc::new(AcpClientApprover {
             link: self.link.clone(),
             session: asked.clone(),
             workspace: workspace.clone(),
         });
-        let waiting = Arc::new(PostponedQuestions::default());
+        let waiting = Arc::new(PostponedYesNoQuestions::default());
         let order = OpenSessionRequest {
             workspace: workspace.clone(),
             resume: request.resume,
@@ -112,9 +113,13 @@ impl AcpSessions {
             confirm: request.confirm.unwrap_or_else(|| waiting.clone()),
             mode: None,
         };
-        let opened = self.backend.open(order).await.map_err(wire_error)?;
+        let opened = self
+            .backend
+            .open(order)
+            .await
+            .map_err(session_open_error_to_wire)?;
         let questions = waiting.take_questions();
-        let later = (!questions.is_empty()).then(|| SessionReopening {
+        let later = (!questions.is_empty()).then(|| PostponedQuestionsAndReopenParams {
             backend: self.backend.clone(),
             workspace: workspace.clone(),
             servers,
@@ -122,19 +127,22 @@ impl AcpSessions {
             questions,
         });
         let session = opened.session;
-        let view = Arc::new(Mutex::new(EventView::new(&workspace, session.tools())));
+        let view = Arc::new(Mutex::new(SessionEventConverter::new(
+            &workspace,
+            session.tools(),
+        )));
         let id = session.id().clone();
-        let _ = asked.set(PermissionSession {
+        let _ = asked.set(SessionIdAndEventConverter {
             id: id.clone(),
             view: view.clone(),
         });
         if request.is_replayed {
-            let updates = replay_messages(&session.messages(), &mut lock(&view));
+            let updates = convert_messages_to_updates(&session.messages(), &mut lock(&view));
             updates
                 .into_iter()
                 .for_each(|update: SessionUpdate| self.link.send_update(&id, update));
         }
-        let parts = LiveSessionParts {
+        let parts = OpenAcpSessionParams {
             session,
             view,
             commands: opened.commands,
@@ -142,7 +150,7 @@ impl AcpSessions {
             notes: opened.notes,
             later,
         };
-        let live = Arc::new(LiveSession::new(self.link.clone(), parts));
+        let live = Arc::new(OpenAcpSession::new(self.link.clone(), parts));
         self.open.lock().await.insert(id.to_string(), live.clone());
         Ok(live)
     }
@@ -150,18 +158,18 @@ impl AcpSessions {
     /// Checks that the id is the full id of an existing session. A prefix of an id is rejected: it
     /// could match another session later.
     async fn check_session_exists(&self, id: &str) -> Result<(), WireError> {
-        let heads = self.read_session_heads().await?;
+        let heads = self.list_stored_session_heads().await?;
         match heads.iter().any(|head| head.id == id) {
             true => Ok(()),
             false => Err(unknown_session_error(id)),
         }
     }
 
-    async fn read_session_heads(&self) -> Result<Vec<SessionHead>, WireError> {
+    async fn list_stored_session_heads(&self) -> Result<Vec<SessionHead>, WireError> {
         let store = self.backend.store();
         let store = store.map_err(|why| WireError::new(-32603, why))?;
         let _one_at_a_time = self.reading.lock().await;
-        let read = tokio::task::spawn_blocking(move || store.heads()).await;
+        let read = tokio::task::spawn_blocking(move || store.list_session_heads()).await;
         let failed = |why: String| WireError::new(-32603, why);
         let heads = read.map_err(|error| failed(error.to_string()))?;
         Ok(heads.map_err(|error| failed(error.to_string()))?.rows)
@@ -173,7 +181,7 @@ impl AcpSessions {
         let Some(live) = live else {
             return Ok(());
         };
-        if live.is_running() {
+        if live.is_prompt_running() {
             let why = "a prompt of the session runs here; end it with session/cancel first";
             return Err(WireError::new(-32600, why));
         }
@@ -186,7 +194,10 @@ impl AcpSessions {
     ///
     /// # Errors
     /// The client does not have the session open.
-    pub(crate) async fn find_live_session(&self, id: &str) -> Result<Arc<LiveSession>, WireError> {
+    pub(crate) async fn find_live_session(
+        &self,
+        id: &str,
+    ) -> Result<Arc<OpenAcpSession>, WireError> {
         let open = self.open.lock().await;
         open.get(id)
             .cloned()
@@ -220,7 +231,7 @@ impl AcpSessions {
         request: ListSessionsRequest,
     ) -> Result<ListSessionsResponse, WireError> {
         let folder = request.cwd.map(|cwd| cwd.canonicalize().unwrap_or(cwd));
-        let mut heads = self.read_session_heads().await?;
+        let mut heads = self.list_stored_session_heads().await?;
         heads.retain(|head| {
             let workspace = Path::new(&head.workspace);
             let is_here = folder.as_ref().is_none_or(|folder| folder == workspace);
@@ -233,17 +244,17 @@ impl AcpSessions {
                 None => {
                     let why = format!(
                         "the cursor `{}` does not name a session; list without a cursor to begin again",
-                        clean_line(cursor, 100)
+                        escape_and_truncate_line(cursor, 100)
                     );
                     return Err(WireError::new(-32602, why));
                 }
             },
         };
-        let has_more = heads.len() > from + PAGE_SIZE;
+        let has_more = heads.len() > from + SESSION_LIST_PAGE_SIZE;
         let listed: Vec<SessionInfo> = heads
             .into_iter()
             .skip(from)
-            .take(PAGE_SIZE)
+            .take(SESSION_LIST_PAGE_SIZE)
             .map(session_info)
             .collect();
         let last = listed.last().map(|info| info.session_id.0.to_string());
@@ -254,12 +265,12 @@ impl AcpSessions {
 fn session_info(head: SessionHead) -> SessionInfo {
     let updated = jiff::Timestamp::from_millisecond(head.updated).ok();
     SessionInfo::new(head.id, head.workspace)
-        .title(Some(clean_line(&head.title, 200)).filter(|title| !title.is_empty()))
+        .title(Some(escape_and_truncate_line(&head.title, 200)).filter(|title| !title.is_empty()))
         .updated_at(updated.map(|time| time.to_string()))
 }
 
 fn unknown_session_error(id: &str) -> WireError {
-    let id = clean_line(id, 100);
+    let id = escape_and_truncate_line(id, 100);
     WireError::new(
         -32002,
         format!(
@@ -268,7 +279,7 @@ fn unknown_session_error(id: &str) -> WireError {
     )
 }
 
-pub(crate) fn wire_error(error: SessionOpenError) -> WireError {
+pub(crate) fn session_open_error_to_wire(error: SessionOpenError) -> WireError {
     let code = match &error {
         SessionOpenError::NoModel(_) => -32000,
         SessionOpenError::Unknown(_) => -32002,
@@ -279,8 +290,8 @@ pub(crate) fn wire_error(error: SessionOpenError) -> WireError {
 }
 
 /// Checks the folder of a session and resolves its symlinks.
-async fn resolve_folder(cwd: PathBuf) -> Result<PathBuf, String> {
-    let shown = clean_line(&cwd.to_string_lossy(), 200);
+async fn resolve_session_folder(cwd: PathBuf) -> Result<PathBuf, String> {
+    let shown = escape_and_truncate_line(&cwd.to_string_lossy(), 200);
     if !cwd.is_absolute() {
         return Err(format!("`cwd` is `{shown}`, which is not an absolute path"));
     }
@@ -304,14 +315,16 @@ async fn resolve_folder(cwd: PathBuf) -> Result<PathBuf, String> {
 }
 
 /// Converts the MCP servers that the client named.
-fn convert_servers(servers: Vec<McpServer>) -> Result<Vec<ClientMcpServer>, String> {
-    if servers.len() > MAX_SERVERS {
-        return Err(format!("`mcpServers` has more than {MAX_SERVERS} servers"));
+fn convert_mcp_servers(servers: Vec<McpServer>) -> Result<Vec<ClientMcpServer>, String> {
+    if servers.len() > MAX_MCP_SERVERS_PER_SESSION {
+        return Err(format!(
+            "`mcpServers` has more than {MAX_MCP_SERVERS_PER_SESSION} servers"
+        ));
     }
     let one = |server| match server {
         McpServer::Stdio(own) => Ok(ClientMcpServer {
             name: own.name,
-            reach: ClientServerTransport::Program {
+            reach: ClientMcpServerTransport::Program {
                 command: own.command.to_string_lossy().into_owned(),
                 args: own.args,
                 env: own
@@ -323,7 +336,7 @@ fn convert_servers(servers: Vec<McpServer>) -> Result<Vec<ClientMcpServer>, Stri
         }),
         McpServer::Http(own) => Ok(ClientMcpServer {
             name: own.name,
-            reach: ClientServerTransport::Http {
+            reach: ClientMcpServerTransport::Http {
                 url: own.url,
                 headers: own
                     .headers
@@ -334,7 +347,7 @@ fn convert_servers(servers: Vec<McpServer>) -> Result<Vec<ClientMcpServer>, Stri
         }),
         McpServer::Sse(own) => Err(format!(
             "the MCP server `{}` speaks SSE, which is not supported (see the capabilities): use Streamable HTTP",
-            clean_line(&own.name, 60)
+            escape_and_truncate_line(&own.name, 60)
         )),
         _ => Err("an MCP server has an unknown kind".to_owned()),
     };

@@ -2,22 +2,22 @@
 //!
 //! Owns the part of the current answer that was already sent to the client, and the ids of the open
 //! tool calls. Only events of the main agent are shown; the work of a subagent appears only as the
-//! tool call that runs the subagent. Start from [`EventView::convert_event`].
+//! tool call that runs the subagent. Start from [`SessionEventConverter::convert_event`].
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rind_lib::agent::{find_unshown_output, unfinished_answer};
+use rind_lib::agent::{extract_unfinished_answer, find_unshown_output};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::message::{EffectClass, Finish, Message, Role, ToolCall, ToolSpec};
 use rind_lib::point::outcome::Level;
 use rind_lib::point::payload::{StopReason as TurnStop, TurnSummary};
-use rind_lib::text::{clean_line, printable_prose};
+use rind_lib::text::{escape_and_truncate_line, escape_natural_language_text};
 
-use crate::calls::{DisplayedCall, result_content, text_content};
+use crate::calls::{DisplayedToolCall, result_content, text_content};
 use crate::plan::parse_plan;
-use crate::rpc::to_json;
+use crate::rpc::to_json_or_null;
 use crate::wire::{
     ContentBlock, ContentChunk, NoticeSeverity, SessionUpdate, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields, ToolKind, UsageUpdate, WireCall,
@@ -27,13 +27,13 @@ use crate::wire::{
 const MAX_NOTICE_BYTES: usize = 2000;
 
 /// An update of the conversation, or a notice that is shown outside the conversation.
-pub(crate) enum ClientOutput {
+pub(crate) enum ClientUpdateOrNotice {
     Update(Box<SessionUpdate>),
     Notice(NoticeSeverity, String),
 }
 
 /// Converts the events of one session and keeps the state that this needs.
-pub(crate) struct EventView {
+pub(crate) struct SessionEventConverter {
     workspace: PathBuf,
     tools: HashMap<String, Arc<ToolSpec>>,
     /// Size of the model's context window in tokens, if known.
@@ -54,8 +54,8 @@ struct UnfinishedToolCall {
     is_command: bool,
 }
 
-impl EventView {
-    /// Creates the view of a session that works in `workspace` and has these tools.
+impl SessionEventConverter {
+    /// Creates the converter for a session that works in `workspace` and has these tools.
     pub(crate) fn new(workspace: &Path, tools: Vec<Arc<ToolSpec>>) -> Self {
         let tools = tools.into_iter();
         Self {
@@ -72,7 +72,7 @@ impl EventView {
     }
 
     /// Replaces the tools, after the session was opened again.
-    pub(crate) fn set_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
+    pub(crate) fn set_session_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
         let tools = tools.into_iter();
         self.tools = tools.map(|spec| (spec.name.clone(), spec)).collect();
     }
@@ -83,7 +83,7 @@ impl EventView {
     }
 
     /// Removes the error message of the turn, and returns it.
-    pub(crate) fn take_error(&mut self) -> Option<String> {
+    pub(crate) fn take_turn_error(&mut self) -> Option<String> {
         self.failure.take()
     }
 
@@ -93,13 +93,16 @@ impl EventView {
     }
 
     /// Returns the folder of the session.
-    pub(crate) fn workspace(&self) -> &Path {
+    pub(crate) fn workspace_folder(&self) -> &Path {
         &self.workspace
     }
 
     /// Returns the effect class and the plugin of a tool. An unknown tool gets an empty plugin
     /// name, because it is not built in.
-    pub(crate) fn tool_origin(&self, name: &str) -> (Option<EffectClass>, Option<String>) {
+    pub(crate) fn tool_effect_class_and_plugin(
+        &self,
+        name: &str,
+    ) -> (Option<EffectClass>, Option<String>) {
         match self.tools.get(name) {
             Some(spec) => (Some(spec.effect_class), spec.plugin.clone()),
             None => (None, Some(String::new())),
@@ -109,12 +112,12 @@ impl EventView {
     /// Creates an id that is unique among the calls of the session.
     pub(crate) fn next_call_id(&mut self, call: &str) -> String {
         self.n_calls += 1;
-        format!("{}-{}", self.n_calls, clean_line(call, 80))
+        format!("{}-{}", self.n_calls, escape_and_truncate_line(call, 80))
     }
 
     /// Converts an event into updates and notices.
-    pub(crate) fn convert_event(&mut self, stamped: &Stamped) -> Vec<ClientOutput> {
-        if !stamped.is_main() {
+    pub(crate) fn convert_event(&mut self, stamped: &Stamped) -> Vec<ClientUpdateOrNotice> {
+        if !stamped.is_from_main_agent() {
             return Vec::new();
         }
         match &stamped.event {
@@ -136,14 +139,14 @@ impl EventView {
             Event::Correction { text, .. } => self.retract_streamed_text(text),
             Event::MessageEnd { message } => self.message_text_update(message),
             Event::ToolCall { call, plugin, .. } => {
-                self.call_start_outputs(call, plugin.as_deref())
+                self.tool_call_start_updates(call, plugin.as_deref())
             }
             Event::ToolStart {
                 call,
                 effect_class,
                 plugin,
                 ..
-            } => self.show_running_call(call, *effect_class, plugin.as_deref()),
+            } => self.running_tool_call_updates(call, *effect_class, plugin.as_deref()),
             Event::ToolEnd {
                 result, refused_by, ..
             } => {
@@ -151,7 +154,7 @@ impl EventView {
                 let Some(open) = self.open.remove(&result.call_id) else {
                     return Vec::new();
                 };
-                vec![end_call(&open, result, refused)]
+                vec![call_end_update(&open, result, refused)]
             }
             Event::RequestStart {
                 request,
@@ -168,7 +171,7 @@ impl EventView {
                     .window
                     .map(|window| UsageUpdate::new(usage.total(), window));
                 let used = used.filter(|_| usage.total() > 0);
-                used.map(|used| wrap_update(SessionUpdate::UsageUpdate(used)))
+                used.map(|used| wrap_session_update(SessionUpdate::UsageUpdate(used)))
                     .into_iter()
                     .collect()
             }
@@ -176,21 +179,21 @@ impl EventView {
                 level,
                 plugin,
                 text,
-            } => vec![create_notice(*level, plugin.as_deref(), text)],
+            } => vec![create_client_notice(*level, plugin.as_deref(), text)],
             Event::Error { message, .. } => {
                 self.failure = Some(message.clone());
                 Vec::new()
             }
             Event::TurnEnd {
                 summary, output, ..
-            } => self.end_turn(summary, output),
+            } => self.turn_end_updates(summary, output),
             _ => Vec::new(),
         }
     }
 
     /// Tells the client to ignore the text of the answer that was sent so far, because a sent
     /// update cannot be withdrawn.
-    fn retract_streamed_text(&mut self, text: &str) -> Vec<ClientOutput> {
+    fn retract_streamed_text(&mut self, text: &str) -> Vec<ClientUpdateOrNotice> {
         if self.streamed.is_empty() {
             return Vec::new();
         }
@@ -204,7 +207,7 @@ impl EventView {
 
     /// Returns an update with the text of a message that has tool calls, if the text was not
     /// streamed. The final answer of a turn is sent at the end of the turn.
-    fn message_text_update(&self, message: &Message) -> Vec<ClientOutput> {
+    fn message_text_update(&self, message: &Message) -> Vec<ClientUpdateOrNotice> {
         let text = message.joined_text();
         let is_new = message.role == Role::Assistant
             && self.streamed.is_empty()
@@ -216,9 +219,13 @@ impl EventView {
             .collect()
     }
 
-    fn call_start_outputs(&mut self, call: &ToolCall, plugin: Option<&str>) -> Vec<ClientOutput> {
+    fn tool_call_start_updates(
+        &mut self,
+        call: &ToolCall,
+        plugin: Option<&str>,
+    ) -> Vec<ClientUpdateOrNotice> {
         let class = self.tools.get(&call.name).map(|spec| spec.effect_class);
-        let shape = DisplayedCall::from_call(call, class, plugin, &self.workspace);
+        let shape = DisplayedToolCall::from_call(call, class, plugin, &self.workspace);
         let shown_id = self.next_call_id(&call.id);
         let open = UnfinishedToolCall {
             shown_id: shown_id.clone(),
@@ -233,21 +240,21 @@ impl EventView {
             .content(shape.content)
             .locations(shape.locations)
             .raw_input(call.arguments.clone());
-        vec![wrap_update(SessionUpdate::ToolCall(told))]
+        vec![wrap_session_update(SessionUpdate::ToolCall(told))]
     }
 
-    fn show_running_call(
+    fn running_tool_call_updates(
         &mut self,
         call: &ToolCall,
         class: EffectClass,
         plugin: Option<&str>,
-    ) -> Vec<ClientOutput> {
+    ) -> Vec<ClientUpdateOrNotice> {
         let Some(open) = self.open.get(&call.id) else {
             return Vec::new();
         };
         // Send the call again: hooks may have changed its arguments, and the approval question has
         // replaced the call's content in the client.
-        let shape = DisplayedCall::from_call(call, Some(class), plugin, &self.workspace);
+        let shape = DisplayedToolCall::from_call(call, Some(class), plugin, &self.workspace);
         let fields = ToolCallUpdateFields::new()
             .title(shape.title)
             .kind(shape.kind)
@@ -256,14 +263,18 @@ impl EventView {
             .locations(shape.locations)
             .raw_input(call.arguments.clone());
         let mut updates = vec![create_call_update(&open.shown_id, fields)];
-        updates.extend(parse_plan(call).map(|plan| wrap_update(SessionUpdate::Plan(plan))));
+        updates.extend(parse_plan(call).map(|plan| wrap_session_update(SessionUpdate::Plan(plan))));
         updates
     }
 
-    fn end_turn(&mut self, summary: &TurnSummary, output: &str) -> Vec<ClientOutput> {
+    fn turn_end_updates(
+        &mut self,
+        summary: &TurnSummary,
+        output: &str,
+    ) -> Vec<ClientUpdateOrNotice> {
         // An interruption of the turn ends open calls without a `ToolEnd` event.
         let cut = std::mem::take(&mut self.open);
-        let mut updates: Vec<ClientOutput> = cut
+        let mut updates: Vec<ClientUpdateOrNotice> = cut
             .into_values()
             .map(|open| {
                 let fields = ToolCallUpdateFields::new()
@@ -276,7 +287,7 @@ impl EventView {
         let rest = match summary.stop {
             TurnStop::Done => find_unshown_output(output, &self.streamed),
             TurnStop::Blocked | TurnStop::MaxSteps => output,
-            TurnStop::Failed if self.streamed.is_empty() => unfinished_answer(output),
+            TurnStop::Failed if self.streamed.is_empty() => extract_unfinished_answer(output),
             TurnStop::Failed | TurnStop::Cancelled => "",
         };
         if !rest.trim().is_empty() {
@@ -288,11 +299,11 @@ impl EventView {
     }
 }
 
-fn end_call(
+fn call_end_update(
     open: &UnfinishedToolCall,
     result: &rind_lib::message::ToolResult,
     refused: Option<String>,
-) -> ClientOutput {
+) -> ClientUpdateOrNotice {
     let has_failed = result.is_error || refused.is_some();
     let status = match has_failed {
         true => ToolCallStatus::Failed,
@@ -300,7 +311,7 @@ fn end_call(
     };
     let mut fields = ToolCallUpdateFields::new()
         .status(status)
-        .raw_output(to_json(&result.content));
+        .raw_output(to_json_or_null(&result.content));
     let mut content: Vec<_> = refused.iter().map(|words| text_content(words)).collect();
     content.extend(result_content(&result.content, open.is_command));
     // Keep the diff that the client already shows instead of the result, which says only that the
@@ -312,39 +323,39 @@ fn end_call(
     create_call_update(&open.shown_id, fields)
 }
 
-fn create_call_update(id: &str, fields: ToolCallUpdateFields) -> ClientOutput {
+fn create_call_update(id: &str, fields: ToolCallUpdateFields) -> ClientUpdateOrNotice {
     let update = ToolCallUpdate::new(id.to_owned(), fields);
-    wrap_update(SessionUpdate::ToolCallUpdate(update))
+    wrap_session_update(SessionUpdate::ToolCallUpdate(update))
 }
 
-fn create_notice(level: Level, plugin: Option<&str>, text: &str) -> ClientOutput {
+fn create_client_notice(level: Level, plugin: Option<&str>, text: &str) -> ClientUpdateOrNotice {
     let by = plugin.map_or_else(String::new, |plugin| format!("{plugin}: "));
     let severity = match level {
         Level::Error => NoticeSeverity::Error,
         Level::Warn => NoticeSeverity::Warning,
         Level::Info | Level::Debug => NoticeSeverity::Info,
     };
-    ClientOutput::Notice(
+    ClientUpdateOrNotice::Notice(
         severity,
-        clean_line(&format!("{by}{text}"), MAX_NOTICE_BYTES),
+        escape_and_truncate_line(&format!("{by}{text}"), MAX_NOTICE_BYTES),
     )
 }
 
 /// Creates an update with text of the model.
-pub(crate) fn answer_chunk(text: &str) -> ClientOutput {
-    wrap_update(SessionUpdate::AgentMessageChunk(text_chunk(text)))
+pub(crate) fn answer_chunk(text: &str) -> ClientUpdateOrNotice {
+    wrap_session_update(SessionUpdate::AgentMessageChunk(text_chunk(text)))
 }
 
 /// Creates an update with reasoning of the model.
-pub(crate) fn thought_chunk(text: &str) -> ClientOutput {
-    wrap_update(SessionUpdate::AgentThoughtChunk(text_chunk(text)))
+pub(crate) fn thought_chunk(text: &str) -> ClientUpdateOrNotice {
+    wrap_session_update(SessionUpdate::AgentThoughtChunk(text_chunk(text)))
 }
 
 /// Creates a chunk of sanitized text.
 pub(crate) fn text_chunk(text: &str) -> ContentChunk {
-    ContentChunk::new(ContentBlock::from(printable_prose(text)))
+    ContentChunk::new(ContentBlock::from(escape_natural_language_text(text)))
 }
 
-fn wrap_update(update: SessionUpdate) -> ClientOutput {
-    ClientOutput::Update(Box::new(update))
+fn wrap_session_update(update: SessionUpdate) -> ClientUpdateOrNotice {
+    ClientUpdateOrNotice::Update(Box::new(update))
 }

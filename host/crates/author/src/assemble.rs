@@ -12,35 +12,36 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::BuildError;
-use super::folder::{PluginFolder, file_error};
+use super::folder::{PluginFolder, plugin_file_error};
 use rind_lib::disk::exchange_folders;
 
 /// Maximum depth of nested directories in a plugin's directory.
-const MAX_DEPTH: u32 = 16;
+const MAX_PLUGIN_FOLDER_DEPTH: u32 = 16;
 
 /// Files and directories that belong to a plugin, in addition to the component, each with its
 /// maximum depth.
-const PLUGIN_FILES: [(&str, u32); 4] = [
+const PLUGIN_FILES_WITH_MAX_DEPTH: [(&str, u32); 4] = [
     ("plugin.toml", 0),
     ("README.md", 0),
-    ("prompts", MAX_DEPTH),
-    ("skills", MAX_DEPTH),
+    ("prompts", MAX_PLUGIN_FOLDER_DEPTH),
+    ("skills", MAX_PLUGIN_FOLDER_DEPTH),
 ];
 
 /// Writes the component into the plugin's own directory, to the path that its manifest names.
 /// Returns the path of the component.
-pub(super) fn write_plugin_in_place(
+pub(super) fn write_component_to_plugin_folder(
     plugin: &PluginFolder,
     component: &[u8],
 ) -> Result<PathBuf, BuildError> {
     let path = plugin.dir.join(&plugin.component);
-    write_file(&path, component).map_err(|source| file_error(&plugin.name, &path, source))?;
+    write_file(&path, component)
+        .map_err(|source| plugin_file_error(&plugin.name, &path, source))?;
     Ok(path)
 }
 
 /// Creates `OUT/NAME` from the plugin's directory and the component. Replaces the output of an
 /// earlier build unless it is identical. Returns the path of the component.
-pub(super) fn write_to_output_folder(
+pub(super) fn assemble_plugin_in_output_folder(
     plugin: &PluginFolder,
     component: &[u8],
     out: &Path,
@@ -52,12 +53,12 @@ pub(super) fn write_to_output_folder(
             path: place,
         });
     }
-    assemble_plugin(plugin, component, out, &place)
-        .map_err(|source| file_error(&plugin.name, &place, source))?;
+    copy_plugin_folder_with_component(plugin, component, out, &place)
+        .map_err(|source| plugin_file_error(&plugin.name, &place, source))?;
     Ok(place.join(&plugin.component))
 }
 
-fn assemble_plugin(
+fn copy_plugin_folder_with_component(
     plugin: &PluginFolder,
     component: &[u8],
     out: &Path,
@@ -68,7 +69,7 @@ fn assemble_plugin(
         .prefix(&format!(".{}.", plugin.name))
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(out)?;
-    for (name, depth) in PLUGIN_FILES {
+    for (name, depth) in PLUGIN_FILES_WITH_MAX_DEPTH {
         let from = plugin.dir.join(name);
         if from.symlink_metadata().is_ok() {
             copy_folder(&from, &fresh.path().join(name), depth)?;
@@ -82,7 +83,7 @@ fn assemble_plugin(
     let _ = one_at_a_time.lock();
     // Do not replace identical output, because a session may be loading it. A directory that cannot
     // be read counts as different.
-    if has_same_content(fresh.path(), place, MAX_DEPTH + 1).unwrap_or(false) {
+    if has_same_content(fresh.path(), place, MAX_PLUGIN_FOLDER_DEPTH + 1).unwrap_or(false) {
         return Ok(());
     }
     // Exchange the old and the new directory atomically, so that a session that loads plugins
@@ -191,8 +192,9 @@ mod tests {
             has_mypy: false,
             sources: None,
         };
-        let build =
-            |n: u32| write_to_output_folder(&plugin, n.to_string().as_bytes(), &out).unwrap();
+        let build = |n: u32| {
+            assemble_plugin_in_output_folder(&plugin, n.to_string().as_bytes(), &out).unwrap()
+        };
         let place = build(0);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::folder::{PluginFolder, PluginLanguage, file_error, folder_error};
+use super::folder::{PluginFolder, PluginLanguage, plugin_file_error, plugin_folder_error};
 use super::{BuildError, assemble, interpreted, rust, sdk, toolchain};
 use rind_lib::plugin::contract::stamp;
 use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Callback for progress, called with one line at a time. Output lines of compilers and other tools
 /// are forwarded unchanged and may contain control characters.
-pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
+pub type ProgressCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Options of a build.
 #[derive(Clone, Debug)]
@@ -33,12 +33,12 @@ pub struct BuildOptions {
     /// downloads and compiles dependencies.
     pub deadline: Duration,
     /// Directories that all plugin builds on this machine share; `None` if the build must use none.
-    pub shared: Option<SharedBuildFolders>,
+    pub shared: Option<SharedPluginBuildFolders>,
 }
 
 /// Directories that all plugin builds on this machine share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedBuildFolders {
+pub struct SharedPluginBuildFolders {
     /// Root of the unpacked SDKs. If a plugin's reference to the SDK does not resolve, the build
     /// creates symlinks to an SDK in this directory.
     pub sdks: PathBuf,
@@ -75,13 +75,13 @@ pub struct BuildReport {
 /// cancelled.
 pub async fn build_plugins(
     options: &BuildOptions,
-    progress: &Progress,
+    progress: &ProgressCallback,
     cancel: &CancellationToken,
 ) -> Result<BuildReport, BuildError> {
     let mut report = BuildReport::default();
     let mut plugins: Vec<PluginFolder> = Vec::new();
     for dir in &options.dirs {
-        if let Err(error) = ensure_sdk(dir, options, progress) {
+        if let Err(error) = ensure_sdk_reference_resolves(dir, options, progress) {
             report.failed.push(error);
             continue;
         }
@@ -100,7 +100,7 @@ pub async fn build_plugins(
     }
     let mut workspaces: BTreeMap<PathBuf, Vec<PluginFolder>> = BTreeMap::new();
     for plugin in plugins.iter().filter(|plugin| is_rust_plugin(plugin)) {
-        match rust::find_workspace(plugin, cancel).await {
+        match rust::find_cargo_workspace(plugin, cancel).await {
             Ok(workspace) => workspaces
                 .entry(workspace)
                 .or_default()
@@ -119,7 +119,7 @@ pub async fn build_plugins(
     }
     for plugin in plugins.iter().filter(|plugin| !is_rust_plugin(plugin)) {
         progress(&format!("building {}", plugin.name));
-        match interpreted::build_interpreted(plugin, options, progress, cancel).await {
+        match interpreted::build_interpreted_plugin(plugin, options, progress, cancel).await {
             Ok(built) => report.built.push(built),
             Err(BuildError::Cancelled) => return Err(BuildError::Cancelled),
             Err(error) => report.failed.push(error),
@@ -132,12 +132,16 @@ pub async fn build_plugins(
 
 /// Ensures that the plugin's reference to the SDK resolves, by creating missing symlinks. If no SDK
 /// directory is shared, only checks that it resolves.
-fn ensure_sdk(dir: &Path, options: &BuildOptions, progress: &Progress) -> Result<(), BuildError> {
+fn ensure_sdk_reference_resolves(
+    dir: &Path,
+    options: &BuildOptions,
+    progress: &ProgressCallback,
+) -> Result<(), BuildError> {
     let settled = match &options.shared {
         Some(shared) => sdk::ensure_sdk_links(dir, &shared.sdks, progress),
-        None => sdk::check_sdk_reference(dir),
+        None => sdk::check_plugin_sdk_path_resolves(dir),
     };
-    settled.map_err(|source| folder_error(dir, source))
+    settled.map_err(|source| plugin_folder_error(dir, source))
 }
 
 fn is_rust_plugin(plugin: &PluginFolder) -> bool {
@@ -145,7 +149,7 @@ fn is_rust_plugin(plugin: &PluginFolder) -> bool {
 }
 
 /// Stores a component, with the plugin's manifest embedded, at its final path.
-pub(super) fn store_component(
+pub(super) fn store_built_component(
     plugin: &PluginFolder,
     component: &Path,
     options: &BuildOptions,
@@ -153,8 +157,8 @@ pub(super) fn store_component(
 ) -> Result<BuiltPlugin, BuildError> {
     let component = read_component_with_manifest(plugin, component)?;
     let path = match &options.out {
-        Some(out) => assemble::write_to_output_folder(plugin, &component, out)?,
-        None => assemble::write_plugin_in_place(plugin, &component)?,
+        Some(out) => assemble::assemble_plugin_in_output_folder(plugin, &component, out)?,
+        None => assemble::write_component_to_plugin_folder(plugin, &component)?,
     };
     let bytes = path.metadata().map_or(0, |metadata| metadata.len());
     Ok(BuiltPlugin {
@@ -171,15 +175,16 @@ fn read_component_with_manifest(
     plugin: &PluginFolder,
     component: &Path,
 ) -> Result<Vec<u8>, BuildError> {
-    let read =
-        |path: &Path| std::fs::read(path).map_err(|source| file_error(&plugin.name, path, source));
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|source| plugin_file_error(&plugin.name, path, source))
+    };
     let mut bytes = read(component)?;
     let manifest = read(&plugin.dir.join(FILE_NAME))?;
     if let Some(digest) = &plugin.sources {
-        stamp::append_sources(&mut bytes, digest)
-            .map_err(|source| file_error(&plugin.name, component, source))?;
+        stamp::append_source_digest_section(&mut bytes, digest)
+            .map_err(|source| plugin_file_error(&plugin.name, component, source))?;
     }
-    stamp::append_manifest(&mut bytes, &manifest)
-        .map_err(|source| file_error(&plugin.name, component, source))?;
+    stamp::append_manifest_section(&mut bytes, &manifest)
+        .map_err(|source| plugin_file_error(&plugin.name, component, source))?;
     Ok(bytes)
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::target::TARGET;
+use super::target::WASM_TARGET_TRIPLE;
 
 /// Configuration file of cargo, reduced to the keys that are used.
 #[derive(Deserialize)]
@@ -23,16 +23,20 @@ struct CargoSettings {
 }
 
 /// Maximum depth of files that include one another. Cargo itself reports cycles.
-const MAX_INCLUDES: usize = 16;
+const MAX_CONFIG_INCLUDE_DEPTH: usize = 16;
 
 /// Whether the cargo configuration that applies in `folder` sets flags under a `[target.…]` that
 /// matches plugins. `cfg` is the output of `rustc --print cfg` for the target.
-pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &str) -> bool {
+pub(super) fn has_target_specific_flags(
+    folder: &Path,
+    cargo_home: Option<&Path>,
+    cfg: &str,
+) -> bool {
     let above = folder.ancestors().map(|folder| folder.join(".cargo"));
     let folders = above.chain(cargo_home.map(Path::to_owned));
     folders
-        .filter_map(|folder| cargo_config_file(&folder))
-        .flat_map(|path| read_cargo_settings(&path, MAX_INCLUDES))
+        .filter_map(|folder| find_cargo_config_path(&folder))
+        .flat_map(|path| read_cargo_settings(&path, MAX_CONFIG_INCLUDE_DEPTH))
         .any(|settings| {
             settings.target.iter().any(|(key, value)| {
                 let has_flags = value.get("rustflags").is_some_and(|flags| match flags {
@@ -40,13 +44,13 @@ pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &s
                     Value::String(flags) => !flags.trim().is_empty(),
                     _ => false,
                 });
-                has_flags && (key == TARGET || cfg_matches_target(key, cfg))
+                has_flags && (key == WASM_TARGET_TRIPLE || cfg_matches_target(key, cfg))
             })
         })
 }
 
 /// Returns the path of cargo's configuration file in a directory.
-fn cargo_config_file(folder: &Path) -> Option<PathBuf> {
+fn find_cargo_config_path(folder: &Path) -> Option<PathBuf> {
     let mut paths = ["config", "config.toml"].map(|name| folder.join(name));
     let position = paths.iter().position(|path| path.is_file())?;
     Some(std::mem::take(&mut paths[position]))
@@ -152,7 +156,11 @@ mod tests {
             std::fs::create_dir_all(folder.path().join(".cargo")).unwrap();
             let text = format!("[target.'{key}']\nrustflags = [\"-Cdebuginfo=0\"]\n");
             std::fs::write(folder.path().join(".cargo/config.toml"), text).unwrap();
-            assert_eq!(has_target_flags(&below, None, CFG), expected, "{key}");
+            assert_eq!(
+                has_target_specific_flags(&below, None, CFG),
+                expected,
+                "{key}"
+            );
         }
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(
@@ -160,7 +168,7 @@ mod tests {
             "[build]\nrustflags = [\"-g\"]\n",
         )
         .unwrap();
-        assert!(!has_target_flags(
+        assert!(!has_target_specific_flags(
             Path::new("/nowhere"),
             Some(folder.path()),
             CFG
@@ -194,7 +202,7 @@ mod tests {
                 std::fs::write(cargo.join(file), text).unwrap();
             }
             assert_eq!(
-                has_target_flags(folder.path(), None, CFG),
+                has_target_specific_flags(folder.path(), None, CFG),
                 expected,
                 "{include}"
             );

@@ -9,15 +9,15 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::target::TARGET;
+use super::target::WASM_TARGET_TRIPLE;
 
 /// Name of the cargo profile with which plugins are compiled, and of its subdirectory in the target
 /// directory.
-pub(crate) const PROFILE: &str = "plugin";
+pub(crate) const PLUGIN_CARGO_PROFILE: &str = "plugin";
 
 /// Settings of the profile. They are passed on the command line, so that every crate gets them
 /// without declaring the profile.
-const PROFILE_SETTINGS: [&str; 10] = [
+const PLUGIN_PROFILE_SETTINGS: [&str; 10] = [
     "inherits=\"release\"",
     // Components are stripped anyway.
     "debug=false",
@@ -37,7 +37,7 @@ const PROFILE_SETTINGS: [&str; 10] = [
 /// network access. All others are removed: variables from a surrounding `cargo run` are about
 /// another crate (`CARGO_MANIFEST_DIR`, `RUSTFLAGS`, `LD_LIBRARY_PATH`), and build scripts must not
 /// see API keys.
-pub(crate) const KEPT_VARIABLES: &[&str] = &[
+pub(crate) const CARGO_ENV_ALLOWLIST: &[&str] = &[
     "CARGO_HOME",
     "CARGO_TARGET_DIR",
     "CARGO_BUILD_JOBS",
@@ -58,10 +58,10 @@ pub(crate) const KEPT_VARIABLES: &[&str] = &[
 ];
 
 /// Name prefixes of further environment variables that cargo and rustc get.
-pub(crate) const KEPT_VARIABLE_PREFIXES: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
+pub(crate) const CARGO_ENV_PREFIX_ALLOWLIST: &[&str] = &["CARGO_NET_", "CARGO_HTTP_"];
 
 /// Paths and toolchain of the machine that compiles plugins.
-pub(crate) struct BuildMachine<'a> {
+pub(crate) struct CargoBuildEnvironment<'a> {
     pub(crate) workspace: &'a Path,
     /// Output of `rustc -vV`.
     pub(crate) version: &'a str,
@@ -77,12 +77,12 @@ pub(crate) struct BuildMachine<'a> {
     pub(crate) has_target_flags: bool,
 }
 
-impl BuildMachine<'_> {
+impl CargoBuildEnvironment<'_> {
     /// Returns the arguments of `cargo build`, except for the packages to build.
     pub(crate) fn cargo_build_arguments(&self) -> Vec<OsString> {
-        let mut folders = vec![self.workspace_path_mapping()];
-        folders.extend(self.machine_path_mappings());
-        self.cargo_arguments("build", &folders)
+        let mut folders = vec![self.workspace_path_remapping()];
+        folders.extend(self.external_path_remappings());
+        self.cargo_command_arguments("build", &folders)
     }
 
     /// Returns the arguments of `cargo rustc` for one package whose target directory is shared with
@@ -94,34 +94,40 @@ impl BuildMachine<'_> {
         reason = "the build script, which includes this file, compiles one workspace"
     )]
     pub(crate) fn cargo_rustc_arguments(&self, package: &str) -> Vec<OsString> {
-        let mut args = self.cargo_arguments("rustc", &self.machine_path_mappings());
+        let mut args = self.cargo_command_arguments("rustc", &self.external_path_remappings());
         args.extend(["--lib", "-p", package].map(OsString::from));
         args.extend(["--message-format=json-render-diagnostics", "--"].map(OsString::from));
-        let (folder, name) = self.workspace_path_mapping();
+        let (folder, name) = self.workspace_path_remapping();
         args.push(format!("--remap-path-prefix={}={name}", folder.display()).into());
         args
     }
 
-    fn cargo_arguments(&self, command: &str, names: &[(PathBuf, String)]) -> Vec<OsString> {
-        let mut args: Vec<OsString> = [command, "--target", TARGET, "--profile", PROFILE]
-            .map(OsString::from)
-            .to_vec();
-        for setting in PROFILE_SETTINGS {
+    fn cargo_command_arguments(&self, command: &str, names: &[(PathBuf, String)]) -> Vec<OsString> {
+        let mut args: Vec<OsString> = [
+            command,
+            "--target",
+            WASM_TARGET_TRIPLE,
+            "--profile",
+            PLUGIN_CARGO_PROFILE,
+        ]
+        .map(OsString::from)
+        .to_vec();
+        for setting in PLUGIN_PROFILE_SETTINGS {
             args.push("--config".into());
-            args.push(format!("profile.{PROFILE}.{setting}").into());
+            args.push(format!("profile.{PLUGIN_CARGO_PROFILE}.{setting}").into());
         }
         args.push("--config".into());
         args.push(self.path_remap_config(names).into());
         args
     }
 
-    fn workspace_path_mapping(&self) -> (PathBuf, String) {
+    fn workspace_path_remapping(&self) -> (PathBuf, String) {
         (self.workspace.to_owned(), "/plugin".to_owned())
     }
 
     /// Returns the directories outside the workspace whose paths can end up in a component, each
     /// with the name that replaces it in the component.
-    fn machine_path_mappings(&self) -> Vec<(PathBuf, String)> {
+    fn external_path_remappings(&self) -> Vec<(PathBuf, String)> {
         let mut lines = self.version.lines();
         let commit = lines.find_map(|line| line.strip_prefix("commit-hash: "));
         let library = self.sysroot.join("lib/rustlib/src/rust");
@@ -141,18 +147,18 @@ impl BuildMachine<'_> {
     /// is not passed as `RUSTFLAGS`, because that would replace the workspace's own flags.
     fn path_remap_config(&self, names: &[(PathBuf, String)]) -> String {
         let flags = names.iter().map(|(folder, name)| {
-            quote_toml(&format!("--remap-path-prefix={}={name}", folder.display()))
+            quote_toml_string(&format!("--remap-path-prefix={}={name}", folder.display()))
         });
         let flags: Vec<String> = flags.collect();
         let flags = flags.join(", ");
         match self.has_target_flags {
-            true => format!("target.{TARGET}.rustflags=[{flags}]"),
+            true => format!("target.{WASM_TARGET_TRIPLE}.rustflags=[{flags}]"),
             false => format!("build.rustflags=[{flags}]"),
         }
     }
 }
 
-fn quote_toml(text: &str) -> String {
+fn quote_toml_string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {
@@ -173,7 +179,7 @@ mod tests {
 
     #[test]
     fn folders_of_any_name_are_remapped() {
-        let machine = BuildMachine {
+        let machine = CargoBuildEnvironment {
             workspace: Path::new("/a \"b\\c\u{7f}\n"),
             version: "rustc 1.95.0\ncommit-hash: abc\nhost: x",
             sysroot: Path::new("/rust"),

@@ -3,26 +3,26 @@
 
 use std::borrow::Cow;
 
-use rind_embed::PackedFolder;
+use rind_embed::EmbeddedPackedFolder;
 use rind_lib::plugin::contract::list_contract_files;
 
 /// Files as packed by the build script: `templates`, `schemas`, `guest`, `rust`, `js`, `python`,
 /// and `workspace.toml` with the versions that the manifests of the Rust SDK inherit.
-static EMBEDDED_FILES: PackedFolder = PackedFolder::new(include_bytes!(concat!(
+static EMBEDDED_FILES: EmbeddedPackedFolder = EmbeddedPackedFolder::new(include_bytes!(concat!(
     env!("OUT_DIR"),
     "/embedded.tar.zst"
 )));
 
 /// Directories of the SDKs in [`EMBEDDED_FILES`].
-const SDK_PREFIXES: [&str; 3] = ["rust/", "js/", "python/"];
-const TEMPLATES: &str = "templates/";
-const SCHEMAS: &str = "schemas/";
-const GUEST: &str = "guest/";
-const WORKSPACE: &str = "workspace.toml";
+const SDK_FOLDER_PREFIXES: [&str; 3] = ["rust/", "js/", "python/"];
+const TEMPLATES_FOLDER_PREFIX: &str = "templates/";
+const SCHEMAS_FOLDER_PREFIX: &str = "schemas/";
+const GUEST_FOLDER_PREFIX: &str = "guest/";
+const WORKSPACE_MANIFEST_FILE: &str = "workspace.toml";
 
 /// Returns the doc comment of an interface of the contract. The doc of an extension point begins
 /// with when the host calls it.
-pub fn interface_docs(name: &str) -> Option<String> {
+pub fn contract_interface_docs(name: &str) -> Option<String> {
     let file = format!("{name}.wit");
     let (_, text) = list_contract_files().find(|(name, _)| *name == file)?;
     let interface = format!("interface {name} {{");
@@ -33,8 +33,8 @@ pub fn interface_docs(name: &str) -> Option<String> {
 }
 
 /// Returns every file of the SDK with its path, which begins with `rust`, `js` or `python`.
-pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
-    let workspace = EMBEDDED_FILES.text(WORKSPACE);
+pub(super) fn embedded_sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
+    let workspace = EMBEDDED_FILES.file_text(WORKSPACE_MANIFEST_FILE);
     let contract = list_contract_files()
         .map(|(name, text)| (format!("rust/wit/{name}"), Cow::Borrowed(text.as_bytes())));
     let sdk = EMBEDDED_FILES
@@ -43,11 +43,11 @@ pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
             // The fallback is unreachable: a test builds with these manifests, so they are valid
             // TOML.
             "rust/Cargo.toml" | "rust/macros/Cargo.toml" => {
-                let text = make_manifest_standalone(EMBEDDED_FILES.text(path), workspace)
+                let text = make_manifest_standalone(EMBEDDED_FILES.file_text(path), workspace)
                     .unwrap_or_default();
                 Some((path.to_owned(), Cow::Owned(text.into_bytes())))
             }
-            path if SDK_PREFIXES.iter().any(|sdk| path.starts_with(sdk)) => {
+            path if SDK_FOLDER_PREFIXES.iter().any(|sdk| path.starts_with(sdk)) => {
                 Some((path.to_owned(), Cow::Borrowed(content)))
             }
             _ => None,
@@ -102,17 +102,17 @@ fn make_manifest_standalone(manifest: &str, workspace: &str) -> Option<String> {
 /// Returns the text of a template; the text is empty if there is no such template, but a test
 /// checks all names.
 pub(super) fn find_embedded_template(name: &str) -> &'static str {
-    EMBEDDED_FILES.text(&format!("{TEMPLATES}{name}"))
+    EMBEDDED_FILES.file_text(&format!("{TEMPLATES_FOLDER_PREFIX}{name}"))
 }
 
 /// Returns a JSON Schema by its name: `plugin` for manifests, or `cases` for case files.
 pub(super) fn find_embedded_schema(name: &str) -> &'static str {
-    EMBEDDED_FILES.text(&format!("{SCHEMAS}{name}.json"))
+    EMBEDDED_FILES.file_text(&format!("{SCHEMAS_FOLDER_PREFIX}{name}.json"))
 }
 
 /// Returns a file that is bundled into JavaScript or Python components.
 pub(super) fn find_embedded_guest_file(name: &str) -> &'static str {
-    EMBEDDED_FILES.text(&format!("{GUEST}{name}"))
+    EMBEDDED_FILES.file_text(&format!("{GUEST_FOLDER_PREFIX}{name}"))
 }
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_unpacked_sdk_has_a_folder_for_each_language_and_nothing_else() {
-        let files = sdk_files();
+        let files = embedded_sdk_files();
         let folders: BTreeSet<&str> = files
             .iter()
             .filter_map(|(path, _)| path.split('/').next())

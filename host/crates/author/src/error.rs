@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::target;
-use rind_lib::tool::process::SpawnError;
+use rind_lib::tool::process::ProcessRunError;
 
 /// Error that prevented plugins from being built.
 #[derive(Debug, thiserror::Error)]
@@ -45,9 +45,9 @@ pub enum BuildError {
     },
     /// Cargo cannot be run.
     #[error("plugins in Rust need cargo, which cannot be run; install Rust from https://rustup.rs")]
-    NoCargo(#[source] SpawnError),
+    NoCargo(#[source] ProcessRunError),
     /// The wasm32-wasip2 target is missing, and rustup is not installed.
-    #[error("{}", target::target_missing_message(sysroot))]
+    #[error("{}", target::wasm_target_missing_message(sysroot))]
     NoRustup {
         /// Directory of the toolchain.
         sysroot: PathBuf,
@@ -80,7 +80,7 @@ pub enum BuildError {
     },
     /// A program of the toolchain could not be run.
     #[error(transparent)]
-    Spawn(#[from] SpawnError),
+    Spawn(#[from] ProcessRunError),
     /// Cargo, a compiler or another tool of the plugin's language failed.
     #[error("plugin {}: the build failed:\n{text}", quote_plugin_names(.plugins))]
     Compile {
@@ -89,7 +89,7 @@ pub enum BuildError {
         /// Output of the failed tool.
         text: String,
         /// Whether the output in `text` was already passed line by line to
-        /// [`Progress`](super::build::Progress).
+        /// [`ProgressCallback`](super::build::ProgressCallback).
         was_streamed: bool,
     },
     /// Cargo succeeded but built no component.

@@ -9,13 +9,13 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use super::BuildError;
-use rind_lib::plugin::contract::sources::digest_sources;
+use rind_lib::plugin::contract::sources::digest_plugin_sources;
 
 /// Maximum size of a manifest, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
 /// Module of a Python plugin if `pyproject.toml` names none.
-const PYTHON_MODULE: &str = "plugin";
+const DEFAULT_PYTHON_MODULE: &str = "plugin";
 
 #[derive(Clone, Debug)]
 pub(super) struct PluginFolder {
@@ -105,18 +105,18 @@ struct RindPackageFields {
 }
 
 /// Reads the manifests in a plugin's directory; error messages name the plugin.
-struct SourceReader {
+struct PluginManifestReader {
     dir: PathBuf,
     known_as: String,
 }
 
 impl PluginFolder {
     pub(super) fn read_folder(dir: &Path) -> Result<Self, BuildError> {
-        let reader = SourceReader {
+        let reader = PluginManifestReader {
             dir: dir
                 .canonicalize()
-                .map_err(|source| folder_error(dir, source))?,
-            known_as: folder_name(dir),
+                .map_err(|source| plugin_folder_error(dir, source))?,
+            known_as: plugin_folder_name(dir),
         };
         let text = reader.read_text("plugin.toml")?;
         let plugin: PluginKeys = reader.parse_toml("plugin.toml", &text)?;
@@ -129,13 +129,13 @@ impl PluginFolder {
             reader.manifest_error("plugin.toml", problem.to_owned())
         })?;
         let component = PathBuf::from(component);
-        if component.file_name().is_none() || !stays_inside_folder(&component) {
+        if component.file_name().is_none() || !is_path_inside_folder(&component) {
             let problem = format!("component {component:?} is not a path within the folder");
             return Err(reader.manifest_error("plugin.toml", problem));
         }
         let (language, has_mypy) = reader.detect_language()?;
         Ok(Self {
-            sources: digest_sources(&reader.dir),
+            sources: digest_plugin_sources(&reader.dir),
             dir: reader.dir,
             name: plugin.name,
             component,
@@ -150,7 +150,7 @@ impl PluginFolder {
     }
 }
 
-impl SourceReader {
+impl PluginManifestReader {
     /// Determines the language, and whether the manifest is a `pyproject.toml` that configures
     /// mypy.
     fn detect_language(&self) -> Result<(PluginLanguage, bool), BuildError> {
@@ -182,7 +182,7 @@ impl SourceReader {
                     self.manifest_error(file, problem.to_owned())
                 })?;
                 let entry = PathBuf::from(entry);
-                if !stays_inside_folder(&entry) || !self.dir.join(&entry).is_file() {
+                if !is_path_inside_folder(&entry) || !self.dir.join(&entry).is_file() {
                     let problem = format!("`main` {entry:?} is not a file within the folder");
                     return Err(self.manifest_error(file, problem));
                 }
@@ -195,14 +195,14 @@ impl SourceReader {
                     path: paths,
                 } = keys.tool.rind;
                 let has_mypy = keys.tool.mypy.is_some();
-                let module = module.unwrap_or_else(|| PYTHON_MODULE.to_owned());
+                let module = module.unwrap_or_else(|| DEFAULT_PYTHON_MODULE.to_owned());
                 let path = format!("{module}.py");
                 let is_name = module
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
                 if !is_name || !self.dir.join(&path).is_file() {
                     let problem = format!(
-                        "there is no {path}; `module` in [tool.rind] names the module of the plugin, \"{PYTHON_MODULE}\" when absent"
+                        "there is no {path}; `module` in [tool.rind] names the module of the plugin, \"{DEFAULT_PYTHON_MODULE}\" when absent"
                     );
                     return Err(self.manifest_error(file, problem));
                 }
@@ -223,7 +223,7 @@ impl SourceReader {
 
     fn read_text(&self, file: &str) -> Result<String, BuildError> {
         let path = self.dir.join(file);
-        read_file(&path).map_err(|source| file_error(&self.known_as, &path, source))
+        read_file(&path).map_err(|source| plugin_file_error(&self.known_as, &path, source))
     }
 
     fn parse_toml<T: for<'de> Deserialize<'de>>(
@@ -259,17 +259,17 @@ fn read_file(path: &Path) -> io::Result<String> {
 
 /// Returns the name to use for a plugin before its manifest is read: the base name of its
 /// directory.
-fn folder_name(dir: &Path) -> String {
+fn plugin_folder_name(dir: &Path) -> String {
     let name = dir.file_name().unwrap_or(dir.as_os_str());
     name.to_string_lossy().into_owned()
 }
 
 /// Creates an error about a plugin's directory before its manifest is read.
-pub(super) fn folder_error(dir: &Path, source: io::Error) -> BuildError {
-    file_error(&folder_name(dir), dir, source)
+pub(super) fn plugin_folder_error(dir: &Path, source: io::Error) -> BuildError {
+    plugin_file_error(&plugin_folder_name(dir), dir, source)
 }
 
-pub(super) fn file_error(plugin: &str, path: &Path, source: io::Error) -> BuildError {
+pub(super) fn plugin_file_error(plugin: &str, path: &Path, source: io::Error) -> BuildError {
     BuildError::File {
         plugin: plugin.to_owned(),
         path: path.to_owned(),
@@ -285,7 +285,7 @@ pub(super) fn is_plugin_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-fn stays_inside_folder(path: &Path) -> bool {
+fn is_path_inside_folder(path: &Path) -> bool {
     path.components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

@@ -6,7 +6,7 @@
 //! plugin passes to functions of the host, and reports exceptions with type, message and source
 //! position. This module fills the templates in `guest` with the types that the plugin's exports
 //! return and its imports take. It must not know how components are built. Start from
-//! [`GuestEntry::from_exports`].
+//! [`GuestEntryModuleGenerator::from_exports`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,9 +22,9 @@ use rind_lib::plugin::contract;
 #[derive(Deserialize)]
 struct ContractShapes {
     /// Functions of each import, each with the names and types of its parameters.
-    imports: BTreeMap<String, ContractFunctions>,
+    imports: BTreeMap<String, ContractFunctionParameters>,
     /// Methods of the handles that hooks borrow from the host.
-    methods: ContractFunctions,
+    methods: ContractFunctionParameters,
     /// Functions of each export, each with the type of the value that it returns on success. The
     /// type is null, so that the value is not checked, if the function cannot fail or returns no
     /// value.
@@ -33,7 +33,7 @@ struct ContractShapes {
 }
 
 /// Names and types of parameters, by function.
-type ContractFunctions = BTreeMap<String, Vec<(String, Value)>>;
+type ContractFunctionParameters = BTreeMap<String, Vec<(String, Value)>>;
 
 /// Record, variant or enum type.
 #[derive(Deserialize)]
@@ -52,13 +52,13 @@ enum GuestLanguage {
 
 /// Exports of one plugin, with the contract's functions and types that the plugin uses. The entry
 /// module, which is generated from them, checks the values that the plugin passes.
-pub(super) struct GuestEntry {
+pub(super) struct GuestEntryModuleGenerator {
     shapes: ContractShapes,
     exports: Vec<String>,
 }
 
-impl GuestEntry {
-    /// Creates the entry with those functions of the contract that belong to these exports and
+impl GuestEntryModuleGenerator {
+    /// Creates the generator with those functions of the contract that belong to these exports and
     /// imports, and with all types that the functions use.
     pub(super) fn from_exports(exports: &[String], imports: &[String]) -> serde_json::Result<Self> {
         let mut shapes: ContractShapes =
@@ -121,17 +121,20 @@ impl GuestEntry {
 
     /// Returns the JavaScript module that checks values against the contract. The caller writes it
     /// to `check.js` next to the entry.
-    pub(super) fn javascript_check_module(&self) -> String {
+    pub(super) fn generate_javascript_type_check_module(&self) -> String {
         let methods = GuestLanguage::JavaScript.describe_functions_as_json(&self.shapes.methods);
         find_embedded_guest_file("check.js")
             .replace("{{methods}}", &methods.to_string())
-            .replace("{{shapes}}", &self.types_json(GuestLanguage::JavaScript))
+            .replace(
+                "{{shapes}}",
+                &self.contract_types_json(GuestLanguage::JavaScript),
+            )
     }
 
     /// Returns the JavaScript module that wraps an import of the host and checks the arguments of
     /// its functions. It imports the host under the name without a version, because the bundler
     /// redirects the versioned name to this module.
-    pub(super) fn javascript_import(&self, import: &str) -> Option<String> {
+    pub(super) fn generate_javascript_import_wrapper(&self, import: &str) -> Option<String> {
         let functions = self.shapes.imports.get(import)?;
         let functions = GuestLanguage::JavaScript.describe_functions_as_json(functions);
         let mut text = format!(
@@ -146,8 +149,8 @@ impl GuestEntry {
     }
 
     /// Returns the JavaScript module that implements `console`.
-    pub(super) fn javascript_console_module() -> String {
-        let log = format!("rind:plugin/log@{}", contract::CURRENT);
+    pub(super) fn generate_javascript_console_module() -> String {
+        let log = format!("rind:plugin/log@{}", contract::CURRENT_CONTRACT_VERSION);
         find_embedded_guest_file("console.js").replace("{{log}}", &log)
     }
 
@@ -174,16 +177,16 @@ impl GuestEntry {
             .replace("{{methods}}", &literal(methods.to_string()))
             .replace(
                 "{{shapes}}",
-                &literal(self.types_json(GuestLanguage::Python)),
+                &literal(self.contract_types_json(GuestLanguage::Python)),
             )
             .replace("{{has_log}}", if has_log { "True" } else { "False" })
     }
 
     /// Returns the types of the contract as JSON: for each type its kind, its name, and its fields
     /// or cases under the names that the language uses.
-    fn types_json(&self, language: GuestLanguage) -> String {
+    fn contract_types_json(&self, language: GuestLanguage) -> String {
         let types = self.shapes.types.iter().map(|(name, shape)| {
-            let part_name = |part: &str| language.contract_part_name(&shape.kind, part);
+            let part_name = |part: &str| language.convert_field_or_case_name(&shape.kind, part);
             let parts = match shape.kind.as_str() {
                 "enum" => shape.parts.keys().map(|part| part_name(part)).collect(),
                 _ => {
@@ -200,12 +203,15 @@ impl GuestEntry {
 
 impl GuestLanguage {
     /// Returns functions with their parameters as JSON, under the names that the language uses.
-    fn describe_functions_as_json(self, functions: &ContractFunctions) -> Value {
+    fn describe_functions_as_json(self, functions: &ContractFunctionParameters) -> Value {
         let functions = functions.iter().map(|(name, taken)| {
             let taken = taken.iter();
-            let taken =
-                taken.map(|(name, ty)| json!([self.contract_part_name("record", name), ty]));
-            (self.contract_part_name("record", name), taken.collect())
+            let taken = taken
+                .map(|(name, ty)| json!([self.convert_field_or_case_name("record", name), ty]));
+            (
+                self.convert_field_or_case_name("record", name),
+                taken.collect(),
+            )
         });
         Value::Object(functions.collect())
     }
@@ -213,7 +219,7 @@ impl GuestLanguage {
     /// Returns the name of a record's field, or of a case of a variant or an enum, in the plugin's
     /// language. `kind` is the kind of the type that contains it. Names of functions and parameters
     /// are converted with the kind `record`.
-    fn contract_part_name(self, kind: &str, part: &str) -> String {
+    fn convert_field_or_case_name(self, kind: &str, part: &str) -> String {
         match (self, kind) {
             (Self::JavaScript, "record") => camel_case(part),
             // The JavaScript engine uses the WIT names of variant cases and enum cases.
@@ -263,23 +269,23 @@ mod tests {
     fn an_entry_has_the_types_of_its_exports_in_the_names_of_the_language_and_no_others() {
         let exports = ["pre-tool".to_owned(), "loop".to_owned()];
         let imports = ["files".to_owned()];
-        let entry = GuestEntry::from_exports(&exports, &imports).unwrap();
+        let entry = GuestEntryModuleGenerator::from_exports(&exports, &imports).unwrap();
         let js = entry.generate_javascript_entry(Path::new("/a \"b\"/plugin.js"), true);
         assert!(js.starts_with(
             "import \"./console.js\";\nimport * as plugin from \"/a \\\"b\\\"/plugin.js\";\n"
         ));
         assert!(js.contains("export const preTool = guard(\"preTool\", plugin.preTool);"));
-        let check = entry.javascript_check_module();
+        let check = entry.generate_javascript_type_check_module();
         assert!(check.contains("\"next-run\":[\"record\",\"NextRun\",{\"afterMs\":\"u64\""));
         for text in [&js, &check] {
             assert!(!text.contains("command-outcome"), "{text}");
             assert!(!text.contains("{{"), "{text}");
         }
-        let files = entry.javascript_import("files").unwrap();
+        let files = entry.generate_javascript_import_wrapper("files").unwrap();
         assert!(files.contains(
             "export const read = checked(\"files.read\", [[\"path\",\"string\"],[\"offset\",\"u64\"],[\"length\",\"u32\"]], host.read);"
         ));
-        assert_eq!(entry.javascript_import("http"), None);
+        assert_eq!(entry.generate_javascript_import_wrapper("http"), None);
         let python = entry.generate_python_entry("plugin", false);
         for part in ["CallVerdict", "after_ms", "\\\"Block\\\"", "\\\"WARN\\\""] {
             assert!(python.contains(part), "{part}\n{python}");
@@ -289,8 +295,8 @@ mod tests {
 
     #[test]
     fn every_export_has_its_types() {
-        for export in crate::world::known_exports() {
-            let entry = GuestEntry::from_exports(&[export.to_owned()], &[]).unwrap();
+        for export in crate::world::exportable_interface_names() {
+            let entry = GuestEntryModuleGenerator::from_exports(&[export.to_owned()], &[]).unwrap();
             assert!(!entry.shapes.results.is_empty(), "{export}");
         }
     }

@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::build::{BuildOptions, BuiltPlugin, Progress, store_component};
-use super::folder::{PluginFolder, PluginLanguage, file_error};
+use super::build::{BuildOptions, BuiltPlugin, ProgressCallback, store_built_component};
+use super::folder::{PluginFolder, PluginLanguage, plugin_file_error};
 use super::{BuildError, javascript, python, toolchain};
 use rind_lib::plugin::contract::{self, stamp};
-use rind_lib::tool::process::{Finished, ProcessEnding, Stream};
+use rind_lib::tool::process::{FinishedProcess, ProcessEndReason, ProcessOutputStream};
 
-pub(super) struct PluginBuild<'a> {
+pub(super) struct PluginBuildContext<'a> {
     pub(super) plugin: &'a PluginFolder,
     /// Temporary directory for intermediate files.
     pub(super) folder: &'a Path,
-    pub(super) progress: &'a Progress,
+    pub(super) progress: &'a ProgressCallback,
     deadline: Duration,
     cancel: &'a CancellationToken,
 }
 
-pub(super) struct ToolchainProgram {
+pub(super) struct ToolchainProgramSpec {
     /// Program name or path.
     pub(super) program: PathBuf,
     pub(super) name: &'static str,
@@ -35,16 +35,17 @@ pub(super) struct ToolchainProgram {
 }
 
 /// Builds a JavaScript or Python plugin.
-pub(super) async fn build_interpreted(
+pub(super) async fn build_interpreted_plugin(
     plugin: &PluginFolder,
     options: &BuildOptions,
-    progress: &Progress,
+    progress: &ProgressCallback,
     cancel: &CancellationToken,
 ) -> Result<BuiltPlugin, BuildError> {
     let started = Instant::now();
-    let folder = tempfile::tempdir()
-        .map_err(|source| file_error(&plugin.name, Path::new("the temporary folder"), source))?;
-    let work = PluginBuild {
+    let folder = tempfile::tempdir().map_err(|source| {
+        plugin_file_error(&plugin.name, Path::new("the temporary folder"), source)
+    })?;
+    let work = PluginBuildContext {
         plugin,
         folder: folder.path(),
         progress,
@@ -63,27 +64,27 @@ pub(super) async fn build_interpreted(
         // Unreachable: Rust plugins are built by the module `rust`.
         PluginLanguage::Rust { .. } => (PathBuf::new(), "rust"),
     };
-    append_build_stamp(&component, language)
-        .map_err(|source| file_error(&plugin.name, &component, source))?;
-    store_component(plugin, &component, options, started.elapsed().as_secs_f64())
+    append_version_stamp_section(&component, language)
+        .map_err(|source| plugin_file_error(&plugin.name, &component, source))?;
+    store_built_component(plugin, &component, options, started.elapsed().as_secs_f64())
 }
 
-impl PluginBuild<'_> {
+impl PluginBuildContext<'_> {
     /// Runs a tool to completion in the plugin's directory.
     pub(super) async fn run_tool(
         &self,
-        tool: &ToolchainProgram,
+        tool: &ToolchainProgramSpec,
         args: impl IntoIterator<Item = OsString>,
-    ) -> Result<Finished, BuildError> {
+    ) -> Result<FinishedProcess, BuildError> {
         let progress = self.progress.clone();
         let args: Vec<OsString> = args.into_iter().collect();
-        let running = toolchain::run_program(
+        let running = toolchain::run_toolchain_program(
             &tool.program,
             &args,
             &self.plugin.dir,
             self.deadline,
             Some(Arc::new(move |stream, line| {
-                if stream == Stream::Stderr {
+                if stream == ProcessOutputStream::Stderr {
                     progress(line);
                 }
             })),
@@ -97,9 +98,9 @@ impl PluginBuild<'_> {
             }
         })?;
         match finished.ending {
-            ProcessEnding::Exited(0) => Ok(finished),
-            ProcessEnding::Cancelled => Err(BuildError::Cancelled),
-            ProcessEnding::Deadline => Err(BuildError::Deadline {
+            ProcessEndReason::Exited(0) => Ok(finished),
+            ProcessEndReason::Cancelled => Err(BuildError::Cancelled),
+            ProcessEndReason::Deadline => Err(BuildError::Deadline {
                 plugins: vec![self.plugin.name.clone()],
                 seconds: self.deadline.as_secs(),
             }),
@@ -113,7 +114,7 @@ impl PluginBuild<'_> {
         }
     }
 
-    fn missing_tool_error(&self, tool: &ToolchainProgram) -> BuildError {
+    fn missing_tool_error(&self, tool: &ToolchainProgramSpec) -> BuildError {
         BuildError::NoTool {
             plugin: self.plugin.name.clone(),
             tool: tool.name.to_owned(),
@@ -123,15 +124,15 @@ impl PluginBuild<'_> {
     }
 
     pub(super) fn file_error(&self, path: &Path, source: std::io::Error) -> BuildError {
-        file_error(&self.plugin.name, path, source)
+        plugin_file_error(&self.plugin.name, path, source)
     }
 }
 
 /// Appends a section to the component with the contract version, the language and the SDK version
 /// that it was built with. The host reads the section before it compiles the component.
-fn append_build_stamp(component: &Path, language: &str) -> std::io::Result<()> {
+fn append_version_stamp_section(component: &Path, language: &str) -> std::io::Result<()> {
     let stamp = stamp::Stamp {
-        contract: contract::CURRENT.to_owned(),
+        contract: contract::CURRENT_CONTRACT_VERSION.to_owned(),
         language: language.to_owned(),
         sdk: format!("rind-sdk {}", env!("CARGO_PKG_VERSION")),
     };

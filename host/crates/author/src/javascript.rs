@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use rind_lib::near::find_nearest_name;
 use serde::Deserialize;
 
-use super::guest::{GuestEntry, camel_case};
-use super::interpreted::{PluginBuild, ToolchainProgram};
+use super::guest::{GuestEntryModuleGenerator, camel_case};
+use super::interpreted::{PluginBuildContext, ToolchainProgramSpec};
 use super::{BuildError, lent, source_map, world};
 
 /// Command that installs the packages in `package.json`.
-const INSTALL_COMMAND: &str = "npm install";
+const NPM_INSTALL_COMMAND: &str = "npm install";
 
 /// Interface of the host to which the generated `console` writes.
-const LOG_INTERFACE: &str = "log";
+const HOST_LOG_INTERFACE: &str = "log";
 
 /// Prefix of the import paths that name interfaces of the host.
 const HOST_IMPORT_PREFIX: &str = "rind:plugin/";
@@ -42,18 +42,24 @@ struct EsbuildImport {
 }
 
 pub(super) async fn build_component(
-    work: &PluginBuild<'_>,
+    work: &PluginBuildContext<'_>,
     entry: &Path,
 ) -> Result<PathBuf, BuildError> {
     // Check the types and compile at the same time; if one fails, the other is cancelled.
-    let ((), component) = tokio::try_join!(check_types(work), compile_module(work, entry))?;
+    let ((), component) = tokio::try_join!(
+        check_typescript_types(work),
+        compile_javascript_to_component(work, entry)
+    )?;
     Ok(component)
 }
 
-async fn compile_module(work: &PluginBuild<'_>, entry: &Path) -> Result<PathBuf, BuildError> {
-    let compiler = find_tool(work, "componentize-qjs");
+async fn compile_javascript_to_component(
+    work: &PluginBuildContext<'_>,
+    entry: &Path,
+) -> Result<PathBuf, BuildError> {
+    let compiler = find_node_tool(work, "componentize-qjs");
     let (exports, imports, module) = bundle_modules(work, entry).await?;
-    let wit = world::write_world(work.folder, &exports, &imports)
+    let wit = world::write_wit_world(work.folder, &exports, &imports)
         .map_err(|source| work.file_error(work.folder, source))?;
     let component = work.folder.join("component.wasm");
     // The component keeps its WASI imports: the host gives clocks and random numbers to every
@@ -63,7 +69,7 @@ async fn compile_module(work: &PluginBuild<'_>, entry: &Path) -> Result<PathBuf,
         "--wit".into(),
         wit.into(),
         "--world".into(),
-        world::WORLD.into(),
+        world::GENERATED_WORLD_NAME.into(),
         "--js".into(),
         module.into(),
         "--sync".into(),
@@ -74,19 +80,20 @@ async fn compile_module(work: &PluginBuild<'_>, entry: &Path) -> Result<PathBuf,
     work.run_tool(&compiler, args).await?;
     let failed = |source| work.file_error(&component, source);
     let made = std::fs::read(&component).map_err(failed)?;
-    let made = lent::wrap_handle_hooks(made, &exports).map_err(|error| BuildError::Compile {
-        plugins: vec![work.plugin.name.clone()],
-        text: error.to_string(),
-        was_streamed: false,
-    })?;
+    let made =
+        lent::wrap_hooks_to_drop_handles(made, &exports).map_err(|error| BuildError::Compile {
+            plugins: vec![work.plugin.name.clone()],
+            text: error.to_string(),
+            was_streamed: false,
+        })?;
     std::fs::write(&component, made).map_err(failed)?;
     Ok(component)
 }
 
 /// Checks the types of the source, if the plugin has a `tsconfig.json` and tsc is installed.
-async fn check_types(work: &PluginBuild<'_>) -> Result<(), BuildError> {
+async fn check_typescript_types(work: &PluginBuildContext<'_>) -> Result<(), BuildError> {
     let config = work.plugin.dir.join("tsconfig.json");
-    let checker = find_tool(work, "tsc");
+    let checker = find_node_tool(work, "tsc");
     // Use only a `tsc` from `node_modules`: a bare name would be searched in PATH, where the
     // version may be different.
     if !config.is_file() || checker.program.is_relative() {
@@ -101,26 +108,22 @@ async fn check_types(work: &PluginBuild<'_>) -> Result<(), BuildError> {
 /// entry module together with it. Returns the exports, the imports and the path of the second
 /// bundle.
 async fn bundle_modules(
-    work: &PluginBuild<'_>,
+    work: &PluginBuildContext<'_>,
     entry: &Path,
 ) -> Result<(Vec<String>, Vec<String>, PathBuf), BuildError> {
-    let bundler = find_tool(work, "esbuild");
+    let bundler = find_node_tool(work, "esbuild");
     let own = work.folder.join("own.js");
     let report = work.folder.join("own.json");
     work.run_tool(
         &bundler,
-        esbuild_bundle_arguments(
-            entry,
-            &own,
-            &format_option_with_path("--metafile=", &report),
-        ),
+        esbuild_bundle_arguments(entry, &own, &append_path_to_option("--metafile=", &report)),
     )
     .await?;
-    let BundleInterfaces {
+    let BundleImportsAndExports {
         exports,
         mut imports,
         host_modules,
-    } = read_bundle_names(work, entry, &report)?;
+    } = read_bundle_contract_interfaces(work, entry, &report)?;
     let read =
         |path: &Path| std::fs::read_to_string(path).map_err(|source| work.file_error(path, source));
     let write = |name: &str, text: String| {
@@ -130,35 +133,35 @@ async fn bundle_modules(
     };
     let has_console = read(&own)?.contains("console");
     if has_console {
-        write("console.js", GuestEntry::javascript_console_module())?;
-        imports.push(LOG_INTERFACE.to_owned());
+        write(
+            "console.js",
+            GuestEntryModuleGenerator::generate_javascript_console_module(),
+        )?;
+        imports.push(HOST_LOG_INTERFACE.to_owned());
         imports.sort();
         imports.dedup();
     }
-    let guarded = GuestEntry::from_exports(&exports, &imports)
+    let guarded = GuestEntryModuleGenerator::from_exports(&exports, &imports)
         .map_err(|error| work.file_error(&own, std::io::Error::other(error)))?;
     let around = guarded.generate_javascript_entry(&work.plugin.dir.join(entry), has_console);
     let around = write("entry.js", around)?;
-    write("check.js", guarded.javascript_check_module())?;
+    write("check.js", guarded.generate_javascript_type_check_module())?;
     let module = work.folder.join("module.js");
     let mut args = esbuild_bundle_arguments(&around, &module, "--sourcemap=external".as_ref());
     // Redirect only names with a version, because the generated wrapper itself imports the host by
     // the name without a version.
     let versioned = host_modules.iter().filter(|(path, _)| path.contains('@'));
     for (path, name) in versioned {
-        if let Some(text) = guarded.javascript_import(name) {
+        if let Some(text) = guarded.generate_javascript_import_wrapper(name) {
             let checked = write(&format!("host-{name}.js"), text)?;
-            args.push(format_option_with_path(
-                &format!("--alias:{path}="),
-                &checked,
-            ));
+            args.push(append_path_to_option(&format!("--alias:{path}="), &checked));
         }
     }
     work.run_tool(&bundler, args).await?;
     let map = read(&work.folder.join("module.js.map"))?;
     let folder = work.folder.canonicalize();
     let folder = folder.map_err(|source| work.file_error(work.folder, source))?;
-    let places = source_map::source_positions_script(&map, &folder, &work.plugin.dir);
+    let places = source_map::generate_source_positions_script(&map, &folder, &work.plugin.dir);
     let text = read(&module)? + &places;
     Ok((exports, imports, write("module.js", text)?))
 }
@@ -177,14 +180,11 @@ fn esbuild_bundle_arguments(module: &Path, out: &Path, further: &OsStr) -> Vec<O
     ];
     let mut args = vec![module.as_os_str().to_owned()];
     args.extend(options.map(OsString::from));
-    args.extend([
-        format_option_with_path("--outfile=", out),
-        further.to_owned(),
-    ]);
+    args.extend([append_path_to_option("--outfile=", out), further.to_owned()]);
     args
 }
 
-fn format_option_with_path(option: &str, path: &Path) -> OsString {
+fn append_path_to_option(option: &str, path: &Path) -> OsString {
     let mut text = OsString::from(option);
     text.push(path);
     text
@@ -192,20 +192,20 @@ fn format_option_with_path(option: &str, path: &Path) -> OsString {
 
 /// Finds a tool in `node_modules` of the plugin's directory or of a parent directory. Otherwise
 /// returns the bare name, which is searched in PATH.
-fn find_tool(work: &PluginBuild<'_>, name: &'static str) -> ToolchainProgram {
+fn find_node_tool(work: &PluginBuildContext<'_>, name: &'static str) -> ToolchainProgramSpec {
     let folders = work.plugin.dir.ancestors();
     let mut places = folders.map(|folder| folder.join("node_modules/.bin").join(name));
-    ToolchainProgram {
+    ToolchainProgramSpec {
         program: places
             .find(|path| path.is_file())
             .unwrap_or_else(|| name.into()),
         name,
-        install: INSTALL_COMMAND,
+        install: NPM_INSTALL_COMMAND,
     }
 }
 
 /// Interfaces of the plugin contract that a bundle exports and imports.
-struct BundleInterfaces {
+struct BundleImportsAndExports {
     exports: Vec<String>,
     imports: Vec<String>,
     /// Import paths in the bundle, each with the name of the interface that it imports.
@@ -214,11 +214,11 @@ struct BundleInterfaces {
 
 /// Reads from esbuild's `report` which interfaces of the contract a bundle exports and imports.
 /// Warns about unknown exports.
-fn read_bundle_names(
-    work: &PluginBuild<'_>,
+fn read_bundle_contract_interfaces(
+    work: &PluginBuildContext<'_>,
     entry: &Path,
     report: &Path,
-) -> Result<BundleInterfaces, BuildError> {
+) -> Result<BundleImportsAndExports, BuildError> {
     let text = std::fs::read(report).map_err(|source| work.file_error(report, source))?;
     let made: EsbuildMetafile = serde_json::from_slice(&text)
         .map_err(|error| work.file_error(report, std::io::Error::other(error)))?;
@@ -226,11 +226,13 @@ fn read_bundle_names(
     let exported: Vec<&str> = outputs()
         .flat_map(|output| output.exports.iter().map(String::as_str))
         .collect();
-    let exports: Vec<String> = world::known_exports()
+    let exports: Vec<String> = world::exportable_interface_names()
         .filter(|name| exported.contains(&camel_case(name).as_str()))
         .map(str::to_owned)
         .collect();
-    let known: Vec<String> = world::known_exports().map(camel_case).collect();
+    let known: Vec<String> = world::exportable_interface_names()
+        .map(camel_case)
+        .collect();
     let unknown = exported
         .iter()
         .filter(|name| !known.iter().any(|known| known == *name));
@@ -266,7 +268,7 @@ fn read_bundle_names(
     let mut imports: Vec<String> = host_modules.values().cloned().collect();
     imports.sort();
     imports.dedup();
-    Ok(BundleInterfaces {
+    Ok(BundleImportsAndExports {
         exports,
         imports,
         host_modules,

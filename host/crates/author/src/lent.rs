@@ -11,29 +11,29 @@ use wasmparser::{BinaryReader, ElementItems, ElementKind, Parser, Payload, TypeR
 use rind_lib::plugin::contract::list_contract_files;
 
 /// Prefix of the names of imported functions that drop a handle.
-const RESOURCE_DROP_PREFIX: &str = "[resource-drop]";
+const RESOURCE_DROP_IMPORT_PREFIX: &str = "[resource-drop]";
 
-/// Ids of the WebAssembly sections that this module reads or changes: `CORE_MODULE` and `COMPONENT`
-/// occur in components, the other four in core modules.
-const CORE_MODULE: u8 = 1;
-const COMPONENT: u8 = 4;
-const FUNCTIONS: u8 = 3;
-const EXPORTS: u8 = 7;
-const ELEMENTS: u8 = 9;
-const CODE: u8 = 10;
+/// Ids of the WebAssembly sections that this module reads or changes: `CORE_MODULE_SECTION_ID` and
+/// `COMPONENT_SECTION_ID` occur in components, the other four in core modules.
+const CORE_MODULE_SECTION_ID: u8 = 1;
+const COMPONENT_SECTION_ID: u8 = 4;
+const FUNCTION_SECTION_ID: u8 = 3;
+const EXPORT_SECTION_ID: u8 = 7;
+const ELEMENT_SECTION_ID: u8 = 9;
+const CODE_SECTION_ID: u8 = 10;
 
 /// Length of the header before the first section, in bytes.
-const HEADER_BYTES: usize = 8;
+const WASM_HEADER_BYTES: usize = 8;
 
 /// Maximum nesting of components; compilers produce two levels.
-const MAX_DEPTH: u32 = 8;
+const MAX_COMPONENT_NESTING: u32 = 8;
 
 /// Error about a component that does not have the structure that componentize-qjs produces.
 #[derive(Debug, thiserror::Error)]
 #[error("the component that componentize-qjs created cannot be patched: {0}")]
-pub(super) struct HandlePatchError(String);
+pub(super) struct ComponentPatchError(String);
 
-impl From<wasmparser::BinaryReaderError> for HandlePatchError {
+impl From<wasmparser::BinaryReaderError> for ComponentPatchError {
     fn from(error: wasmparser::BinaryReaderError) -> Self {
         Self(error.to_string())
     }
@@ -41,23 +41,28 @@ impl From<wasmparser::BinaryReaderError> for HandlePatchError {
 
 /// Wraps the hooks in `exports` that borrow a handle: each wrapper calls the hook and then drops
 /// the handle.
-pub(super) fn wrap_handle_hooks(
+pub(super) fn wrap_hooks_to_drop_handles(
     component: Vec<u8>,
     exports: &[String],
-) -> Result<Vec<u8>, HandlePatchError> {
+) -> Result<Vec<u8>, ComponentPatchError> {
     let lent: Vec<(&str, &str)> = exports
         .iter()
-        .filter_map(|point| Some((point.as_str(), borrowed_handle_type(point)?)))
+        .filter_map(|point| Some((point.as_str(), hook_borrowed_handle_type(point)?)))
         .collect();
     if lent.is_empty() {
         return Ok(component);
     }
     let mut n_wrapped = 0;
-    let made = patch_component(&component, &lent, MAX_DEPTH, &mut n_wrapped)?;
+    let made = patch_hook_wrappers_into_component(
+        &component,
+        &lent,
+        MAX_COMPONENT_NESTING,
+        &mut n_wrapped,
+    )?;
     if n_wrapped == lent.len() {
         return Ok(made);
     }
-    Err(HandlePatchError(format!(
+    Err(ComponentPatchError(format!(
         "only {n_wrapped} of {} hooks that borrow a handle were found in the component",
         lent.len()
     )))
@@ -65,30 +70,35 @@ pub(super) fn wrap_handle_hooks(
 
 /// Returns the contract's name of the handle type that a hook borrows; `None` if the hook borrows
 /// no handle.
-fn borrowed_handle_type(point: &str) -> Option<&'static str> {
+fn hook_borrowed_handle_type(point: &str) -> Option<&'static str> {
     let file = format!("{point}.wit");
     let (_, text) = list_contract_files().find(|(name, _)| *name == file)?;
     let (_, rest) = text.split_once("borrow<")?;
     Some(rest.split_once('>')?.0)
 }
 
-fn patch_component(
+fn patch_hook_wrappers_into_component(
     bytes: &[u8],
     lent: &[(&str, &str)],
     depth: u32,
     n_wrapped: &mut usize,
-) -> Result<Vec<u8>, HandlePatchError> {
+) -> Result<Vec<u8>, ComponentPatchError> {
     if depth == 0 {
-        return Err(HandlePatchError("it is nested too deeply".to_owned()));
+        return Err(ComponentPatchError("it is nested too deeply".to_owned()));
     }
-    let mut made = bytes.get(..HEADER_BYTES).unwrap_or(bytes).to_vec();
+    let mut made = bytes.get(..WASM_HEADER_BYTES).unwrap_or(bytes).to_vec();
     for (id, body) in split_sections(bytes)? {
         let changed = match id {
-            CORE_MODULE => HandleModule::read_module(body, lent)?.map(|module| {
+            CORE_MODULE_SECTION_ID => ParsedCoreModule::read_module(body, lent)?.map(|module| {
                 *n_wrapped += module.wrapped.len();
-                module.write_module(body)
+                module.write_patched_module(body)
             }),
-            COMPONENT => Some(patch_component(body, lent, depth - 1, n_wrapped)),
+            COMPONENT_SECTION_ID => Some(patch_hook_wrappers_into_component(
+                body,
+                lent,
+                depth - 1,
+                n_wrapped,
+            )),
             _ => None,
         };
         match changed {
@@ -100,21 +110,24 @@ fn patch_component(
 }
 
 #[derive(Default)]
-struct HandleModule {
+struct ParsedCoreModule {
     n_imports: u32,
     /// Type indices of all functions, imported ones first.
     types: Vec<u32>,
-    wrapped: Vec<WrappedHook>,
+    wrapped: Vec<HookExportToWrap>,
 }
 
-struct WrappedHook {
+struct HookExportToWrap {
     export: String,
     function: u32,
     give_back: u32,
 }
 
-impl HandleModule {
-    fn read_module(bytes: &[u8], lent: &[(&str, &str)]) -> Result<Option<Self>, HandlePatchError> {
+impl ParsedCoreModule {
+    fn read_module(
+        bytes: &[u8],
+        lent: &[(&str, &str)],
+    ) -> Result<Option<Self>, ComponentPatchError> {
         let mut module = Self::default();
         let mut drops: Vec<(String, u32)> = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
@@ -125,7 +138,7 @@ impl HandleModule {
                         let TypeRef::Func(ty) = import.ty else {
                             continue;
                         };
-                        if let Some(handle) = import.name.strip_prefix(RESOURCE_DROP_PREFIX)
+                        if let Some(handle) = import.name.strip_prefix(RESOURCE_DROP_IMPORT_PREFIX)
                             && import.module.starts_with("rind:plugin/handles@")
                         {
                             drops.push((handle.to_owned(), module.n_imports));
@@ -154,7 +167,7 @@ impl HandleModule {
                         else {
                             continue;
                         };
-                        module.wrapped.push(WrappedHook {
+                        module.wrapped.push(HookExportToWrap {
                             export: export.name.to_owned(),
                             function: export.index,
                             give_back: *give_back,
@@ -169,31 +182,37 @@ impl HandleModule {
 
     /// Returns the index of the first function that this patch adds to the module. The added
     /// functions are the wrappers, followed by the function that does nothing.
-    fn first_added_function_index(&self) -> Result<u32, HandlePatchError> {
+    fn first_wrapper_function_index(&self) -> Result<u32, ComponentPatchError> {
         index_to_u32(self.types.len())
     }
 
-    fn find_function_type(&self, function: u32) -> Result<u32, HandlePatchError> {
+    fn find_function_type(&self, function: u32) -> Result<u32, ComponentPatchError> {
         let at = usize::try_from(function).unwrap_or(usize::MAX);
         let ty = self.types.get(at).copied();
-        ty.ok_or_else(|| HandlePatchError("a function has no type".to_owned()))
+        ty.ok_or_else(|| ComponentPatchError("a function has no type".to_owned()))
     }
 
-    fn write_module(&self, bytes: &[u8]) -> Result<Vec<u8>, HandlePatchError> {
-        let mut made = bytes.get(..HEADER_BYTES).unwrap_or(bytes).to_vec();
+    fn write_patched_module(&self, bytes: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
+        let mut made = bytes.get(..WASM_HEADER_BYTES).unwrap_or(bytes).to_vec();
         for (id, body) in split_sections(bytes)? {
             match id {
-                FUNCTIONS => append_section(&mut made, id, &self.extend_function_section(body)?),
-                EXPORTS => append_section(&mut made, id, &self.extend_export_section(body)?),
-                ELEMENTS => append_section(&mut made, id, &self.replace_drop_in_elements(body)?),
-                CODE => append_section(&mut made, id, &self.extend_code_section(body)?),
+                FUNCTION_SECTION_ID => {
+                    append_section(&mut made, id, &self.extend_function_section(body)?)
+                }
+                EXPORT_SECTION_ID => {
+                    append_section(&mut made, id, &self.extend_export_section(body)?)
+                }
+                ELEMENT_SECTION_ID => {
+                    append_section(&mut made, id, &self.replace_drop_in_function_table(body)?)
+                }
+                CODE_SECTION_ID => append_section(&mut made, id, &self.extend_code_section(body)?),
                 _ => append_section(&mut made, id, body),
             }
         }
         Ok(made)
     }
 
-    fn extend_function_section(&self, body: &[u8]) -> Result<Vec<u8>, HandlePatchError> {
+    fn extend_function_section(&self, body: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
         let mut types = Vec::new();
         for wrapped in &self.wrapped {
             append_leb128(&mut types, self.find_function_type(wrapped.function)?);
@@ -203,12 +222,12 @@ impl HandleModule {
         append_section_items(body, index_to_u32(self.wrapped.len() + 1)?, &types)
     }
 
-    fn extend_code_section(&self, body: &[u8]) -> Result<Vec<u8>, HandlePatchError> {
+    fn extend_code_section(&self, body: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
         let mut bodies = Vec::new();
         let mut put = |code: &[u8]| {
             append_leb128(&mut bodies, index_to_u32(code.len())?);
             bodies.extend(code);
-            Ok::<(), HandlePatchError>(())
+            Ok::<(), ComponentPatchError>(())
         };
         for wrapped in &self.wrapped {
             // Function body without locals: local.get 0, call the hook, local.get 0, call the drop
@@ -224,7 +243,7 @@ impl HandleModule {
         append_section_items(body, index_to_u32(self.wrapped.len() + 1)?, &bodies)
     }
 
-    fn extend_export_section(&self, body: &[u8]) -> Result<Vec<u8>, HandlePatchError> {
+    fn extend_export_section(&self, body: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
         let exports = wasmparser::ExportSectionReader::new(BinaryReader::new(body, 0))?;
         let mut made = Vec::new();
         append_leb128(&mut made, exports.count());
@@ -240,7 +259,7 @@ impl HandleModule {
             append_leb128(
                 &mut made,
                 match at {
-                    Some(at) => self.first_added_function_index()? + index_to_u32(at)?,
+                    Some(at) => self.first_wrapper_function_index()? + index_to_u32(at)?,
                     None => export.index,
                 },
             );
@@ -250,8 +269,8 @@ impl HandleModule {
 
     /// Replaces the drop function in the module's function table by the function that does nothing.
     /// The runtime calls the drop function through this table.
-    fn replace_drop_in_elements(&self, body: &[u8]) -> Result<Vec<u8>, HandlePatchError> {
-        let nothing = self.first_added_function_index()? + index_to_u32(self.wrapped.len())?;
+    fn replace_drop_in_function_table(&self, body: &[u8]) -> Result<Vec<u8>, ComponentPatchError> {
+        let nothing = self.first_wrapper_function_index()? + index_to_u32(self.wrapped.len())?;
         let elements = wasmparser::ElementSectionReader::new(BinaryReader::new(body, 0))?;
         let mut made = Vec::new();
         append_leb128(&mut made, elements.count());
@@ -265,7 +284,7 @@ impl HandleModule {
                 ElementItems::Functions(functions),
             ) = (element.kind, element.items)
             else {
-                return Err(HandlePatchError(
+                return Err(ComponentPatchError(
                     "its function table is initialized in an unexpected way".to_owned(),
                 ));
             };
@@ -288,8 +307,8 @@ impl HandleModule {
 }
 
 /// Returns the sections of a component or module, each as its id and body.
-fn split_sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, HandlePatchError> {
-    let rest = bytes.get(HEADER_BYTES..).unwrap_or_default();
+fn split_sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, ComponentPatchError> {
+    let rest = bytes.get(WASM_HEADER_BYTES..).unwrap_or_default();
     let mut reader = BinaryReader::new(rest, 0);
     let mut found = Vec::new();
     while !reader.eof() {
@@ -306,7 +325,7 @@ fn append_section_items(
     body: &[u8],
     n_more: u32,
     more: &[u8],
-) -> Result<Vec<u8>, HandlePatchError> {
+) -> Result<Vec<u8>, ComponentPatchError> {
     let mut reader = BinaryReader::new(body, 0);
     let count = reader.read_var_u32()?;
     let mut made = Vec::with_capacity(body.len() + more.len() + 4);
@@ -335,11 +354,11 @@ fn append_leb128(bytes: &mut Vec<u8>, mut number: u32) {
     }
 }
 
-fn index_to_u32(number: usize) -> Result<u32, HandlePatchError> {
-    u32::try_from(number).map_err(|_| HandlePatchError("it has too many functions".to_owned()))
+fn index_to_u32(number: usize) -> Result<u32, ComponentPatchError> {
+    u32::try_from(number).map_err(|_| ComponentPatchError("it has too many functions".to_owned()))
 }
 
-fn export_kind_byte(kind: wasmparser::ExternalKind) -> Result<u8, HandlePatchError> {
+fn export_kind_byte(kind: wasmparser::ExternalKind) -> Result<u8, ComponentPatchError> {
     use wasmparser::ExternalKind::{Func, Global, Memory, Table, Tag};
     Ok(match kind {
         Func => 0,
@@ -347,6 +366,6 @@ fn export_kind_byte(kind: wasmparser::ExternalKind) -> Result<u8, HandlePatchErr
         Memory => 2,
         Global => 3,
         Tag => 4,
-        _ => return Err(HandlePatchError("it exports an unknown kind".to_owned())),
+        _ => return Err(ComponentPatchError("it exports an unknown kind".to_owned())),
     })
 }

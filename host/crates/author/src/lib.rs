@@ -24,11 +24,11 @@ mod target;
 mod toolchain;
 mod world;
 
-pub use embedded::interface_docs;
+pub use embedded::contract_interface_docs;
 pub use error::BuildError;
-pub use sdk::sdk_link_path;
-pub use sources::find_sources;
+pub use sdk::planned_sdk_link_path;
+pub use sources::find_plugin_source_folders;
 pub use toolchain::has_wasm_target;
 
 /// Compilation target of plugins in Rust.
-pub const TARGET: &str = target::TARGET;
+pub const PLUGIN_COMPILE_TARGET: &str = target::WASM_TARGET_TRIPLE;

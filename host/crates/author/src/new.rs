@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::build::Progress;
-use super::sdk::{LINKS, ensure_sdk_links};
+use super::build::ProgressCallback;
+use super::sdk::{SDK_LINKS_FOLDER, ensure_sdk_links};
 use super::{embedded, folder};
 
 /// Language of a new plugin.
@@ -66,14 +66,14 @@ pub enum NewPluginError {
 }
 
 /// Lines at the end of the `Cargo.toml` of a crate that is not a member of another workspace.
-const SEPARATE_WORKSPACE_LINES: &str =
+const SEPARATE_WORKSPACE_MANIFEST_LINES: &str =
     "# A workspace of its own, wherever the folder lies.\n[workspace]";
 
 /// Lines at the end of the `plugin.toml` of a Python plugin.
-const INERT_SOCKETS: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
+const PYTHON_SOCKETS_MANIFEST_LINES: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
 
 /// Paths and template texts that depend on the language.
-struct LanguageTemplates {
+struct PluginLanguageTemplates {
     /// Directory of the templates.
     folder: &'static str,
     /// Extension of the source template, without the dot.
@@ -101,9 +101,9 @@ struct LanguageTemplates {
 }
 
 impl NewPluginLanguage {
-    fn language_templates(self) -> LanguageTemplates {
+    fn language_templates(self) -> PluginLanguageTemplates {
         match self {
-            Self::Rust => LanguageTemplates {
+            Self::Rust => PluginLanguageTemplates {
                 folder: "rust",
                 ending: "rs",
                 manifest: "Cargo.toml",
@@ -116,7 +116,7 @@ impl NewPluginLanguage {
                 ignored: "target/",
                 compat: "",
             },
-            Self::JavaScript => LanguageTemplates {
+            Self::JavaScript => PluginLanguageTemplates {
                 folder: "js",
                 ending: "js",
                 manifest: "package.json",
@@ -129,7 +129,7 @@ impl NewPluginLanguage {
                 ignored: "node_modules/",
                 compat: "",
             },
-            Self::Python => LanguageTemplates {
+            Self::Python => PluginLanguageTemplates {
                 folder: "python",
                 ending: "py",
                 manifest: "pyproject.toml",
@@ -140,7 +140,7 @@ impl NewPluginLanguage {
                 ci_setup: "      - run: python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1 mypy\n",
                 ci_test: "",
                 ignored: ".venv/\n__pycache__/\n.mypy_cache/",
-                compat: INERT_SOCKETS,
+                compat: PYTHON_SOCKETS_MANIFEST_LINES,
             },
         }
     }
@@ -202,7 +202,7 @@ impl NewPluginKind {
     }
 
     /// Returns the value of the key `side_effects` in the plugin's manifest, as TOML.
-    fn side_effects(self) -> &'static str {
+    fn side_effects_toml(self) -> &'static str {
         match self {
             Self::Hook | Self::Tool | Self::Command | Self::Loop => "\"none\"",
             Self::Prompt => "\"session\"",
@@ -252,18 +252,18 @@ pub fn create_plugin(
         .tempdir_in(parent)
         .map_err(failed(parent))?;
     let workspace = match language {
-        NewPluginLanguage::Rust => enclosing_workspace(parent, name),
+        NewPluginLanguage::Rust => find_enclosing_cargo_workspace(parent, name),
         NewPluginLanguage::JavaScript | NewPluginLanguage::Python => None,
     };
     // Members of a workspace share one directory of links, in the workspace's root: cargo treats an
     // SDK that it finds by two paths as two packages with the same name.
     let above = workspace.as_deref().and_then(Path::parent);
     let n_above = above.map_or(0, |above| count_folders_between(above, parent) + 1);
-    let links = format!("{}{LINKS}", "../".repeat(n_above));
+    let links = format!("{}{SDK_LINKS_FOLDER}", "../".repeat(n_above));
     write_plugin_files(fresh.path(), name, language, kind, &links).map_err(failed(&place))?;
     // The temporary directory has the same parent as the final path, so relative references stay
     // valid after the rename.
-    let quiet: Progress = Arc::new(|_| {});
+    let quiet: ProgressCallback = Arc::new(|_| {});
     ensure_sdk_links(fresh.path(), sdks, &quiet).map_err(failed(&place))?;
     // `create_dir` fails if the path was created meanwhile. Without it, the rename would replace an
     // empty directory.
@@ -298,7 +298,7 @@ struct WorkspaceMembers {
 /// Finds the manifest of the cargo workspace whose `members` match the new directory. A crate in
 /// such a directory must not declare a workspace of its own, because cargo would then refuse every
 /// command in the outer workspace.
-fn enclosing_workspace(parent: &Path, name: &str) -> Option<PathBuf> {
+fn find_enclosing_cargo_workspace(parent: &Path, name: &str) -> Option<PathBuf> {
     let parent = match parent.as_os_str().is_empty() {
         true => Path::new("."),
         false => parent,
@@ -344,7 +344,7 @@ fn write_plugin_files(
             ("name", name),
             ("about", kind.readme_summary()),
             ("description", kind.template_description()),
-            ("side_effects", kind.side_effects()),
+            ("side_effects", kind.side_effects_toml()),
             ("source", facts.source),
             ("setup", facts.setup),
             ("after", facts.after),
@@ -356,8 +356,8 @@ fn write_plugin_files(
             ("sdk", links),
             (
                 "workspace",
-                if links == LINKS {
-                    SEPARATE_WORKSPACE_LINES
+                if links == SDK_LINKS_FOLDER {
+                    SEPARATE_WORKSPACE_MANIFEST_LINES
                 } else {
                     ""
                 },
@@ -391,20 +391,20 @@ fn write_plugin_files(
     write_new_file(&to.join("plugin.schema.json"), manifest_schema().as_bytes())?;
     write_new_file(
         &to.join("tests/cases.schema.json"),
-        cases_schema().as_bytes(),
+        case_file_json_schema().as_bytes(),
     )?;
     if language == NewPluginLanguage::JavaScript {
         write_new_file(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
     }
-    if language == NewPluginLanguage::Rust && links == LINKS {
-        write_new_file(&to.join("Cargo.lock"), render_lock_file(name).as_bytes())?;
+    if language == NewPluginLanguage::Rust && links == SDK_LINKS_FOLDER {
+        write_new_file(&to.join("Cargo.lock"), render_cargo_lock(name).as_bytes())?;
     }
     Ok(())
 }
 
 /// Returns the lock file of a Rust plugin, with the versions of the SDK's dependencies that this
 /// release was tested with.
-fn render_lock_file(name: &str) -> String {
+fn render_cargo_lock(name: &str) -> String {
     let template = embedded::find_embedded_template("rust/Cargo.lock");
     let own = format!(
         "[[package]]\nname = \"{name}\"\nversion = \"0.1.0\"\ndependencies = [\n \"rind-sdk\",\n]\n"
@@ -416,11 +416,13 @@ fn render_lock_file(name: &str) -> String {
         .collect();
     packages.push(own);
     // Cargo sorts the packages by name.
-    packages.sort_by(|one, other| package_name(one).cmp(package_name(other)));
+    packages.sort_by(|one, other| {
+        cargo_lock_package_name_line(one).cmp(cargo_lock_package_name_line(other))
+    });
     format!("{head}{}", packages.join("\n"))
 }
 
-fn package_name(package: &str) -> &str {
+fn cargo_lock_package_name_line(package: &str) -> &str {
     package.lines().nth(1).unwrap_or_default()
 }
 
@@ -446,7 +448,7 @@ pub fn manifest_schema() -> &'static str {
 
 /// Returns the JSON Schema of a case file.
 #[must_use]
-pub fn cases_schema() -> &'static str {
+pub fn case_file_json_schema() -> &'static str {
     embedded::find_embedded_schema("cases")
 }
 

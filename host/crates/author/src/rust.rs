@@ -14,23 +14,25 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::build::{BuildOptions, BuildReport, Progress, store_component};
-use super::compilation::{BuildMachine, PROFILE};
+use super::build::{BuildOptions, BuildReport, ProgressCallback, store_built_component};
+use super::compilation::{CargoBuildEnvironment, PLUGIN_CARGO_PROFILE};
 use super::folder::{PluginFolder, PluginLanguage};
-use super::shared::SharedTarget;
-use super::sources::find_patched_folders;
-use super::target::TARGET;
+use super::shared::LockedSharedTargetFolder;
+use super::sources::find_patched_dependency_folders;
+use super::target::WASM_TARGET_TRIPLE;
 use super::{BuildError, cargo_config, toolchain};
 use rind_lib::lock::lock;
-use rind_lib::tool::process::{Finished, OnLine, ProcessEnding, Stream};
+use rind_lib::tool::process::{
+    FinishedProcess, OutputLineCallback, ProcessEndReason, ProcessOutputStream,
+};
 
 /// Returns the directory of the cargo workspace that contains the crate.
-pub(super) async fn find_workspace(
+pub(super) async fn find_cargo_workspace(
     plugin: &PluginFolder,
     cancel: &CancellationToken,
 ) -> Result<PathBuf, BuildError> {
     let args = ["locate-project", "--workspace", "--message-format", "plain"];
-    let asked = toolchain::query_program("cargo", &args, &plugin.dir, cancel).await;
+    let asked = toolchain::capture_program_output("cargo", &args, &plugin.dir, cancel).await;
     let manifest = asked.map_err(|error| match error {
         BuildError::Toolchain { command, text } => BuildError::Toolchain {
             command,
@@ -45,9 +47,9 @@ pub(super) async fn find_workspace(
 /// Makes the paths in cargo's messages absolute. Cargo prints them relative to its working
 /// directory, which is not the user's working directory.
 fn make_paths_absolute(text: &str, dir: &Path) -> String {
-    const PLACE: &str = "--> ";
+    const SOURCE_LOCATION_ARROW: &str = "--> ";
     let lines = text.split_inclusive('\n').map(|line| {
-        let Some((before, place)) = line.split_once(PLACE) else {
+        let Some((before, place)) = line.split_once(SOURCE_LOCATION_ARROW) else {
             return line.to_owned();
         };
         let (mut whole, mut rest) = (dir.to_owned(), place);
@@ -57,7 +59,7 @@ fn make_paths_absolute(text: &str, dir: &Path) -> String {
         }
         match Path::new(place).is_absolute() {
             true => line.to_owned(),
-            false => format!("{before}{PLACE}{}/{rest}", whole.display()),
+            false => format!("{before}{SOURCE_LOCATION_ARROW}{}/{rest}", whole.display()),
         }
     });
     lines.collect()
@@ -67,43 +69,47 @@ pub(super) async fn build_workspace(
     workspace: &Path,
     members: &[PluginFolder],
     options: &BuildOptions,
-    progress: &Progress,
+    progress: &ProgressCallback,
     cancel: &CancellationToken,
     report: &mut BuildReport,
 ) -> Result<(), BuildError> {
     let names: Vec<String> = members.iter().map(|plugin| plugin.name.clone()).collect();
     progress(&format!("building {}", names.join(", ")));
     let started = Instant::now();
-    let call = CargoCall::prepare(workspace, members, options, progress, cancel).await?;
-    let mut artifacts = Arc::new(CargoArtifacts::default());
+    let call = CargoBuildCommand::prepare(workspace, members, options, progress, cancel).await?;
+    let mut artifacts = Arc::new(BuiltCargoComponents::default());
     let mut finished = call
         .run(&artifacts, options, progress, started, cancel)
         .await?;
-    if finished.ending == ProcessEnding::Exited(0) && call.reused_other_sources(&artifacts) {
-        call.clean_package(cancel).await?;
+    if finished.ending == ProcessEndReason::Exited(0)
+        && call.has_reused_outdated_artifacts(&artifacts)
+    {
+        call.remove_package_artifacts(cancel).await?;
         artifacts = Arc::default();
         finished = call
             .run(&artifacts, options, progress, started, cancel)
             .await?;
     }
     match finished.ending {
-        ProcessEnding::Cancelled => return Err(BuildError::Cancelled),
-        ProcessEnding::Deadline => {
+        ProcessEndReason::Cancelled => return Err(BuildError::Cancelled),
+        ProcessEndReason::Deadline => {
             report.failed.push(BuildError::Deadline {
                 plugins: names,
                 seconds: options.deadline.as_secs(),
             });
             return Ok(());
         }
-        ProcessEnding::Exited(_) | ProcessEnding::Signaled(_) | ProcessEnding::Exceeded(_) => {}
+        ProcessEndReason::Exited(_)
+        | ProcessEndReason::Signaled(_)
+        | ProcessEndReason::Exceeded(_) => {}
     }
-    let has_failed = finished.ending != ProcessEnding::Exited(0);
+    let has_failed = finished.ending != ProcessEndReason::Exited(0);
     let mut not_built = Vec::new();
     for plugin in members {
         match artifacts.find_artifact(plugin) {
             Some(artifact) => {
-                call.record_sources();
-                match store_component(plugin, &artifact.path, options, artifact.seconds) {
+                call.record_compiled_sources();
+                match store_built_component(plugin, &artifact.path, options, artifact.seconds) {
                     Ok(built) => report.built.push(built),
                     Err(error) => report.failed.push(error),
                 }
@@ -126,38 +132,40 @@ pub(super) async fn build_workspace(
 }
 
 /// A call of cargo that compiles plugins.
-struct CargoCall<'a> {
+struct CargoBuildCommand<'a> {
     workspace: &'a Path,
     arguments: Vec<OsString>,
     /// Shared target directory in which cargo compiles, if any. A call with a shared directory
     /// compiles exactly one plugin.
-    shared: Option<SharedTarget>,
+    shared: Option<LockedSharedTargetFolder>,
     plugin: Option<&'a PluginFolder>,
 }
 
-impl<'a> CargoCall<'a> {
+impl<'a> CargoBuildCommand<'a> {
     async fn prepare(
         workspace: &'a Path,
         members: &'a [PluginFolder],
         options: &BuildOptions,
-        progress: &Progress,
+        progress: &ProgressCallback,
         cancel: &CancellationToken,
     ) -> Result<Self, BuildError> {
-        let version = toolchain::query_program("rustc", &["-vV"], workspace, cancel).await?;
+        let version =
+            toolchain::capture_program_output("rustc", &["-vV"], workspace, cancel).await?;
         let sysroot =
-            toolchain::query_program("rustc", &["--print", "sysroot"], workspace, cancel).await?;
-        let print = ["--print", "cfg", "--target", TARGET];
-        let cfg = toolchain::query_program("rustc", &print, workspace, cancel).await?;
+            toolchain::capture_program_output("rustc", &["--print", "sysroot"], workspace, cancel)
+                .await?;
+        let print = ["--print", "cfg", "--target", WASM_TARGET_TRIPLE];
+        let cfg = toolchain::capture_program_output("rustc", &print, workspace, cancel).await?;
         let cargo_home = toolchain::cargo_home();
         let metadata = read_metadata(workspace, cancel).await;
-        let sdk = metadata
-            .as_ref()
-            .and_then(|metadata| metadata.shared_sdk_folder(workspace, members, options));
+        let sdk = metadata.as_ref().and_then(|metadata| {
+            metadata.sdk_folder_for_shared_target(workspace, members, options)
+        });
         let shared = match (&options.shared, &sdk) {
             (Some(folders), Some(sdk)) => {
                 let sdk = sdk.to_string_lossy();
                 let key = [version.as_str(), sysroot.as_str(), &*sdk];
-                SharedTarget::open(&folders.builds, &key, progress, cancel).await
+                LockedSharedTargetFolder::open(&folders.builds, &key, progress, cancel).await
             }
             _ => None,
         };
@@ -166,14 +174,14 @@ impl<'a> CargoCall<'a> {
             (None, Some(metadata)) => metadata.external_target_dir(workspace),
             // `cargo metadata` failed. Its error is not reported here, because the build fails with
             // the same error.
-            (None, None) => toolchain::target_dir(),
+            (None, None) => toolchain::cargo_target_dir_from_env(),
         };
-        let machine = BuildMachine {
+        let machine = CargoBuildEnvironment {
             workspace,
             version: &version,
             sysroot: Path::new(&sysroot),
             target_dir,
-            has_target_flags: cargo_config::has_target_flags(
+            has_target_flags: cargo_config::has_target_specific_flags(
                 workspace,
                 cargo_home.as_deref(),
                 &cfg,
@@ -209,14 +217,14 @@ impl<'a> CargoCall<'a> {
 
     async fn run(
         &self,
-        artifacts: &Arc<CargoArtifacts>,
+        artifacts: &Arc<BuiltCargoComponents>,
         options: &BuildOptions,
-        progress: &Progress,
+        progress: &ProgressCallback,
         started: Instant,
         cancel: &CancellationToken,
-    ) -> Result<Finished, BuildError> {
+    ) -> Result<FinishedProcess, BuildError> {
         let on_line = cargo_output_handler(artifacts.clone(), progress.clone(), started);
-        let running = toolchain::run_program(
+        let running = toolchain::run_toolchain_program(
             "cargo",
             &self.arguments,
             self.workspace,
@@ -229,7 +237,9 @@ impl<'a> CargoCall<'a> {
 
     /// Returns the shared target directory, the package's name, and a text that identifies the
     /// plugin's sources: path and inode of their directory, and their digest.
-    fn shared_target_package(&self) -> Option<(&SharedTarget, &'a str, String)> {
+    fn shared_target_package_sources(
+        &self,
+    ) -> Option<(&LockedSharedTargetFolder, &'a str, String)> {
         let (shared, plugin) = (self.shared.as_ref()?, self.plugin?);
         let inode = plugin.dir.metadata().map_or(0, |folder| folder.ino());
         let digest = plugin.sources.as_deref().unwrap_or_default();
@@ -239,33 +249,44 @@ impl<'a> CargoCall<'a> {
 
     /// Whether cargo reused artifacts that were compiled from other sources. This can happen
     /// because cargo compares only modification times.
-    fn reused_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
-        self.shared_target_package()
+    fn has_reused_outdated_artifacts(&self, artifacts: &BuiltCargoComponents) -> bool {
+        self.shared_target_package_sources()
             .is_some_and(|(shared, package, sources)| {
-                artifacts.has_fresh_artifact() && !shared.matches_sources(package, &sources)
+                artifacts.has_fresh_artifact()
+                    && !shared.is_package_compiled_from_sources(package, &sources)
             })
     }
 
     /// Removes the package's artifacts from the shared target directory.
-    async fn clean_package(&self, cancel: &CancellationToken) -> Result<(), BuildError> {
-        let Some((shared, package, _)) = self.shared_target_package() else {
+    async fn remove_package_artifacts(&self, cancel: &CancellationToken) -> Result<(), BuildError> {
+        let Some((shared, package, _)) = self.shared_target_package_sources() else {
             return Ok(());
         };
         let folder = shared.folder.to_string_lossy();
         let args = ["clean", "-p", package, "--target-dir", &*folder];
-        let args = [&args[..], &["--target", TARGET, "--profile", PROFILE]].concat();
+        let args = [
+            &args[..],
+            &[
+                "--target",
+                WASM_TARGET_TRIPLE,
+                "--profile",
+                PLUGIN_CARGO_PROFILE,
+            ],
+        ]
+        .concat();
         let settings = [
             "--config".to_owned(),
-            format!("profile.{PROFILE}.inherits=\"release\""),
+            format!("profile.{PLUGIN_CARGO_PROFILE}.inherits=\"release\""),
         ];
         let args = [&args[..], &settings.each_ref().map(String::as_str)].concat();
-        let cleaned = toolchain::query_program("cargo", &args, self.workspace, cancel).await;
+        let cleaned =
+            toolchain::capture_program_output("cargo", &args, self.workspace, cancel).await;
         cleaned.map(drop)
     }
 
-    fn record_sources(&self) {
-        if let Some((shared, package, sources)) = self.shared_target_package() {
-            shared.record_sources(package, &sources);
+    fn record_compiled_sources(&self) {
+        if let Some((shared, package, sources)) = self.shared_target_package_sources() {
+            shared.record_compiled_sources(package, &sources);
         }
     }
 }
@@ -294,7 +315,7 @@ struct CargoDependency {
 /// Runs `cargo metadata` for a workspace; `None` if it fails.
 async fn read_metadata(workspace: &Path, cancel: &CancellationToken) -> Option<CargoMetadata> {
     let args = ["metadata", "--no-deps", "--format-version", "1"];
-    let asked = toolchain::query_program("cargo", &args, workspace, cancel).await;
+    let asked = toolchain::capture_program_output("cargo", &args, workspace, cancel).await;
     serde_json::from_str(&asked.ok()?).ok()
 }
 
@@ -303,7 +324,7 @@ impl CargoMetadata {
     /// default within the workspace. Cargo's settings can choose any other directory.
     fn external_target_dir(self, workspace: &Path) -> Option<PathBuf> {
         let found = self.build_directory.unwrap_or(self.target_directory);
-        let is_named = toolchain::target_dir().is_some();
+        let is_named = toolchain::cargo_target_dir_from_env().is_some();
         (is_named || !found.starts_with(workspace)).then_some(found)
     }
 
@@ -311,7 +332,7 @@ impl CargoMetadata {
     /// directory; `None` otherwise. The plugin must have its own workspace. The only crate in the
     /// workspace's folder that it depends on must be an SDK that Rind unpacked. No setting of cargo
     /// may choose a target directory.
-    fn shared_sdk_folder(
+    fn sdk_folder_for_shared_target(
         &self,
         workspace: &Path,
         members: &[PluginFolder],
@@ -324,14 +345,14 @@ impl CargoMetadata {
         let default = workspace.join("target");
         let is_default = |folder: &PathBuf| *folder == default;
         if plugin.dir != workspace
-            || toolchain::target_dir().is_some()
+            || toolchain::cargo_target_dir_from_env().is_some()
             || !is_default(&self.target_directory)
             || !self.build_directory.iter().all(is_default)
         {
             return None;
         }
         // A folder that `[patch]` names could have the same path within another plugin.
-        let patched = find_patched_folders(plugin, workspace).ok()?;
+        let patched = find_patched_dependency_folders(plugin, workspace).ok()?;
         if !patched.is_empty() {
             return None;
         }
@@ -362,19 +383,19 @@ fn package_name(plugin: &PluginFolder) -> &str {
 }
 
 fn cargo_output_handler(
-    artifacts: Arc<CargoArtifacts>,
-    progress: Progress,
+    artifacts: Arc<BuiltCargoComponents>,
+    progress: ProgressCallback,
     started: Instant,
-) -> OnLine {
+) -> OutputLineCallback {
     Arc::new(move |stream, line| match stream {
-        Stream::Stdout => artifacts.record_artifact(line, started.elapsed()),
-        Stream::Stderr => progress(line),
+        ProcessOutputStream::Stdout => artifacts.record_artifact(line, started.elapsed()),
+        ProcessOutputStream::Stderr => progress(line),
     })
 }
 
 /// Components that cargo reported as built, by the paths of their `Cargo.toml`.
 #[derive(Default)]
-struct CargoArtifacts(Mutex<BTreeMap<PathBuf, CargoArtifact>>);
+struct BuiltCargoComponents(Mutex<BTreeMap<PathBuf, CargoArtifact>>);
 
 #[derive(Clone)]
 struct CargoArtifact {
@@ -404,7 +425,7 @@ struct CargoTarget {
     kind: Vec<String>,
 }
 
-impl CargoArtifacts {
+impl BuiltCargoComponents {
     fn record_artifact(&self, line: &str, elapsed: Duration) {
         // A line that is not a message was printed by a build script or a macro.
         let Ok(message) = serde_json::from_str::<CargoMessage>(line) else {

@@ -13,30 +13,30 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use super::build::Progress;
+use super::build::ProgressCallback;
 use super::embedded;
 use rind_lib::beneath::real_path;
 
 /// Directory of symlinks to the SDK, next to the manifest of a plugin or in its cargo workspace.
-pub(super) const LINKS: &str = ".rind-sdk";
+pub(super) const SDK_LINKS_FOLDER: &str = ".rind-sdk";
 
 /// Name of the SDK's package, in `Cargo.toml`, `package.json` and `node_modules`.
-const PACKAGE: &str = "rind-sdk";
+const SDK_PACKAGE_NAME: &str = "rind-sdk";
 
 /// Directories of the SDK for each language. A directory is complete if it contains the file.
-const SDK_FOLDERS: [(&str, &str); 3] = [
+const SDK_FOLDERS_BY_LANGUAGE: [(&str, &str); 3] = [
     ("rust", "Cargo.toml"),
     ("js", "package.json"),
     ("python", "rind_sdk/__init__.py"),
 ];
 
 /// Maximum size in bytes of a manifest that is searched for a reference to the SDK.
-const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+const MAX_SEARCHED_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// Returns the directory for this version of the SDK below `root`, whether or not it exists.
-fn sdk_folder(root: &Path) -> PathBuf {
+fn versioned_sdk_folder(root: &Path) -> PathBuf {
     let mut hasher = blake3::Hasher::new();
-    for (path, bytes) in embedded::sdk_files() {
+    for (path, bytes) in embedded::embedded_sdk_files() {
         for part in [path.as_bytes(), &bytes] {
             hasher.update(&part.len().to_le_bytes());
             hasher.update(part);
@@ -48,7 +48,7 @@ fn sdk_folder(root: &Path) -> PathBuf {
 
 /// Unpacks the SDK below `root`, unless it already exists. Returns the directory of the SDK.
 pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
-    let place = sdk_folder(root);
+    let place = versioned_sdk_folder(root);
     if place.is_dir() {
         return place.canonicalize();
     }
@@ -57,7 +57,7 @@ pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
         .prefix(".unpacking.")
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(root)?;
-    for (path, bytes) in embedded::sdk_files() {
+    for (path, bytes) in embedded::embedded_sdk_files() {
         let path = fresh.path().join(path);
         fs::create_dir_all(path.parent().unwrap_or(root))?;
         fs::write(&path, bytes)?;
@@ -80,7 +80,11 @@ pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
 /// Ensures that a plugin's reference to the SDK resolves. If the directory to which it points does
 /// not exist, as in a fresh clone, creates symlinks there to this version's SDK below `root`.
 /// Plugins without a reference are not changed.
-pub(super) fn ensure_sdk_links(dir: &Path, root: &Path, progress: &Progress) -> io::Result<()> {
+pub(super) fn ensure_sdk_links(
+    dir: &Path,
+    root: &Path,
+    progress: &ProgressCallback,
+) -> io::Result<()> {
     let reference = find_sdk_reference(dir);
     let Some(reference) = reference.filter(|reference| !reference.is_resolvable()) else {
         return Ok(());
@@ -93,10 +97,10 @@ pub(super) fn ensure_sdk_links(dir: &Path, root: &Path, progress: &Progress) -> 
         )
     })?;
     match &reference {
-        SdkReference::Links { folder, .. } => create_sdk_links(folder, &sdk)?,
-        SdkReference::Package(path) => {
+        PluginSdkPath::Links { folder, .. } => create_sdk_links(folder, &sdk)?,
+        PluginSdkPath::Package(path) => {
             fs::create_dir_all(path.parent().unwrap_or(dir))?;
-            create_link(path, &sdk.join("js"))?;
+            create_symlink_atomically(path, &sdk.join("js"))?;
         }
     }
     progress(&format!(
@@ -110,17 +114,17 @@ pub(super) fn ensure_sdk_links(dir: &Path, root: &Path, progress: &Progress) -> 
 /// Returns the path at which the next build of the plugin in `dir` will create symlinks to the SDK,
 /// with symlinks in the path resolved; `None` if the build will create none.
 #[must_use]
-pub fn sdk_link_path(dir: &Path) -> Option<PathBuf> {
+pub fn planned_sdk_link_path(dir: &Path) -> Option<PathBuf> {
     let reference = find_sdk_reference(dir).filter(|reference| !reference.is_resolvable())?;
     Some(real_path(reference.path()))
 }
 
 /// Checks that a plugin's reference to the SDK resolves. Called if the SDK is not unpacked to a
 /// shared directory on this machine, so that no symlink to it can be created.
-pub(super) fn check_sdk_reference(dir: &Path) -> io::Result<()> {
+pub(super) fn check_plugin_sdk_path_resolves(dir: &Path) -> io::Result<()> {
     match find_sdk_reference(dir) {
         // A missing npm package is no error: the bundler may find it elsewhere.
-        Some(reference @ SdkReference::Links { .. }) if !reference.is_resolvable() => {
+        Some(reference @ PluginSdkPath::Links { .. }) if !reference.is_resolvable() => {
             let path = reference.path().display();
             let text = format!(
                 "{path} does not point to an SDK; run `rind plugin build` once, which makes it"
@@ -140,14 +144,14 @@ fn create_sdk_links(folder: &Path, sdk: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     // The links are valid on this machine only, so keep them out of git.
     fs::write(folder.join(".gitignore"), "*\n")?;
-    for (part, _) in SDK_FOLDERS {
-        create_link(&folder.join(part), &sdk.join(part))?;
+    for (part, _) in SDK_FOLDERS_BY_LANGUAGE {
+        create_symlink_atomically(&folder.join(part), &sdk.join(part))?;
     }
     Ok(())
 }
 
 /// Creates a symlink atomically. Replaces an existing symlink; anything else at `path` is an error.
-fn create_link(path: &Path, target: &Path) -> io::Result<()> {
+fn create_symlink_atomically(path: &Path, target: &Path) -> io::Result<()> {
     if path.symlink_metadata().is_ok() && !path.is_symlink() {
         let text = format!("{} exists and is not a symlink; remove it", path.display());
         return Err(io::Error::other(text));
@@ -163,14 +167,14 @@ fn create_link(path: &Path, target: &Path) -> io::Result<()> {
 
 /// Path by which the files of a plugin refer to the SDK.
 #[derive(Debug, PartialEq)]
-enum SdkReference {
+enum PluginSdkPath {
     /// Directory of symlinks, and the name of the symlink in it that the plugin uses.
     Links { folder: PathBuf, part: &'static str },
     /// Directory of the SDK's npm package in `node_modules`.
     Package(PathBuf),
 }
 
-impl SdkReference {
+impl PluginSdkPath {
     fn path(&self) -> &Path {
         match self {
             Self::Links { folder, .. } => folder,
@@ -183,15 +187,17 @@ impl SdkReference {
             Self::Links { folder, part } => (folder.join(part), *part),
             Self::Package(path) => (path.clone(), "js"),
         };
-        let file = SDK_FOLDERS.iter().find(|(name, _)| *name == part);
+        let file = SDK_FOLDERS_BY_LANGUAGE
+            .iter()
+            .find(|(name, _)| *name == part);
         file.is_some_and(|(_, file)| path.join(file).is_file())
     }
 }
 
-fn find_sdk_reference(dir: &Path) -> Option<SdkReference> {
+fn find_sdk_reference(dir: &Path) -> Option<PluginSdkPath> {
     let read = |name: &str| {
         let path = dir.join(name);
-        let is_small = fs::metadata(&path).ok()?.len() <= MAX_MANIFEST_BYTES;
+        let is_small = fs::metadata(&path).ok()?.len() <= MAX_SEARCHED_MANIFEST_BYTES;
         is_small.then(|| fs::read_to_string(path).ok())?
     };
     let links = |path: &str, part| {
@@ -203,15 +209,18 @@ fn find_sdk_reference(dir: &Path) -> Option<SdkReference> {
             .components()
             .skip_while(|part| !matches!(part, Component::Normal(_)));
         let is_followed = inner.all(|part| part != Component::ParentDir)
-            && last == Component::Normal(LINKS.as_ref());
-        is_followed.then(|| SdkReference::Links {
+            && last == Component::Normal(SDK_LINKS_FOLDER.as_ref());
+        is_followed.then(|| PluginSdkPath::Links {
             folder: dir.join(folder),
             part,
         })
     };
     let table = |name: &str| read(name)?.parse::<toml::Table>().ok();
     if let Some(manifest) = table("Cargo.toml") {
-        let path = manifest.get("dependencies")?.get(PACKAGE)?.get("path")?;
+        let path = manifest
+            .get("dependencies")?
+            .get(SDK_PACKAGE_NAME)?
+            .get("path")?;
         return links(path.as_str()?, "rust");
     }
     if let Some(manifest) = table("pyproject.toml") {
@@ -220,15 +229,18 @@ fn find_sdk_reference(dir: &Path) -> Option<SdkReference> {
         return paths.find_map(|path| links(path, "python"));
     }
     let manifest: serde_json::Value = serde_json::from_str(&read("package.json")?).ok()?;
-    let is_given = ["dependencies", "devDependencies"]
-        .iter()
-        .any(|key| manifest.get(key).and_then(|of| of.get(PACKAGE)).is_some());
-    let package = |folder: &Path| folder.join("node_modules").join(PACKAGE);
+    let is_given = ["dependencies", "devDependencies"].iter().any(|key| {
+        manifest
+            .get(key)
+            .and_then(|of| of.get(SDK_PACKAGE_NAME))
+            .is_some()
+    });
+    let package = |folder: &Path| folder.join("node_modules").join(SDK_PACKAGE_NAME);
     let is_above = || {
         let mut above = dir.ancestors().skip(1);
         above.any(|folder| package(folder).is_dir())
     };
-    (!is_given && !is_above()).then(|| SdkReference::Package(package(dir)))
+    (!is_given && !is_above()).then(|| PluginSdkPath::Package(package(dir)))
 }
 
 #[cfg(test)]
@@ -245,7 +257,10 @@ mod tests {
     #[test]
     fn a_reference_that_leads_nowhere_gets_the_sdk_and_one_that_leads_somewhere_keeps_its_own() {
         let root = tempfile::tempdir().unwrap();
-        let (sdks, said) = (root.path().join("sdks"), Arc::new(|_: &str| {}) as Progress);
+        let (sdks, said) = (
+            root.path().join("sdks"),
+            Arc::new(|_: &str| {}) as ProgressCallback,
+        );
         for (language, file, text, link) in [
             (
                 "rust",
@@ -263,17 +278,17 @@ mod tests {
         ] {
             let dir = root.path().join(language);
             put(&dir.join(file), text);
-            let has_links = link.starts_with(LINKS);
-            assert_eq!(check_sdk_reference(&dir).is_err(), has_links);
+            let has_links = link.starts_with(SDK_LINKS_FOLDER);
+            assert_eq!(check_plugin_sdk_path_resolves(&dir).is_err(), has_links);
             ensure_sdk_links(&dir, &sdks, &said).unwrap();
-            check_sdk_reference(&dir).unwrap();
+            check_plugin_sdk_path_resolves(&dir).unwrap();
             let link = dir.join(link);
             let target = fs::read_link(&link).unwrap();
             assert!(target.starts_with(&sdks) && link.join("README.md").is_file());
             // Another version that is there stays.
             let other = root.path().join("other");
             fs::remove_file(&link).unwrap();
-            for (_, file) in SDK_FOLDERS {
+            for (_, file) in SDK_FOLDERS_BY_LANGUAGE {
                 put(&other.join(file), "");
             }
             symlink(&other, &link).unwrap();
@@ -292,7 +307,10 @@ mod tests {
     #[test]
     fn plugins_without_a_reference_and_files_in_the_way_are_left_alone() {
         let root = tempfile::tempdir().unwrap();
-        let (sdks, said) = (root.path().join("sdks"), Arc::new(|_: &str| {}) as Progress);
+        let (sdks, said) = (
+            root.path().join("sdks"),
+            Arc::new(|_: &str| {}) as ProgressCallback,
+        );
         for (file, text) in [
             (
                 "Cargo.toml",

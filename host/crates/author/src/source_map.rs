@@ -1,7 +1,8 @@
 //! Converts a source map into a table from lines of the bundle to lines of the plugin's source, so
 //! that errors at run time can name the source line.
 //!
-//! Columns are ignored, since the bundle is not minified. Start from [`source_positions_script`].
+//! Columns are ignored, since the bundle is not minified. Start from
+//! [`generate_source_positions_script`].
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 /// Directory of the SDK within a plugin's directory. Errors do not name source lines of the SDK.
-const SDK_FOLDER: &str = "rind-sdk";
+const SDK_FOLDER_NAME: &str = "rind-sdk";
 
 /// Source map, version 3 of the format (ECMA-426).
 #[derive(Deserialize)]
@@ -23,7 +24,7 @@ struct SourceMap {
 /// line of the bundle. `map` is the text of the source map, `folder` the directory of the bundle,
 /// and `plugin` the plugin's directory: sources outside of it, and the SDK, are left out. Returns
 /// an empty text if the map is invalid; error messages then have no source positions.
-pub(super) fn source_positions_script(map: &str, folder: &Path, plugin: &Path) -> String {
+pub(super) fn generate_source_positions_script(map: &str, folder: &Path, plugin: &Path) -> String {
     let Ok(map) = serde_json::from_str::<SourceMap>(map) else {
         return String::new();
     };
@@ -33,7 +34,7 @@ pub(super) fn source_positions_script(map: &str, folder: &Path, plugin: &Path) -
         let decoded = decoded.and_then(|path| folder.join(&*path).canonicalize().ok());
         let path = decoded.or_else(|| folder.join(source).canonicalize().ok())?;
         let own = path.strip_prefix(plugin).ok()?;
-        (!own.starts_with(SDK_FOLDER)).then(|| own.display().to_string())
+        (!own.starts_with(SDK_FOLDER_NAME)).then(|| own.display().to_string())
     };
     let sources: Vec<Option<String>> = map.sources.iter().map(own_name).collect();
     // Two numbers for each line of the bundle: the index of the source or -1, and the line in it.
@@ -122,19 +123,19 @@ mod tests {
         }
         let map = r#"{"version":3,"sources":["../plugin/rind-sdk/src/hook.js","../plugin/src/plugin.js"],"mappings":"AAAA;;ACCA;AAEA"}"#;
         std::fs::create_dir(root.join("made")).unwrap();
-        let found = source_positions_script(map, &root.join("made"), &plugin);
+        let found = generate_source_positions_script(map, &root.join("made"), &plugin);
         assert_eq!(
             found,
             "\nglobalThis.__rindPlaces = {\"sources\":[null,\"src/plugin.js\"],\"lines\":[-1,0,-1,1,-1,1,1,2,1,4]};\n"
         );
-        assert_eq!(source_positions_script("{", &root, &plugin), "");
+        assert_eq!(generate_source_positions_script("{", &root, &plugin), "");
         // As URLs, and as paths.
         let plugin = root.join("a%20b% c");
         std::fs::create_dir(&plugin).unwrap();
         std::fs::write(plugin.join("p%41.js"), "").unwrap();
         for source in ["../a%2520b%25%20c/p%2541.js", "../a%20b% c/p%41.js"] {
             let map = json!({"version": 3, "sources": [source], "mappings": "AAAA"}).to_string();
-            let found = source_positions_script(&map, &root.join("made"), &plugin);
+            let found = generate_source_positions_script(&map, &root.join("made"), &plugin);
             assert!(
                 found.contains(r#""sources":["p%41.js"]"#),
                 "{source}: {found}"

@@ -2,7 +2,7 @@
 //! code a build runs.
 //!
 //! Dependencies are read from `cargo metadata`, which runs no code of the crates. This module does
-//! not check who can write to the directories. Start from [`find_sources`].
+//! not check who can write to the directories. Start from [`find_plugin_source_folders`].
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::build::Progress;
-use super::folder::{PluginFolder, PluginLanguage, file_error, folder_error};
+use super::build::ProgressCallback;
+use super::folder::{PluginFolder, PluginLanguage, plugin_file_error, plugin_folder_error};
 use super::sdk::ensure_sdk_links;
 use super::{BuildError, toolchain};
 use rind_lib::lock::lock;
-use rind_lib::tool::process::{OnLine, ProcessEnding, Stream};
+use rind_lib::tool::process::{OutputLineCallback, ProcessEndReason, ProcessOutputStream};
 
 /// Maximum number of crates whose path dependencies are followed.
-const MAX_CRATES: usize = 256;
+const MAX_FOLLOWED_CRATES: usize = 256;
 
 /// Output of `cargo metadata`, reduced to the fields that are used.
 #[derive(Deserialize)]
@@ -49,13 +49,13 @@ struct CargoDependency {
 ///
 /// # Errors
 /// The directory is not a plugin, the SDK cannot be unpacked, or cargo cannot read its files.
-pub async fn find_sources(
+pub async fn find_plugin_source_folders(
     dir: &Path,
     sdks: &Path,
     cancel: &CancellationToken,
 ) -> Result<Vec<PathBuf>, BuildError> {
-    let silent: Progress = Arc::new(|_| {});
-    ensure_sdk_links(dir, sdks, &silent).map_err(|source| folder_error(dir, source))?;
+    let silent: ProgressCallback = Arc::new(|_| {});
+    ensure_sdk_links(dir, sdks, &silent).map_err(|source| plugin_folder_error(dir, source))?;
     let plugin = PluginFolder::read_folder(dir)?;
     let mut found = vec![plugin.dir.clone()];
     match &plugin.language {
@@ -66,7 +66,7 @@ pub async fn find_sources(
             }
         }
         PluginLanguage::JavaScript { .. } => {
-            add_npm_folder(&mut found, &plugin.dir.join("node_modules"))
+            add_npm_package_folder(&mut found, &plugin.dir.join("node_modules"))
         }
     }
     Ok(found)
@@ -91,14 +91,14 @@ fn is_same_folder(one: &Path, other: &Path) -> bool {
 
 /// Adds a directory of npm packages. Packages in it that are symlinks are added by the targets of
 /// the symlinks.
-fn add_npm_folder(found: &mut Vec<PathBuf>, folder: &Path) {
+fn add_npm_package_folder(found: &mut Vec<PathBuf>, folder: &Path) {
     add_source_folder(found, folder);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_symlink() {
             add_source_folder(found, &path);
         } else if entry.file_name().to_string_lossy().starts_with('@') {
-            add_npm_folder(found, &path);
+            add_npm_package_folder(found, &path);
         }
     }
 }
@@ -112,14 +112,14 @@ async fn add_crate_folders(
     let mut n_seen = 0;
     while let Some(folder) = crates.pop() {
         n_seen += 1;
-        if n_seen > MAX_CRATES {
-            let problem = format!("it depends on more than {MAX_CRATES} crates by path");
-            return Err(metadata_error(plugin, problem));
+        if n_seen > MAX_FOLLOWED_CRATES {
+            let problem = format!("it depends on more than {MAX_FOLLOWED_CRATES} crates by path");
+            return Err(cargo_metadata_error(plugin, problem));
         }
-        let metadata = read_metadata(plugin, &folder, cancel).await?;
+        let metadata = read_cargo_metadata(plugin, &folder, cancel).await?;
         add_source_folder(found, &metadata.workspace_root);
         add_source_folder(found, &metadata.target_directory);
-        let mut named = find_patched_folders(plugin, &metadata.workspace_root)?;
+        let mut named = find_patched_dependency_folders(plugin, &metadata.workspace_root)?;
         let manifest = folder.join("Cargo.toml");
         let is_it = |package: &&CargoPackage| is_same_folder(&package.manifest_path, &manifest);
         let own = metadata.packages.iter().filter(is_it);
@@ -136,7 +136,7 @@ async fn add_crate_folders(
 
 /// Runs `cargo metadata` for the workspace of a crate. Runs it in the plugin's directory, so that
 /// the plugin's toolchain is used.
-async fn read_metadata(
+async fn read_cargo_metadata(
     plugin: &PluginFolder,
     folder: &Path,
     cancel: &CancellationToken,
@@ -152,35 +152,36 @@ async fn read_metadata(
     ];
     // The output is one long line, which is passed to the callback in pieces.
     let text: Arc<Mutex<String>> = Arc::default();
-    let on_line: OnLine = {
+    let on_line: OutputLineCallback = {
         let text = text.clone();
         Arc::new(move |stream, line| {
-            if stream == Stream::Stdout {
+            if stream == ProcessOutputStream::Stdout {
                 lock(&text).push_str(line);
             }
         })
     };
     let finished =
-        toolchain::query_program_lines("cargo", &args, &plugin.dir, on_line, cancel).await?;
+        toolchain::stream_program_output_lines("cargo", &args, &plugin.dir, on_line, cancel)
+            .await?;
     match finished.ending {
-        ProcessEnding::Exited(0) => {}
-        ProcessEnding::Cancelled => return Err(BuildError::Cancelled),
-        _ => return Err(metadata_error(plugin, finished.stderr.text())),
+        ProcessEndReason::Exited(0) => {}
+        ProcessEndReason::Cancelled => return Err(BuildError::Cancelled),
+        _ => return Err(cargo_metadata_error(plugin, finished.stderr.text())),
     }
     serde_json::from_str(&lock(&text))
-        .map_err(|error| metadata_error(plugin, format!("cargo metadata: {error}")))
+        .map_err(|error| cargo_metadata_error(plugin, format!("cargo metadata: {error}")))
 }
 
 /// Returns the directories to which the workspace's `[patch]` sections redirect dependencies.
-pub(super) fn find_patched_folders(
+pub(super) fn find_patched_dependency_folders(
     plugin: &PluginFolder,
     workspace: &Path,
 ) -> Result<Vec<PathBuf>, BuildError> {
     let path = workspace.join("Cargo.toml");
     let text = std::fs::read_to_string(&path);
-    let text = text.map_err(|source| file_error(&plugin.name, &path, source))?;
+    let text = text.map_err(|source| plugin_file_error(&plugin.name, &path, source))?;
     let table: toml::Table =
-        toml::from_str(&text).map_err(|error| metadata_error(plugin, error.to_string()))?;
+        toml::from_str(&text).map_err(|error| cargo_metadata_error(plugin, error.to_string()))?;
     let patch = table.get("patch").and_then(toml::Value::as_table);
     let sources = patch.into_iter().flat_map(toml::Table::values);
     let crates = sources
@@ -190,7 +191,7 @@ pub(super) fn find_patched_folders(
     Ok(folders.collect())
 }
 
-fn metadata_error(plugin: &PluginFolder, problem: String) -> BuildError {
+fn cargo_metadata_error(plugin: &PluginFolder, problem: String) -> BuildError {
     BuildError::Manifest {
         plugin: plugin.name.clone(),
         path: plugin.cargo_manifest(),
@@ -229,7 +230,7 @@ mod tests {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
             }
-            let found = find_sources(&dir, &sdks, &CancellationToken::new()).await;
+            let found = find_plugin_source_folders(&dir, &sdks, &CancellationToken::new()).await;
             let found = found.unwrap();
             assert_eq!(found[0], dir);
             let has_sdk = found.iter().any(|folder| folder.starts_with(&sdks));

@@ -6,12 +6,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Compilation target of plugins.
-pub(crate) const TARGET: &str = "wasm32-wasip2";
+pub(crate) const WASM_TARGET_TRIPLE: &str = "wasm32-wasip2";
 
 /// Returns the directory of the target's standard library in the sysroot of a toolchain. The
 /// directory exists only if the target is installed.
-pub(crate) fn target_library_folder(sysroot: &Path) -> PathBuf {
-    sysroot.join("lib/rustlib").join(TARGET)
+pub(crate) fn wasm_target_library_folder(sysroot: &Path) -> PathBuf {
+    sysroot.join("lib/rustlib").join(WASM_TARGET_TRIPLE)
 }
 
 /// Waits until no other process is adding a target to the toolchain, and returns a lock that is
@@ -29,32 +29,36 @@ pub(crate) fn lock_toolchain(sysroot: &Path) -> Option<File> {
 /// Returns the arguments with which rustup adds the target to the toolchain of this sysroot; `None`
 /// if that toolchain was not installed by rustup, because rustup would add the target to a
 /// different one.
-pub(crate) fn rustup_arguments(sysroot: &Path) -> Option<[&str; 5]> {
+pub(crate) fn rustup_target_add_arguments(sysroot: &Path) -> Option<[&str; 5]> {
     let name = sysroot.file_name()?.to_str()?;
     let parent = sysroot.parent()?.file_name()?;
-    (parent == "toolchains").then_some(["target", "add", "--toolchain", name, TARGET])
+    (parent == "toolchains").then_some(["target", "add", "--toolchain", name, WASM_TARGET_TRIPLE])
 }
 
 /// Returns the message that the target is missing, and how to install it with rustup, on Debian and
 /// with Nix.
-pub(crate) fn target_missing_message(sysroot: &Path) -> String {
+pub(crate) fn wasm_target_missing_message(sysroot: &Path) -> String {
     format!(
-        "the Rust in `{}` has no target {TARGET}, and there is no rustup to add it. Plugins are compiled to it. Install it and \
+        "the Rust in `{}` has no target {WASM_TARGET_TRIPLE}, and there is no rustup to add it. Plugins are compiled to it. Install it and \
          run the command again:\n\
-         - rustup (https://rustup.rs): `rustup target add {TARGET}`\n\
+         - rustup (https://rustup.rs): `rustup target add {WASM_TARGET_TRIPLE}`\n\
          - Debian, Ubuntu: `apt install rustup && rustup default stable` (from Debian 13 and Ubuntu 24.04). The package \
          `libstd-rust-dev-wasm32` is not enough: the linker `wasm-component-ld` is not packaged\n\
          - Nix: `nix-shell -p rustup`, then `rustup default stable`; or, with rust-overlay, \
-         `rust-bin.stable.latest.default.override {{ targets = [ \"{TARGET}\" ]; }}`",
+         `rust-bin.stable.latest.default.override {{ targets = [ \"{WASM_TARGET_TRIPLE}\" ]; }}`",
         sysroot.display()
     )
 }
 
 /// Returns the message that rustup failed to add the target: the command, its output and the
 /// remedy.
-pub(crate) fn target_not_added_message(sysroot: &Path, command: &str, output: &str) -> String {
+pub(crate) fn rustup_target_add_failed_message(
+    sysroot: &Path,
+    command: &str,
+    output: &str,
+) -> String {
     format!(
-        "the Rust in `{}` has no target {TARGET}, and `{command}` did not add it:\n{}\nRun that command with a network that \
+        "the Rust in `{}` has no target {WASM_TARGET_TRIPLE}, and `{command}` did not add it:\n{}\nRun that command with a network that \
          reaches https://static.rust-lang.org, as a user who may write to that folder, then run this one again",
         sysroot.display(),
         output.trim()

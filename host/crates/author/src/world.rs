@@ -9,31 +9,32 @@ use rind_lib::plugin::authority;
 use rind_lib::plugin::contract;
 use rind_lib::point::catalog;
 
-pub(super) const WORLD: &str = "component";
+pub(super) const GENERATED_WORLD_NAME: &str = "component";
 
 /// Interfaces that plugins may export, besides the extension points.
-const OTHER_EXPORTS: [&str; 5] = ["tools", "implement", "loop", "agent-loop", "commands"];
+const NON_HOOK_EXPORT_INTERFACES: [&str; 5] =
+    ["tools", "implement", "loop", "agent-loop", "commands"];
 
 /// Interfaces that contain only types. They grant no permissions, but the world must import them
 /// for the bindings.
-const TYPE_INTERFACES: [&str; 3] = ["types", "payloads", "outcomes"];
+const TYPE_ONLY_INTERFACES: [&str; 3] = ["types", "payloads", "outcomes"];
 
 /// Returns every interface that a plugin may export, in kebab case.
-pub(super) fn known_exports() -> impl Iterator<Item = &'static str> {
+pub(super) fn exportable_interface_names() -> impl Iterator<Item = &'static str> {
     let points = catalog::CATALOG.iter().map(|row| row.name);
-    points.chain(OTHER_EXPORTS)
+    points.chain(NON_HOOK_EXPORT_INTERFACES)
 }
 
 /// Whether `name` is an interface of Rind's plugin contract that the host implements.
 pub(super) fn is_host_import(name: &str) -> bool {
-    authority::IMPORTS
+    authority::IMPORTABLE_INTERFACES
         .iter()
         .any(|row| row.is_contract_interface() && row.name == name)
 }
 
 /// Writes the contract and a world with these exports and imports to a directory below `work`.
 /// Returns the path of the directory.
-pub(super) fn write_world(
+pub(super) fn write_wit_world(
     work: &Path,
     exports: &[String],
     imports: &[String],
@@ -44,17 +45,17 @@ pub(super) fn write_world(
     for (name, text) in contract::list_contract_files() {
         fs::write(contract.join(name), text)?;
     }
-    let version = contract::CURRENT;
-    let types = TYPE_INTERFACES.iter().map(|name| ("import", *name));
+    let version = contract::CURRENT_CONTRACT_VERSION;
+    let types = TYPE_ONLY_INTERFACES.iter().map(|name| ("import", *name));
     let asked = imports.iter().map(|name| ("import", name.as_str()));
     let offered = exports.iter().map(|name| ("export", name.as_str()));
     let lines = types
-        .chain(asked.filter(|(_, name)| !TYPE_INTERFACES.contains(name)))
+        .chain(asked.filter(|(_, name)| !TYPE_ONLY_INTERFACES.contains(name)))
         .chain(offered);
     let lines: String = lines
         .map(|(side, name)| format!("  {side} rind:plugin/{name}@{version};\n"))
         .collect();
-    let text = format!("package rind:component;\n\nworld {WORLD} {{\n{lines}}}\n");
+    let text = format!("package rind:component;\n\nworld {GENERATED_WORLD_NAME} {{\n{lines}}}\n");
     fs::write(folder.join("world.wit"), text)?;
     Ok(folder)
 }

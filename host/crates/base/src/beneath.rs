@@ -8,7 +8,7 @@
 //! write there.
 //!
 //! The module must not know which paths are allowed: callers decide this from the names in
-//! [`WalkedPath`]. All functions block. Start from [`walk_path_beneath`].
+//! [`PathWalkResult`]. All functions block. Start from [`walk_path_beneath`].
 
 mod hidden;
 
@@ -25,7 +25,7 @@ pub use hidden::HiddenFolders;
 pub use hidden::{real_path, select_folders_inside};
 
 /// Maximum number of symlinks on one path; the limit of Linux.
-const MAX_LINKS: usize = 40;
+const MAX_SYMLINKS_PER_PATH: usize = 40;
 
 /// Maximum length of a path, in bytes: `PATH_MAX` of Linux.
 const MAX_PATH_BYTES: usize = 4096;
@@ -33,19 +33,19 @@ const MAX_PATH_BYTES: usize = 4096;
 /// Flags for opening a folder to traverse it. On Linux, `O_PATH` allows this without read
 /// permission for the folder.
 #[cfg(target_os = "linux")]
-const TRAVERSE_FLAGS: OFlags = OFlags::PATH;
+const FOLDER_TRAVERSAL_OPEN_FLAGS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const TRAVERSE_FLAGS: OFlags = OFlags::RDONLY;
 
 /// Error for a path that leads out of the folder; the same error that `openat2` returns.
-pub const ESCAPE_ERROR: Errno = Errno::XDEV;
+pub const PATH_ESCAPE_ERROR: Errno = Errno::XDEV;
 
 /// Handling of parent folders that do not exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum MissingParentRule {
+pub enum MissingParentFolderHandling {
     /// Missing folders are an error.
     Refused,
-    /// Missing folders are reported as plain names in [`WalkedPath::names`] and not created. A
+    /// Missing folders are reported as plain names in [`PathWalkResult::names`] and not created. A
     /// dangling symlink is an error, because its target may be created anywhere later.
     Named,
     /// Missing folders are created. A dangling symlink is an error.
@@ -54,7 +54,7 @@ pub enum MissingParentRule {
 
 /// Result of a walk along a path.
 #[derive(Debug)]
-pub struct WalkedPath {
+pub struct PathWalkResult {
     /// Open folder that contains the last name; if folders are missing, the last folder that
     /// exists.
     pub folder: Dir,
@@ -74,15 +74,15 @@ pub fn walk_path_beneath(
     start: &impl AsFd,
     path: &str,
     follow: bool,
-    missing: MissingParentRule,
-) -> Result<WalkedPath, Errno> {
+    missing: MissingParentFolderHandling,
+) -> Result<PathWalkResult, Errno> {
     if path.is_empty() {
         return Err(Errno::NOENT);
     }
     if path.len() > MAX_PATH_BYTES {
         return Err(Errno::NAMETOOLONG);
     }
-    let mut walk = PathWalk {
+    let mut walk = PathWalker {
         start: start.as_fd(),
         inside: Vec::new(),
         beyond: Vec::new(),
@@ -91,8 +91,8 @@ pub fn walk_path_beneath(
         n_links: 0,
         missing,
     };
-    walk.prepend_names(path, false)?;
-    walk.walk_to_end(follow)
+    walk.prepend_unwalked_names(path, false)?;
+    walk.walk_remaining_components(follow)
 }
 
 /// Opens a regular file for reading; `None` for any other type of file. Symlinks are followed
@@ -140,7 +140,7 @@ pub fn replace_file(
 
 /// Returns the current path of an open folder, if the system can report it.
 #[cfg(target_os = "linux")]
-fn folder_path(folder: BorrowedFd<'_>) -> Option<PathBuf> {
+fn path_of_open_folder(folder: BorrowedFd<'_>) -> Option<PathBuf> {
     let number = std::os::fd::AsRawFd::as_raw_fd(&folder);
     std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
 }
@@ -163,7 +163,7 @@ struct UnwalkedPathComponent {
     is_of_link: bool,
 }
 
-struct PathWalk<'a> {
+struct PathWalker<'a> {
     start: BorrowedFd<'a>,
     /// Names and descriptors of the entered folders, outermost first. `..` removes the last entry.
     /// The file system is not asked for the parent, because a folder may have been moved.
@@ -173,14 +173,14 @@ struct PathWalk<'a> {
     ahead: VecDeque<UnwalkedPathComponent>,
     is_folder_wanted: bool,
     n_links: usize,
-    missing: MissingParentRule,
+    missing: MissingParentFolderHandling,
 }
 
-impl PathWalk<'_> {
+impl PathWalker<'_> {
     /// Prepends the names of a path or of a symlink's target to the remaining names.
-    fn prepend_names(&mut self, path: &str, is_of_link: bool) -> Result<(), Errno> {
+    fn prepend_unwalked_names(&mut self, path: &str, is_of_link: bool) -> Result<(), Errno> {
         if path.starts_with('/') {
-            return Err(ESCAPE_ERROR);
+            return Err(PATH_ESCAPE_ERROR);
         }
         let is_last = self.ahead.is_empty();
         if is_last && (path.ends_with('/') || path.ends_with("/.")) {
@@ -202,32 +202,32 @@ impl PathWalk<'_> {
             .map_or(self.start, |(_, folder)| folder.as_fd())
     }
 
-    fn walk_to_end(mut self, follow: bool) -> Result<WalkedPath, Errno> {
+    fn walk_remaining_components(mut self, follow: bool) -> Result<PathWalkResult, Errno> {
         while let Some(name) = self.ahead.pop_front() {
             if name.text == ".." {
                 if !self.beyond.is_empty() {
                     return Err(Errno::NOENT);
                 }
-                self.inside.pop().ok_or(ESCAPE_ERROR)?;
+                self.inside.pop().ok_or(PATH_ESCAPE_ERROR)?;
             } else if !self.ahead.is_empty() {
-                self.enter_name(name)?;
-            } else if (follow || self.is_folder_wanted) && self.is_link(&name.text) {
-                self.follow_link(&name.text)?;
+                self.enter_path_component(name)?;
+            } else if (follow || self.is_folder_wanted) && self.is_symlink(&name.text) {
+                self.follow_symlink(&name.text)?;
             } else {
-                if self.missing != MissingParentRule::Refused && name.is_of_link {
+                if self.missing != MissingParentFolderHandling::Refused && name.is_of_link {
                     statat(
                         self.current_folder(),
                         name.text.as_str(),
                         AtFlags::SYMLINK_NOFOLLOW,
                     )?;
                 }
-                return self.finish_walk(Some(name.text));
+                return self.into_walk_result(Some(name.text));
             }
         }
-        self.finish_walk(None)
+        self.into_walk_result(None)
     }
 
-    fn enter_name(&mut self, name: UnwalkedPathComponent) -> Result<(), Errno> {
+    fn enter_path_component(&mut self, name: UnwalkedPathComponent) -> Result<(), Errno> {
         if !self.beyond.is_empty() {
             self.beyond.push(name.text);
             return Ok(());
@@ -235,14 +235,18 @@ impl PathWalk<'_> {
         match self.open_path_component(&name.text) {
             // The error for a symlink differs between systems and flags, so the type is checked as
             // well.
-            Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) if self.is_link(&name.text) => {
-                return self.follow_link(&name.text);
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) if self.is_symlink(&name.text) => {
+                return self.follow_symlink(&name.text);
             }
-            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParentRule::Named => {
+            Err(Errno::NOENT)
+                if !name.is_of_link && self.missing == MissingParentFolderHandling::Named =>
+            {
                 self.beyond.push(name.text);
                 return Ok(());
             }
-            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParentRule::Made => {
+            Err(Errno::NOENT)
+                if !name.is_of_link && self.missing == MissingParentFolderHandling::Made =>
+            {
                 match mkdirat(
                     self.current_folder(),
                     name.text.as_str(),
@@ -260,37 +264,38 @@ impl PathWalk<'_> {
 
     /// Opens a folder by a single name. Fails if the name is a symlink.
     fn open_path_component(&self, name: &str) -> Result<OwnedFd, Errno> {
-        let flags = TRAVERSE_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            FOLDER_TRAVERSAL_OPEN_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(self.current_folder(), name, flags, Mode::empty())
     }
 
-    fn is_link(&self, name: &str) -> bool {
+    fn is_symlink(&self, name: &str) -> bool {
         self.beyond.is_empty()
             && statat(self.current_folder(), name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     }
 
-    fn follow_link(&mut self, name: &str) -> Result<(), Errno> {
+    fn follow_symlink(&mut self, name: &str) -> Result<(), Errno> {
         self.n_links += 1;
-        if self.n_links > MAX_LINKS {
+        if self.n_links > MAX_SYMLINKS_PER_PATH {
             return Err(Errno::LOOP);
         }
         let target = readlinkat(self.current_folder(), name, Vec::new())?;
         let target = target.into_string().map_err(|_| Errno::ILSEQ)?;
-        let Some(below) = self.link_target_below_start(&target) else {
-            return self.prepend_names(&target, true);
+        let Some(below) = self.symlink_target_below_start(&target) else {
+            return self.prepend_unwalked_names(&target, true);
         };
         // Walk the remaining path from the start folder again, so that it stays within that folder
         // even if another folder was moved meanwhile.
         self.inside.clear();
-        self.prepend_names(&below, true)
+        self.prepend_unwalked_names(&below, true)
     }
 
     /// Returns a symlink's target relative to the start folder, if the target is an absolute path
     /// below that folder. The start folder's current path is used for the comparison.
-    fn link_target_below_start(&self, target: &str) -> Option<String> {
+    fn symlink_target_below_start(&self, target: &str) -> Option<String> {
         let absolute = Path::new(target).is_absolute().then(|| Path::new(target))?;
-        let start = folder_path(self.start)?;
+        let start = path_of_open_folder(self.start)?;
         let below = absolute.strip_prefix(start).ok()?.to_str()?;
         let slash = if target.ends_with('/') { "/" } else { "" };
         Some(match below {
@@ -299,14 +304,14 @@ impl PathWalk<'_> {
         })
     }
 
-    fn finish_walk(mut self, last: Option<String>) -> Result<WalkedPath, Errno> {
+    fn into_walk_result(mut self, last: Option<String>) -> Result<PathWalkResult, Errno> {
         let inside = self.inside.iter().map(|(name, _)| name.clone());
         let names = inside.chain(self.beyond).chain(last.clone()).collect();
         let folder = match self.inside.pop() {
             Some((_, folder)) => folder,
             None => rustix::io::fcntl_dupfd_cloexec(self.start, 3)?,
         };
-        Ok(WalkedPath {
+        Ok(PathWalkResult {
             folder: Dir::from_std_file(folder.into()),
             is_folder_wanted: self.is_folder_wanted || last.is_none(),
             name: last.unwrap_or_else(|| ".".to_owned()),

@@ -23,7 +23,7 @@ pub fn format_timestamp(time: jiff::Timestamp) -> String {
 
 /// Formats a duration for display, in milliseconds or seconds.
 #[must_use]
-pub fn format_millis(ms: u64) -> String {
+pub fn format_duration_ms(ms: u64) -> String {
     match ms {
         0 => "<1 ms".to_owned(),
         ms if ms < 1000 => format!("{ms} ms"),
@@ -39,7 +39,7 @@ pub fn now_ms() -> i64 {
 
 /// Generates an identifier: a UUID of version 7 (RFC 9562), so that ids sort by creation time.
 #[must_use]
-pub fn new_id() -> String {
+pub fn new_uuid_v7() -> String {
     // Format into a buffer on the stack: formatting through `Display` takes longer than creating
     // the id.
     let mut buffer = uuid::Uuid::encode_buffer();
@@ -52,7 +52,7 @@ pub fn new_id() -> String {
 #[must_use]
 pub fn new_session_id() -> String {
     let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
-    let id = new_id();
+    let id = new_uuid_v7();
     let random = id.get(id.len().saturating_sub(6)..).unwrap_or_default();
     format!("{now}-{random}")
 }

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 pub use present::{is_dangling_symlink, open_if_present, read_if_present};
-pub use temporary::{TemporaryFolder, keep_temp_files_outside};
+pub use temporary::{TemporaryFolder, keep_temp_files_outside_workspace};
 
 /// Permission bits of the group and of other users.
 const GROUP_AND_OTHERS_BITS: u32 = 0o077;
@@ -108,7 +108,7 @@ pub fn acquire_file_lock(path: &Path, waits: impl FnOnce()) -> io::Result<fs::Fi
 pub fn exchange_folders(one: &Path, other: &Path) -> io::Result<()> {
     match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            exchange_by_renames(one, other, |from, to| fs::rename(from, to))
+            exchange_folders_by_renames(one, other, |from, to| fs::rename(from, to))
         }
         exchanged => exchanged.map_err(io::Error::from),
     }
@@ -117,7 +117,7 @@ pub fn exchange_folders(one: &Path, other: &Path) -> io::Result<()> {
 /// Exchanges two folders on a file system without an atomic exchange, by moving `other` to a
 /// temporary folder first. If a rename fails, the earlier renames are undone, so that nothing is
 /// left behind.
-fn exchange_by_renames(
+fn exchange_folders_by_renames(
     one: &Path,
     other: &Path,
     mut rename: impl FnMut(&Path, &Path) -> io::Result<()>,
@@ -227,7 +227,7 @@ mod tests {
         };
         for n_fails in 0..3 {
             let mut n = 0;
-            let failed = exchange_by_renames(&one, &other, |from, to| {
+            let failed = exchange_folders_by_renames(&one, &other, |from, to| {
                 n += 1;
                 match n - 1 == n_fails {
                     true => Err(io::Error::other("out of luck")),
@@ -238,13 +238,13 @@ mod tests {
             is(&one, &one);
             is(&other, &other);
         }
-        exchange_by_renames(&one, &other, |from, to| fs::rename(from, to)).unwrap();
+        exchange_folders_by_renames(&one, &other, |from, to| fs::rename(from, to)).unwrap();
         is(&one, &other);
         is(&other, &one);
 
         // A folder whose rename cannot be undone is named and stays.
         let mut n = 0;
-        let lost = exchange_by_renames(&one, &other, |from, to| {
+        let lost = exchange_folders_by_renames(&one, &other, |from, to| {
             n += 1;
             match n {
                 1 => fs::rename(from, to),

@@ -7,22 +7,22 @@
 //! untrusted sources safe to read.
 //!
 //! The module must not know which keys exist. Start from [`split_front_matter`] and
-//! [`read_document`].
+//! [`parse_yaml_document`].
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
 /// Line that opens and closes the front matter.
-pub const FENCE: &str = "---";
+pub const FRONT_MATTER_DELIMITER: &str = "---";
 
 /// Maximum nesting depth.
-const MAX_DEPTH: usize = 24;
+const MAX_YAML_NESTING_DEPTH: usize = 24;
 
 /// Maximum number of parser events, such as scalars and the starts and ends of collections.
-const MAX_EVENTS: usize = 20_000;
+const MAX_YAML_PARSER_EVENTS: usize = 20_000;
 
 /// Maximum number of keys of one mapping.
-const MAX_KEYS: usize = 200;
+const MAX_KEYS_PER_MAPPING: usize = 200;
 
 /// Position in the text: line and column, both counted from 1.
 pub type YamlPosition = (usize, usize);
@@ -33,24 +33,24 @@ pub struct YamlNode {
     /// Start of the value.
     pub place: YamlPosition,
     /// Content of the value.
-    pub kind: NodeKind,
+    pub kind: YamlNodeKind,
 }
 
 /// Content of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum NodeKind {
+pub enum YamlNodeKind {
     /// Source text of a scalar, and whether the scalar is plain, which means unquoted. Only a plain
     /// scalar can be a number, a boolean or null.
     Scalar(String, bool),
     /// Items, in order.
     List(Vec<YamlNode>),
     /// Keys with their values, in order.
-    Mapping(Vec<YamlEntry>),
+    Mapping(Vec<YamlMappingEntry>),
 }
 
 /// Key of a mapping with its value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct YamlEntry {
+pub struct YamlMappingEntry {
     /// Key, always a text.
     pub key: String,
     /// Start of the key.
@@ -63,13 +63,13 @@ pub struct YamlEntry {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct YamlDocument {
     /// Keys with their values.
-    pub entries: Vec<YamlEntry>,
+    pub entries: Vec<YamlMappingEntry>,
 }
 
 impl YamlDocument {
     /// Returns the entry of a key.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&YamlEntry> {
+    pub fn get(&self, key: &str) -> Option<&YamlMappingEntry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 }
@@ -77,14 +77,14 @@ impl YamlDocument {
 impl YamlNode {
     /// Converts the node to JSON by YAML's core schema. Only plain scalars can become numbers,
     /// booleans or null; `yes` and `on` are texts.
-    pub fn value(&self) -> Value {
+    pub fn to_json_value(&self) -> Value {
         match &self.kind {
-            NodeKind::Scalar(text, false) => text.as_str().into(),
-            NodeKind::Scalar(text, true) => plain_scalar_to_json(text),
-            NodeKind::List(items) => items.iter().map(Self::value).collect(),
-            NodeKind::Mapping(entries) => {
+            YamlNodeKind::Scalar(text, false) => text.as_str().into(),
+            YamlNodeKind::Scalar(text, true) => plain_scalar_to_json(text),
+            YamlNodeKind::List(items) => items.iter().map(Self::to_json_value).collect(),
+            YamlNodeKind::Mapping(entries) => {
                 let entries = entries.iter();
-                let entries = entries.map(|entry| (entry.key.clone(), entry.node.value()));
+                let entries = entries.map(|entry| (entry.key.clone(), entry.node.to_json_value()));
                 Value::Object(entries.collect::<Map<_, _>>())
             }
         }
@@ -92,9 +92,9 @@ impl YamlNode {
 
     /// Returns the source text of a scalar, even if the scalar is a number or a date; `None` for
     /// null, lists and mappings.
-    pub fn text(&self) -> Option<&str> {
+    pub fn scalar_text(&self) -> Option<&str> {
         match &self.kind {
-            NodeKind::Scalar(text, is_plain) => {
+            YamlNodeKind::Scalar(text, is_plain) => {
                 (!is_plain || !plain_scalar_to_json(text).is_null()).then_some(text)
             }
             _ => None,
@@ -104,28 +104,28 @@ impl YamlNode {
     /// Whether the value is null: absent after its key, or a plain `null` or `~`.
     #[must_use]
     pub fn is_null(&self) -> bool {
-        matches!(&self.kind, NodeKind::Scalar(text, true) if plain_scalar_to_json(text).is_null())
+        matches!(&self.kind, YamlNodeKind::Scalar(text, true) if plain_scalar_to_json(text).is_null())
     }
 
     /// Builds a node from a JSON value. All nested nodes get the same position.
-    pub fn node_from_json(value: &Value, place: YamlPosition) -> Self {
+    pub fn from_json(value: &Value, place: YamlPosition) -> Self {
         let kind = match value {
-            Value::Array(items) => NodeKind::List(
+            Value::Array(items) => YamlNodeKind::List(
                 items
                     .iter()
-                    .map(|item| Self::node_from_json(item, place))
+                    .map(|item| Self::from_json(item, place))
                     .collect(),
             ),
             Value::Object(values) => {
-                let entries = values.iter().map(|(key, value)| YamlEntry {
+                let entries = values.iter().map(|(key, value)| YamlMappingEntry {
                     key: key.clone(),
                     place,
-                    node: Self::node_from_json(value, place),
+                    node: Self::from_json(value, place),
                 });
-                NodeKind::Mapping(entries.collect())
+                YamlNodeKind::Mapping(entries.collect())
             }
-            Value::String(text) => NodeKind::Scalar(text.clone(), false),
-            other => NodeKind::Scalar(other.to_string(), true),
+            Value::String(text) => YamlNodeKind::Scalar(text.clone(), false),
+            other => YamlNodeKind::Scalar(other.to_string(), true),
         };
         Self { place, kind }
     }
@@ -136,7 +136,7 @@ impl YamlNode {
 pub fn split_front_matter(text: &str) -> Option<(&str, &str)> {
     let mut end = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        let is_fence = line.trim_end() == FENCE;
+        let is_fence = line.trim_end() == FRONT_MATTER_DELIMITER;
         if number == 0 && !is_fence {
             return None;
         }
@@ -149,25 +149,29 @@ pub fn split_front_matter(text: &str) -> Option<(&str, &str)> {
 }
 
 /// YAML list or mapping whose end was not parsed yet.
-enum OpenCollection {
+enum OpenYamlCollection {
     List(YamlPosition, Vec<YamlNode>),
     /// Position of the mapping, its entries, and the last key with its position if the value of
     /// that key was not parsed yet.
-    Mapping(YamlPosition, Vec<YamlEntry>, Option<(String, YamlPosition)>),
+    Mapping(
+        YamlPosition,
+        Vec<YamlMappingEntry>,
+        Option<(String, YamlPosition)>,
+    ),
 }
 
 /// Parses a document.
 ///
 /// # Errors
 /// The position and the description of the first fault.
-pub fn read_document(text: &str) -> Result<YamlDocument, (YamlPosition, String)> {
-    let mut open: Vec<OpenCollection> = Vec::new();
+pub fn parse_yaml_document(text: &str) -> Result<YamlDocument, (YamlPosition, String)> {
+    let mut open: Vec<OpenYamlCollection> = Vec::new();
     let mut root = None;
     for (n_events, event) in Parser::new_from_str(text).enumerate() {
-        let (event, span) = event.map_err(|e| (marker_position(*e.marker()), e.info()))?;
-        let at = marker_position(span.start);
+        let (event, span) = event.map_err(|e| (yaml_marker_position(*e.marker()), e.info()))?;
+        let at = yaml_marker_position(span.start);
         let refuse = |why: &str| Err((at, why.to_owned()));
-        if n_events > MAX_EVENTS || open.len() > MAX_DEPTH {
+        if n_events > MAX_YAML_PARSER_EVENTS || open.len() > MAX_YAML_NESTING_DEPTH {
             return refuse("the front matter is too long or nested too deep");
         }
         let node = match event {
@@ -188,18 +192,20 @@ pub fn read_document(text: &str) -> Result<YamlDocument, (YamlPosition, String)>
                 return refuse("there is more than one document");
             }
             Event::SequenceStart(..) => {
-                open.push(OpenCollection::List(at, Vec::new()));
+                open.push(OpenYamlCollection::List(at, Vec::new()));
                 continue;
             }
             Event::MappingStart(..) => {
-                open.push(OpenCollection::Mapping(at, Vec::new(), None));
+                open.push(OpenYamlCollection::Mapping(at, Vec::new(), None));
                 continue;
             }
             Event::Scalar(text, style, _, _) => {
-                if let Some(OpenCollection::Mapping(_, entries, key @ None)) = open.last_mut() {
+                if let Some(OpenYamlCollection::Mapping(_, entries, key @ None)) = open.last_mut() {
                     let text = text.into_owned();
-                    if entries.len() >= MAX_KEYS {
-                        return refuse(&format!("a mapping has more than {MAX_KEYS} keys"));
+                    if entries.len() >= MAX_KEYS_PER_MAPPING {
+                        return refuse(&format!(
+                            "a mapping has more than {MAX_KEYS_PER_MAPPING} keys"
+                        ));
                     }
                     if entries.iter().any(|entry| entry.key == text) {
                         return refuse(&format!("the key `{}` stands twice", text.escape_debug()));
@@ -210,26 +216,26 @@ pub fn read_document(text: &str) -> Result<YamlDocument, (YamlPosition, String)>
                 let is_plain = style == ScalarStyle::Plain;
                 YamlNode {
                     place: at,
-                    kind: NodeKind::Scalar(text.into_owned(), is_plain),
+                    kind: YamlNodeKind::Scalar(text.into_owned(), is_plain),
                 }
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(OpenCollection::List(place, items)) => YamlNode {
+                Some(OpenYamlCollection::List(place, items)) => YamlNode {
                     place,
-                    kind: NodeKind::List(items),
+                    kind: YamlNodeKind::List(items),
                 },
-                Some(OpenCollection::Mapping(place, entries, _)) => YamlNode {
+                Some(OpenYamlCollection::Mapping(place, entries, _)) => YamlNode {
                     place,
-                    kind: NodeKind::Mapping(entries),
+                    kind: YamlNodeKind::Mapping(entries),
                 },
                 None => continue,
             },
             _ => continue,
         };
         match open.last_mut() {
-            Some(OpenCollection::List(_, items)) => items.push(node),
-            Some(OpenCollection::Mapping(_, entries, key)) => match key.take() {
-                Some((key, place)) => entries.push(YamlEntry { key, place, node }),
+            Some(OpenYamlCollection::List(_, items)) => items.push(node),
+            Some(OpenYamlCollection::Mapping(_, entries, key)) => match key.take() {
+                Some((key, place)) => entries.push(YamlMappingEntry { key, place, node }),
                 None => return refuse("a key must be text"),
             },
             None => root = Some(node),
@@ -239,7 +245,7 @@ pub fn read_document(text: &str) -> Result<YamlDocument, (YamlPosition, String)>
         None => Ok(YamlDocument::default()),
         Some(node) if node.is_null() => Ok(YamlDocument::default()),
         Some(YamlNode {
-            kind: NodeKind::Mapping(entries),
+            kind: YamlNodeKind::Mapping(entries),
             ..
         }) => Ok(YamlDocument { entries }),
         Some(node) => Err((
@@ -249,7 +255,7 @@ pub fn read_document(text: &str) -> Result<YamlDocument, (YamlPosition, String)>
     }
 }
 
-fn marker_position(marker: Marker) -> YamlPosition {
+fn yaml_marker_position(marker: Marker) -> YamlPosition {
     (marker.line(), marker.col() + 1)
 }
 
@@ -274,17 +280,17 @@ mod tests {
     use super::*;
 
     fn value(document: YamlDocument) -> Value {
-        let kind = NodeKind::Mapping(document.entries);
+        let kind = YamlNodeKind::Mapping(document.entries);
         let place = (1, 1);
-        YamlNode { place, kind }.value()
+        YamlNode { place, kind }.to_json_value()
     }
 
     #[test]
     fn scalars_have_the_type_of_the_core_schema_and_keys_their_order() {
         let text = "---\nb: 1\na: [yes, true, '1', -2.5, ~]\nc: {d: |\n}\n";
-        assert!(read_document(text).is_err());
+        assert!(parse_yaml_document(text).is_err());
         let text = "---\nb: 1\na: [yes, true, '1', -2.5, ~]\nc:\n  d: >-\n    one\n    two\n";
-        let document = read_document(text).unwrap();
+        let document = parse_yaml_document(text).unwrap();
         assert!(
             document
                 .entries
@@ -301,8 +307,12 @@ mod tests {
     fn the_text_of_a_scalar_is_as_written() {
         let text =
             "a: 2.0\nb: 2026-01-02\nc: 0x10\nd: 'null'\ne:\nf: 1_000\ng: null\nh: \"\"\ni: [1]\n";
-        let document = read_document(text).unwrap();
-        let texts: Vec<_> = document.entries.iter().map(|e| e.node.text()).collect();
+        let document = parse_yaml_document(text).unwrap();
+        let texts: Vec<_> = document
+            .entries
+            .iter()
+            .map(|e| e.node.scalar_text())
+            .collect();
         let expected = [
             Some("2.0"),
             Some("2026-01-02"),
@@ -332,10 +342,15 @@ mod tests {
             (&deep, ""),
             (&long, "too long"),
         ] {
-            let ((line, _), why) = read_document(text).unwrap_err();
+            let ((line, _), why) = parse_yaml_document(text).unwrap_err();
             assert!(why.contains(expected), "{why}");
             assert!(line >= 1, "{why}");
         }
-        assert!(read_document("# nothing\n").unwrap().entries.is_empty());
+        assert!(
+            parse_yaml_document("# nothing\n")
+                .unwrap()
+                .entries
+                .is_empty()
+        );
     }
 }

@@ -8,25 +8,25 @@ use std::path::Path;
 
 /// Name of a repository's folder in a working tree; in a submodule or linked worktree, a file that
 /// points to that folder.
-const GIT_FOLDER: &str = ".git";
+const GIT_FOLDER_NAME: &str = ".git";
 
 /// File that every repository has: without it, git does not treat a folder as a repository.
-const HEAD_FILE: &str = "HEAD";
+const HEAD_FILE_NAME: &str = "HEAD";
 
 /// File in the repository of a linked worktree that names the repository with the settings.
-pub const COMMON_DIR_FILE: &str = "commondir";
+pub const COMMON_DIR_FILE_NAME: &str = "commondir";
 
 /// Whether git would recognize a folder as a repository. `has` returns whether the folder contains
 /// an entry with a given name.
 #[must_use]
-pub fn is_repository_with(has: impl Fn(&str) -> bool) -> bool {
-    has(HEAD_FILE) && (has(COMMON_DIR_FILE) || (has("objects") && has("refs")))
+pub fn has_git_repository_entries(has: impl Fn(&str) -> bool) -> bool {
+    has(HEAD_FILE_NAME) && (has(COMMON_DIR_FILE_NAME) || (has("objects") && has("refs")))
 }
 
 /// Whether git would recognize this folder as a repository.
 #[must_use]
-pub fn is_repository(folder: &Path) -> bool {
-    is_repository_with(|name| path_exists(&folder.join(name)))
+pub fn is_git_repository(folder: &Path) -> bool {
+    has_git_repository_entries(|name| path_exists(&folder.join(name)))
 }
 
 /// Whether the path `names` below `root` leads into a repository, or would complete a repository if
@@ -41,12 +41,12 @@ pub fn is_repository(folder: &Path) -> bool {
 /// .gitignore         no
 /// ```
 #[must_use]
-pub fn leads_into_repository<'a>(root: &Path, names: impl IntoIterator<Item = &'a str>) -> bool {
+pub fn is_path_into_repository<'a>(root: &Path, names: impl IntoIterator<Item = &'a str>) -> bool {
     let mut folder = root.to_owned();
     for name in names {
         let made =
             |other: &str| other.eq_ignore_ascii_case(name) || path_exists(&folder.join(other));
-        if name.eq_ignore_ascii_case(GIT_FOLDER) || is_repository_with(made) {
+        if name.eq_ignore_ascii_case(GIT_FOLDER_NAME) || has_git_repository_entries(made) {
             return true;
         }
         folder.push(name);
@@ -62,17 +62,17 @@ fn path_exists(path: &Path) -> bool {
 /// or could turn a folder into one. The caller was granted the folder of the first `n_granted`
 /// names: if that folder is inside `.git`, only another `.git` below it is forbidden.
 #[must_use]
-pub fn is_reserved_repository_path(root: &Path, names: &[String], n_granted: usize) -> bool {
-    let is_git = |name: &String| name.eq_ignore_ascii_case(GIT_FOLDER);
+pub fn is_protected_git_path(root: &Path, names: &[String], n_granted: usize) -> bool {
+    let is_git = |name: &String| name.eq_ignore_ascii_case(GIT_FOLDER_NAME);
     let (granted, rest) = names.split_at(n_granted.min(names.len()));
-    let is_head = |name: &String| name.eq_ignore_ascii_case(HEAD_FILE);
+    let is_head = |name: &String| name.eq_ignore_ascii_case(HEAD_FILE_NAME);
     if rest.iter().any(is_git) {
         return true;
     }
     let granted_folder = root.join(granted.iter().collect::<std::path::PathBuf>());
     !granted.iter().any(is_git)
         && (rest.iter().any(is_head)
-            || leads_into_repository(&granted_folder, rest.iter().map(String::as_str)))
+            || is_path_into_repository(&granted_folder, rest.iter().map(String::as_str)))
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
     fn a_repository_is_one_with_any_name_and_completing_one_is_found_out() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let into = |path: &str| leads_into_repository(root, path.split('/'));
+        let into = |path: &str| is_path_into_repository(root, path.split('/'));
         for path in ["a/.git", "a/.GIT/hooks/x", ".git", ".git/config"] {
             assert!(into(path), "{path}");
         }

@@ -12,31 +12,33 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 /// Default maximum length of a text to parse, in bytes.
-pub const MAX_BYTES: usize = 1 << 20;
+pub const DEFAULT_MAX_JSON_BYTES: usize = 1 << 20;
 
 /// Maximum nesting depth. It is far below the 128 levels that `serde_json` accepts, because a
 /// session stores a value inside further levels of nesting.
-pub const MAX_DEPTH: usize = 48;
+pub const MAX_JSON_NESTING_DEPTH: usize = 48;
 
-/// Parses a text of at most `cap` bytes and [`MAX_DEPTH`] levels. Rejects objects with duplicate
-/// keys: of two equal keys with different values, neither may apply. The error is a phrase without
-/// a subject, such as "is not JSON: …"; the caller names the text.
+/// Parses a text of at most `cap` bytes and [`MAX_JSON_NESTING_DEPTH`] levels. Rejects objects with
+/// duplicate keys: of two equal keys with different values, neither may apply. The error is a
+/// phrase without a subject, such as "is not JSON: …"; the caller names the text.
 pub fn parse_json(text: &str, cap: usize) -> Result<Value, String> {
     if text.len() > cap {
         return Err(format!("has {} bytes, at most {cap} are read", text.len()));
     }
-    let UniqueKeysValue(value) = serde_json::from_str(text).map_err(|e| match e.is_data() {
+    let UniqueKeysJsonValue(value) = serde_json::from_str(text).map_err(|e| match e.is_data() {
         true => format!("is ambiguous JSON: {e}"),
         false => format!("is not JSON: {e}"),
     })?;
-    if measure_nesting_depth(&value) > MAX_DEPTH {
-        return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
+    if measure_nesting_depth(&value) > MAX_JSON_NESTING_DEPTH {
+        return Err(format!(
+            "is nested deeper than {MAX_JSON_NESTING_DEPTH} levels"
+        ));
     }
     Ok(value)
 }
 
 /// Formats a value for display: a string without quotes, any other value as JSON.
-pub fn plain_text(value: &Value) -> String {
+pub fn format_value_for_display(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -45,17 +47,19 @@ pub fn plain_text(value: &Value) -> String {
 
 /// A value in which no object has duplicate keys. JSON parsers differ in which of two equal keys
 /// they use, so one program could show a different value from the one that another program acts on.
-pub struct UniqueKeysValue(pub Value);
+pub struct UniqueKeysJsonValue(pub Value);
 
-impl<'de> Deserialize<'de> for UniqueKeysValue {
+impl<'de> Deserialize<'de> for UniqueKeysJsonValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueKeysVisitor).map(Self)
+        deserializer
+            .deserialize_any(UniqueKeysJsonVisitor)
+            .map(Self)
     }
 }
 
-struct UniqueKeysVisitor;
+struct UniqueKeysJsonVisitor;
 
-impl<'de> Visitor<'de> for UniqueKeysVisitor {
+impl<'de> Visitor<'de> for UniqueKeysJsonVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,7 +92,7 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(UniqueKeysValue(value)) = items.next_element()? {
+        while let Some(UniqueKeysJsonValue(value)) = items.next_element()? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -96,8 +100,8 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
-        while let Some((key, UniqueKeysValue(value))) =
-            entries.next_entry::<String, UniqueKeysValue>()?
+        while let Some((key, UniqueKeysJsonValue(value))) =
+            entries.next_entry::<String, UniqueKeysJsonValue>()?
         {
             if values.contains_key(&key) {
                 let key = key.escape_debug();
@@ -124,11 +128,11 @@ pub fn measure_nesting_depth(value: &Value) -> usize {
 /// Counts a value and all values that are nested in it.
 #[must_use]
 pub fn count_json_values(value: &Value) -> usize {
-    list_all_values(value).count()
+    iter_all_values(value).count()
 }
 
 /// Iterates over `value` and all values nested in it, in no particular order.
-pub fn list_all_values(value: &Value) -> impl Iterator<Item = &Value> {
+pub fn iter_all_values(value: &Value) -> impl Iterator<Item = &Value> {
     let mut open = vec![value];
     std::iter::from_fn(move || {
         let value = open.pop()?;

@@ -3,17 +3,18 @@
 //! [`find_nearest_name`].
 
 /// Maximum edit distance between a misspelt name and the intended one.
-const MAX_TYPOS: usize = 2;
+const MAX_TYPOS_PER_NAME: usize = 2;
 
 /// Number of bytes per accepted typo: a name of 5 bytes or more may have one typo, a name of 10
 /// bytes or more two.
-const LETTERS_PER_TYPO: usize = 5;
+const NAME_BYTES_PER_ALLOWED_TYPO: usize = 5;
 
 /// Minimum length in bytes of a name in which a swap of two letters is accepted.
-const MIN_SWAPPED_BYTES: usize = 4;
+const MIN_NAME_BYTES_FOR_SWAP: usize = 4;
 
-/// Minimum length, in letters, of a word for which [`nearest_valid_key`] accepts weaker matches.
-const MIN_LETTERS: usize = 3;
+/// Minimum length, in letters, of a word for which [`find_nearest_valid_key`] accepts weaker
+/// matches.
+const MIN_LETTERS_FOR_WEAK_MATCH: usize = 3;
 
 /// Returns the known name that is nearest to `name`; `None` if no known name is near enough. A
 /// known name that equals `name` is skipped.
@@ -30,10 +31,10 @@ pub fn find_nearest_name<'a>(
     let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
     // Short names such as `memo` and `demo` have a small distance by chance, so they match only if
     // the difference is a swap of two letters.
-    let most = (name.len() / LETTERS_PER_TYPO).min(MAX_TYPOS);
+    let most = (name.len() / NAME_BYTES_PER_ALLOWED_TYPO).min(MAX_TYPOS_PER_NAME);
     let is_swapped = || {
         distance == 1
-            && name.len() >= MIN_SWAPPED_BYTES
+            && name.len() >= MIN_NAME_BYTES_FOR_SWAP
             && sorted_letters(nearest) == sorted_letters(name)
     };
     (distance <= most || is_swapped()).then_some(nearest)
@@ -43,7 +44,7 @@ pub fn find_nearest_name<'a>(
 /// all valid keys, so any other word is a mistake. Therefore weaker matches than in
 /// [`find_nearest_name`] are accepted: one wrong letter, or one word being a prefix of the other,
 /// if both have at least three letters.
-pub fn nearest_valid_key<'a>(
+pub fn find_nearest_valid_key<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str> + Clone,
 ) -> Option<&'a str> {
@@ -51,7 +52,7 @@ pub fn nearest_valid_key<'a>(
         return Some(near);
     }
     let n_letters = word.chars().count();
-    if n_letters < MIN_LETTERS {
+    if n_letters < MIN_LETTERS_FOR_WEAK_MATCH {
         return None;
     }
     let lower = word.to_lowercase();
@@ -59,7 +60,8 @@ pub fn nearest_valid_key<'a>(
     let near = known.filter_map(|known| {
         let distance = strsim::damerau_levenshtein(&known.to_lowercase(), &lower);
         let continues = known.starts_with(&*lower);
-        let is_continued = known.chars().count() >= MIN_LETTERS && lower.starts_with(known);
+        let is_continued =
+            known.chars().count() >= MIN_LETTERS_FOR_WEAK_MATCH && lower.starts_with(known);
         (distance == 1 || continues || is_continued).then_some((distance, known))
     });
     near.min_by_key(|(distance, _)| *distance)
@@ -68,13 +70,13 @@ pub fn nearest_valid_key<'a>(
 
 /// Appends the nearest known key to serde's error message about an unknown field or variant.
 #[must_use]
-pub fn append_nearest_key(message: &str) -> String {
+pub fn append_nearest_key_hint(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
     let near = quoted
         .next()
         .filter(|_| is_unknown)
-        .and_then(|word| nearest_valid_key(word, quoted));
+        .and_then(|word| find_nearest_valid_key(word, quoted));
     near.map_or_else(
         || message.to_owned(),
         |near| format!("{message}; did you mean `{near}`?"),
@@ -128,16 +130,21 @@ mod tests {
             ("reply", None),
             ("", None),
         ] {
-            assert_eq!(nearest_valid_key(word, known), expected, "{word}");
+            assert_eq!(find_nearest_valid_key(word, known), expected, "{word}");
         }
     }
 
     #[test]
     fn a_misspelt_key_gets_the_nearest() {
         assert_eq!(
-            append_nearest_key("unknown field `expct`, expected one of `name`, `given`, `expect`"),
+            append_nearest_key_hint(
+                "unknown field `expct`, expected one of `name`, `given`, `expect`"
+            ),
             "unknown field `expct`, expected one of `name`, `given`, `expect`; did you mean `expect`?"
         );
-        assert_eq!(append_nearest_key("invalid type `x`"), "invalid type `x`");
+        assert_eq!(
+            append_nearest_key_hint("invalid type `x`"),
+            "invalid type `x`"
+        );
     }
 }

@@ -44,7 +44,7 @@ impl Paths {
         let workspace = workspace.to_owned();
         let absolute = |name: &str| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
         if let Some(root) = env(HOME_VARIABLE).filter(|root| !root.is_empty()) {
-            return Self::under(&workspace.join(root), &workspace);
+            return Self::from_single_root(&workspace.join(root), &workspace);
         }
         let base = |name: &str, default: &str| {
             absolute(name)
@@ -61,7 +61,7 @@ impl Paths {
 
     /// Computes the folders for a host that stores all its files under `root`.
     #[must_use]
-    pub fn under(root: &Path, workspace: &Path) -> Self {
+    pub fn from_single_root(root: &Path, workspace: &Path) -> Self {
         Self {
             config: root.join("config"),
             data: root.join("data"),
@@ -98,7 +98,7 @@ impl Paths {
     /// Returns the path of the user's settings for this workspace. The file is in the user's config
     /// folder and not in the workspace: only the user can write it, so it needs no trust.
     #[must_use]
-    pub fn workspace_config(&self) -> PathBuf {
+    pub fn user_workspace_config_path(&self) -> PathBuf {
         let path = self.workspace.as_os_str().as_encoded_bytes();
         let name = blake3::hash(path).to_hex();
         self.config
@@ -114,7 +114,7 @@ impl Paths {
 
     /// Returns the path of the file with the operator's decisions about the permissions of plugins.
     #[must_use]
-    pub fn grants(&self) -> PathBuf {
+    pub fn grant_answers_path(&self) -> PathBuf {
         self.data.join("grants.json")
     }
 
@@ -153,14 +153,14 @@ impl Paths {
 
     /// Returns the folder that contains one record for each running command.
     #[must_use]
-    pub fn commands(&self) -> PathBuf {
+    pub fn command_records_folder(&self) -> PathBuf {
         self.data.join("commands")
     }
 
     /// Returns the folder of unpacked SDKs. It is next to the data folder and not inside it, so
     /// that the commands of an agent that works on a plugin can read the SDK.
     #[must_use]
-    pub fn sdks(&self) -> PathBuf {
+    pub fn unpacked_sdks_folder(&self) -> PathBuf {
         self.data.with_file_name("rind-sdk")
     }
 

@@ -4,23 +4,23 @@
 //! Decides which characters are deceptive and how they are escaped. It must not know who wrote a
 //! text or where it is shown.
 //!
-//! Start from [`printable_text`] for text of several lines, [`one_line`] for text that must stay on
-//! one line, [`printable_prose`] for text that people only read, and [`clean_line`] for one line of
-//! limited length.
+//! Start from [`printable_text`] for text of several lines, [`escape_to_one_line`] for text that
+//! must stay on one line, [`escape_natural_language_text`] for text that people only read, and
+//! [`escape_and_truncate_line`] for one line of limited length.
 
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
 /// Symbols with an empty glyph. No Unicode property distinguishes them from visible symbols.
-const BLANK_SYMBOLS: [char; 2] = ['\u{2800}', '\u{1d159}'];
+const INVISIBLE_SYMBOLS: [char; 2] = ['\u{2800}', '\u{1d159}'];
 
 /// Maximum number of combining marks that are kept on one character. More marks would cover the
 /// lines above and below.
-const MAX_MARKS: usize = 3;
+const MAX_COMBINING_MARKS_PER_CHAR: usize = 3;
 
 /// Formats a count with its noun, such as "1 step" and "2 steps".
 #[must_use]
-pub fn format_count(n: u64, what: &str) -> String {
+pub fn format_count_with_noun(n: u64, what: &str) -> String {
     let ending = if n == 1 { "" } else { "s" };
     format!("{n} {what}{ending}")
 }
@@ -29,17 +29,17 @@ pub fn format_count(n: u64, what: &str) -> String {
 /// position or mistake it for a space: control and format characters, default-ignorable code
 /// points, separators except the space, blank symbols, and private-use or unassigned code points.
 #[must_use]
-pub fn is_deceptive(character: char) -> bool {
+pub fn is_deceptive_character(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_control();
     }
     if CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(character)
-        || BLANK_SYMBOLS.contains(&character)
+        || INVISIBLE_SYMBOLS.contains(&character)
     {
         return true;
     }
     matches!(
-        character_category(character),
+        unicode_general_category(character),
         GeneralCategory::Control
             | GeneralCategory::Format
             | GeneralCategory::SpaceSeparator
@@ -51,7 +51,7 @@ pub fn is_deceptive(character: char) -> bool {
     )
 }
 
-fn character_category(character: char) -> GeneralCategory {
+fn unicode_general_category(character: char) -> GeneralCategory {
     CodePointMapData::<GeneralCategory>::new().get(character)
 }
 
@@ -60,16 +60,16 @@ fn is_combining_mark(character: char) -> bool {
     use GeneralCategory::{EnclosingMark, NonspacingMark};
     !character.is_ascii()
         && matches!(
-            character_category(character),
+            unicode_general_category(character),
             NonspacingMark | EnclosingMark
         )
 }
 
 /// Whether languages or emoji need the character although it is invisible: no-break and other space
 /// characters, joiners, and variation selectors.
-fn is_needed_invisible_character(character: char) -> bool {
+fn is_language_invisible_character(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
-        || character_category(character) == GeneralCategory::SpaceSeparator
+        || unicode_general_category(character) == GeneralCategory::SpaceSeparator
 }
 
 /// Escapes deceptive characters as `\u{…}`, for example U+202E as `\u{202e}`. Line breaks and tabs
@@ -82,7 +82,7 @@ fn is_needed_invisible_character(character: char) -> bool {
 /// ```
 #[must_use]
 pub fn printable_text(text: &str) -> String {
-    escape_text(text, |character| matches!(character, '\n' | '\t'))
+    escape_characters_except(text, |character| matches!(character, '\n' | '\t'))
 }
 
 /// Escapes deceptive characters, line breaks and tabs as `\u{…}`, so that the result is always one
@@ -94,8 +94,8 @@ pub fn printable_text(text: &str) -> String {
 /// a<LF>b<TAB>c    ->  a\u{a}b\u{9}c
 /// ```
 #[must_use]
-pub fn one_line(text: &str) -> String {
-    escape_text(text, |_| false)
+pub fn escape_to_one_line(text: &str) -> String {
+    escape_characters_except(text, |_| false)
 }
 
 /// Formats an error and its causes in one line.
@@ -114,30 +114,30 @@ pub fn format_error_chain(error: &dyn std::error::Error) -> String {
 /// Escapes like [`printable_text`], but keeps invisible characters that languages and emoji need.
 /// Use it only for text that people read, and not for text on which a decision depends.
 #[must_use]
-pub fn printable_prose(text: &str) -> String {
-    escape_text(text, |character| {
-        matches!(character, '\n' | '\t') || is_needed_invisible_character(character)
+pub fn escape_natural_language_text(text: &str) -> String {
+    escape_characters_except(text, |character| {
+        matches!(character, '\n' | '\t') || is_language_invisible_character(character)
     })
 }
 
-fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
+fn escape_characters_except(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     // Escape combining marks at the start of the text, because they would combine with the
     // character that the program prints before it.
-    let mut n_marks = MAX_MARKS;
+    let mut n_marks = MAX_COMBINING_MARKS_PER_CHAR;
     for character in text.chars() {
         if stays(character) {
             shown.push(character);
-            n_marks = MAX_MARKS;
+            n_marks = MAX_COMBINING_MARKS_PER_CHAR;
             continue;
         }
         let is_mark = is_combining_mark(character);
-        if is_mark && n_marks >= MAX_MARKS {
+        if is_mark && n_marks >= MAX_COMBINING_MARKS_PER_CHAR {
             shown.extend(character.escape_unicode());
             continue;
         }
         n_marks = if is_mark { n_marks + 1 } else { 0 };
-        push_escaped(&mut shown, character);
+        push_escaped_character(&mut shown, character);
     }
     shown
 }
@@ -153,32 +153,32 @@ fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
 /// "long"                limit 2     ->  ""
 /// ```
 #[must_use]
-pub fn clean_line(text: &str, limit: usize) -> String {
-    const MORE: char = '…';
+pub fn escape_and_truncate_line(text: &str, limit: usize) -> String {
+    const TRUNCATION_ELLIPSIS: char = '…';
     let mut line = String::with_capacity(text.len().min(limit));
     // Length at which the line can be truncated so that the `…` still fits.
     let mut cut = 0;
     for character in text.trim().chars() {
         match character {
             '\n' | '\t' => line.push(' '),
-            _ => push_escaped(&mut line, character),
+            _ => push_escaped_character(&mut line, character),
         }
         if line.len() > limit {
             line.truncate(cut);
-            if cut + MORE.len_utf8() <= limit {
-                line.push(MORE);
+            if cut + TRUNCATION_ELLIPSIS.len_utf8() <= limit {
+                line.push(TRUNCATION_ELLIPSIS);
             }
             break;
         }
-        if line.len() + MORE.len_utf8() <= limit {
+        if line.len() + TRUNCATION_ELLIPSIS.len_utf8() <= limit {
             cut = line.len();
         }
     }
     line
 }
 
-fn push_escaped(shown: &mut String, character: char) {
-    if is_deceptive(character) {
+fn push_escaped_character(shown: &mut String, character: char) {
+    if is_deceptive_character(character) {
         shown.extend(character.escape_unicode());
     } else {
         shown.push(character);
@@ -207,13 +207,13 @@ mod tests {
                 "a\tb\n\\u{1b}[2K\\u{202e}é",
             ),
             (
-                one_line,
+                escape_to_one_line,
                 "a\nb\tc\r\u{85}\u{2028}d",
                 "a\\u{a}b\\u{9}c\\u{d}\\u{85}\\u{2028}d",
             ),
-            (printable_prose, answer, answer),
+            (escape_natural_language_text, answer, answer),
             (
-                printable_prose,
+                escape_natural_language_text,
                 "\u{1b}\u{202e}\u{200b}\u{3164}",
                 "\\u{1b}\\u{202e}\\u{200b}\\u{3164}",
             ),
@@ -232,8 +232,8 @@ mod tests {
             let text = format!("a{character}b");
             let expected = format!("a{}b", character.escape_unicode());
             assert_eq!(printable_text(&text), expected);
-            assert_eq!(clean_line(&text, 40), expected);
-            assert_eq!(one_line(&text), expected);
+            assert_eq!(escape_and_truncate_line(&text, 40), expected);
+            assert_eq!(escape_to_one_line(&text), expected);
         }
         let seen = "é ß 日本 한국어 👍 «x» עברית العربية";
         assert_eq!(printable_text(seen), seen);
@@ -245,7 +245,7 @@ mod tests {
         let mut n_checked = 0;
         for range in ignorable.iter_ranges() {
             for character in range.filter_map(char::from_u32) {
-                assert!(is_deceptive(character), "{character:?}");
+                assert!(is_deceptive_character(character), "{character:?}");
                 n_checked += 1;
             }
         }
@@ -258,7 +258,7 @@ mod tests {
         let many = format!("a{}", "\u{301}".repeat(9));
         assert_eq!(
             printable_text(&many).matches("\\u{301}").count(),
-            9 - MAX_MARKS
+            9 - MAX_COMBINING_MARKS_PER_CHAR
         );
         assert_eq!(printable_text("a\n\u{338}b"), "a\n\\u{338}b");
     }
@@ -275,7 +275,11 @@ mod tests {
             ("", 0, ""),
         ];
         for (text, limit, expected) in table {
-            assert_eq!(clean_line(text, limit), expected, "{text:?} in {limit}");
+            assert_eq!(
+                escape_and_truncate_line(text, limit),
+                expected,
+                "{text:?} in {limit}"
+            );
         }
     }
 }

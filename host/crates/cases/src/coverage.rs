@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use super::needed::RequiredPlugins;
 use super::run::CaseRunner;
-use super::suite::{CaseRun, CaseSuite, SuiteError};
+use super::suite::{CaseRunResult, CaseSuite, SuiteError};
 use rind_lib::grant::SideEffect;
-use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
+use rind_lib::plugin::load::{FoundPluginSet, LoadedPlugin};
 use rind_lib::point::catalog;
 use rind_lib::point::dispatch::PointKind;
 
 /// Name in the coverage of the loop that runs under `rind serve`; no tool can have this name.
-pub(super) const SERVE_LOOP_NAME: &str = "the loop";
+pub(super) const SERVE_LOOP_COVERAGE_NAME: &str = "the loop";
 
 /// Name in the coverage of a plugin loop that replaces the agent's built-in loop.
-pub(super) const AGENT_LOOP_NAME: &str = "the loop of the agent";
+pub(super) const AGENT_LOOP_COVERAGE_NAME: &str = "the loop of the agent";
 
 /// Hooks, tools, commands and the loop of a plugin, each with the number of cases that reached it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,12 +31,12 @@ pub struct PluginCoverage {
     /// Names of the plugin's loop and agent loop, if it has them.
     pub loops: Vec<(String, usize)>,
     /// Outcomes that are possible for the hooks of each point.
-    pub outcomes: Vec<HookOutcomeCounts>,
+    pub outcomes: Vec<PointHookOutcomeCounts>,
 }
 
 /// Outcomes that hooks of one point may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HookOutcomeCounts {
+pub struct PointHookOutcomeCounts {
     /// Name of the point.
     pub point: String,
     /// Possible outcomes of the hook, each with the number of cases in which it occurred.
@@ -53,7 +53,7 @@ impl PluginCoverage {
 
     /// Returns the possible outcomes that occurred in no case, each with its point. Outcomes of
     /// hooks that no case reached are left out.
-    pub fn outcomes_without_case(&self) -> impl Iterator<Item = (&str, &'static str)> {
+    pub fn untested_hook_outcomes(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let is_reached = |point: &str| self.hooks.iter().any(|(name, n)| name == point && *n > 0);
         let reached = self.outcomes.iter();
         let reached = reached.filter(move |hook| is_reached(&hook.point));
@@ -65,7 +65,7 @@ impl PluginCoverage {
 
     /// Returns the number of hooks, tools, commands and loops.
     #[must_use]
-    pub fn n_plugin_parts(&self) -> usize {
+    pub fn plugin_part_count(&self) -> usize {
         self.hooks.len() + self.tools.len() + self.commands.len() + self.loops.len()
     }
 }
@@ -79,10 +79,10 @@ impl CaseSuite {
     pub async fn measure_coverage(
         &self,
         runner: &CaseRunner,
-        ran: &[CaseRun],
+        ran: &[CaseRunResult],
     ) -> Result<Option<PluginCoverage>, SuiteError> {
         let needed = RequiredPlugins::find_required_plugins(&self.folder);
-        let set = PluginSet::load(&runner.load_options(&self.folder, &needed)).await?;
+        let set = FoundPluginSet::load(&runner.plugin_load_options(&self.folder, &needed)).await?;
         let is_it = |plugin: &&Arc<LoadedPlugin>| plugin.manifest.name == self.manifest.name;
         let Some(plugin) = set.plugins.iter().find(is_it) else {
             return Ok(None);
@@ -92,9 +92,9 @@ impl CaseSuite {
             (name.clone(), cases.count())
         };
         let hooks = plugin.exports.iter();
-        let hooks = hooks.filter(|export| catalog::find_point(export).is_some());
+        let hooks = hooks.filter(|export| catalog::find_builtin_point(export).is_some());
         let outcomes = hooks.clone();
-        let outcomes = outcomes.filter_map(|point| hook_outcomes(plugin, point, ran));
+        let outcomes = outcomes.filter_map(|point| count_hook_outcomes(plugin, point, ran));
         let outcomes = outcomes.collect();
         let hooks = hooks.chain(plugin.manifest.implements.keys());
         Ok(Some(PluginCoverage {
@@ -112,12 +112,12 @@ impl CaseSuite {
                 .collect(),
             loops: plugin
                 .has_loop()
-                .then(|| counted(&SERVE_LOOP_NAME.to_owned()))
+                .then(|| counted(&SERVE_LOOP_COVERAGE_NAME.to_owned()))
                 .into_iter()
                 .chain(
                     plugin
                         .has_agent_loop()
-                        .then(|| counted(&AGENT_LOOP_NAME.to_owned())),
+                        .then(|| counted(&AGENT_LOOP_COVERAGE_NAME.to_owned())),
                 )
                 .collect(),
         }))
@@ -128,8 +128,12 @@ impl CaseSuite {
 /// cases in which it occurred. An outcome is impossible if the point does not allow it, if the
 /// manifest declares that the hook does not use it, or if it is a change at a gate and the manifest
 /// does not declare the side effect that such a change needs.
-fn hook_outcomes(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<HookOutcomeCounts> {
-    let row = catalog::find_point(point)?;
+fn count_hook_outcomes(
+    plugin: &LoadedPlugin,
+    point: &str,
+    ran: &[CaseRunResult],
+) -> Option<PointHookOutcomeCounts> {
+    let row = catalog::find_builtin_point(point)?;
     let options = plugin.manifest.hooks.iter();
     let mut options = options.filter(|(name, _)| name.get_ref() == row.name);
     let may = options.next().and_then(|(_, options)| options.may.as_ref());
@@ -154,7 +158,7 @@ fn hook_outcomes(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<
         (outcome, cases.count())
     };
     let possible = possible.into_iter().filter(|(_, is_possible)| *is_possible);
-    Some(HookOutcomeCounts {
+    Some(PointHookOutcomeCounts {
         point: row.name.to_owned(),
         counts: possible.map(|(outcome, _)| counted(outcome)).collect(),
     })

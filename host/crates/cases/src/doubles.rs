@@ -12,36 +12,38 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 
 use super::file::{CannedResponse, CannedWebSocket};
-use rind_lib::egress::{Canned, CannedSocket, OutgoingRequest, Resolve, Secret, Secrets};
+use rind_lib::egress::{
+    CannedResponseFn, CannedWebSocketFn, HostNameResolver, OutgoingRequest, Secret, SecretStore,
+};
 use rind_lib::lock::lock;
-use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 
 /// Address to which every host name resolves. It is a public address, so that the address check is
 /// exercised; nothing connects to it.
-const CANNED_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
+const FAKE_DNS_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
 /// Store with the secrets of a case.
-pub(super) struct CaseSecrets(pub(super) BTreeMap<String, String>);
+pub(super) struct CaseSecretStore(pub(super) BTreeMap<String, String>);
 
-impl Secrets for CaseSecrets {
+impl SecretStore for CaseSecretStore {
     fn get(&self, name: &str) -> Option<Secret> {
         self.0.get(name).map(|secret| Secret::new(secret))
     }
 }
 
-/// Resolver that returns [`CANNED_ADDRESS`] for every host name.
-pub(super) struct CannedResolver;
+/// Resolver that returns [`FAKE_DNS_ADDRESS`] for every host name.
+pub(super) struct FixedAddressDnsResolver;
 
-impl Resolve for CannedResolver {
+impl HostNameResolver for FixedAddressDnsResolver {
     fn resolve<'a>(&'a self, _host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
-        Box::pin(async { Ok(vec![CANNED_ADDRESS]) })
+        Box::pin(async { Ok(vec![FAKE_DNS_ADDRESS]) })
     }
 }
 
 /// Returns an HTTP client that answers requests with the responses in the case. If the case has no
 /// response for a request, the request fails with an error that names its URL.
-pub(super) fn canned_http_client(answers: Vec<CannedResponse>) -> Canned {
+pub(super) fn canned_http_client(answers: Vec<CannedResponse>) -> CannedResponseFn {
     Arc::new(move |outgoing: &OutgoingRequest<'_>| {
         let is_it = |answer: &&CannedResponse| {
             let has = |(name, value): (&String, &String)| {
@@ -75,7 +77,7 @@ pub(super) fn canned_http_client(answers: Vec<CannedResponse>) -> Canned {
 
 /// Returns a client that opens WebSockets on which the messages in the case arrive. A connection to
 /// a URL that is not in the case fails with an error that names the URL.
-pub(super) fn canned_websocket_client(all: Vec<CannedWebSocket>) -> CannedSocket {
+pub(super) fn canned_websocket_client(all: Vec<CannedWebSocket>) -> CannedWebSocketFn {
     Arc::new(move |url: &str| {
         let own = all.iter().find(|own| own.url == url);
         let missing = || format!("the case has no messages for a WebSocket at {url}");
@@ -84,12 +86,12 @@ pub(super) fn canned_websocket_client(all: Vec<CannedWebSocket>) -> CannedSocket
 }
 
 /// Scripted person, who answers approval questions and questions of plugins as the test case says.
-pub(super) struct ScriptedPerson {
+pub(super) struct ScriptedUser {
     answers: Mutex<std::vec::IntoIter<String>>,
     replies: Mutex<std::vec::IntoIter<String>>,
 }
 
-impl ScriptedPerson {
+impl ScriptedUser {
     /// Creates a scripted person that answers approval questions with `answers` and questions of
     /// plugins with `replies`, each in order. Both lists are repeated `turns` times, once for each
     /// turn.
@@ -105,7 +107,7 @@ impl ScriptedPerson {
     }
 }
 
-impl Approver for ScriptedPerson {
+impl Approver for ScriptedUser {
     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         let answer = lock(&self.answers).next();
         Box::pin(async move {
@@ -122,17 +124,22 @@ impl Approver for ScriptedPerson {
         })
     }
 
-    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+    fn answer<'a>(
+        &'a self,
+        question: &'a PluginUserQuestion,
+    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
         let reply = lock(&self.replies).next();
         Box::pin(async move {
             let reply = reply?;
             Some(match &question.kind {
-                QuestionKind::Confirm { .. } => PersonAnswer::Yes(reply.trim() == "yes"),
-                QuestionKind::Choose { options, .. } => {
-                    let at = options.iter().position(|option| *option == reply)?;
-                    PersonAnswer::Choice(u32::try_from(at).ok()?)
+                PluginUserQuestionKind::Confirm { .. } => {
+                    PluginUserAnswer::Yes(reply.trim() == "yes")
                 }
-                QuestionKind::Text { .. } => PersonAnswer::Text(reply),
+                PluginUserQuestionKind::Choose { options, .. } => {
+                    let at = options.iter().position(|option| *option == reply)?;
+                    PluginUserAnswer::Choice(u32::try_from(at).ok()?)
+                }
+                PluginUserQuestionKind::Text { .. } => PluginUserAnswer::Text(reply),
             })
         })
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rind_lib::host::{self, CommandError, LoopError};
+use rind_lib::host::{self, LoopRunError, PluginCommandError};
 use rind_lib::plugin;
 
 /// Error that prevents a test case from running.
@@ -68,10 +68,10 @@ pub enum RunError {
     Session(#[from] rind_lib::session::Error),
     /// The command of the case cannot be called.
     #[error("given.command: {0}")]
-    Command(#[from] CommandError),
+    Command(#[from] PluginCommandError),
     /// The loop of the case cannot be run.
     #[error("given.loop: {0}")]
-    Loop(#[from] LoopError),
+    Loop(#[from] LoopRunError),
     /// The turn failed.
     #[error(transparent)]
     Agent(#[from] rind_lib::agent::Error),

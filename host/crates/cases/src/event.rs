@@ -68,7 +68,7 @@ pub(super) fn deserialize_events<'de, D: serde::Deserializer<'de>>(
 
 /// Observed effects of the events of a case.
 #[derive(Debug, Default)]
-pub(super) struct ObservedEvents {
+pub(super) struct ObservedEventEffects {
     /// Payload of the last event, as changed by the hooks.
     pub(super) payload: Value,
     /// Warnings of the hooks for the model.
@@ -87,11 +87,11 @@ pub(super) struct ObservedEvents {
 pub(super) async fn call_event_hooks(
     session: &mut Session,
     events: &[GivenEvent],
-) -> Result<ObservedEvents, RunError> {
+) -> Result<ObservedEventEffects, RunError> {
     let tools = session.tool_registry().clone();
     let handle = session.handle();
     let turn = session.direct_turn()?;
-    let mut fired = ObservedEvents::default();
+    let mut fired = ObservedEventEffects::default();
     for event in events {
         let unfit = |message: String| RunError::Event {
             point: event.point.clone(),
@@ -99,7 +99,7 @@ pub(super) async fn call_event_hooks(
         };
         if let Some((owner, _)) = event.point.split_once('.') {
             let caller = turn
-                .direct_caller(event.step)
+                .caller_for_step(event.step)
                 .with_calling_plugin(&owner.into());
             let payload = event.payload.clone();
             let started = Instant::now();
@@ -109,7 +109,8 @@ pub(super) async fn call_event_hooks(
             fired.payload = answer.value;
             continue;
         }
-        let name = catalog::find_point(&event.point).map_or(event.point.as_str(), |row| row.name);
+        let name =
+            catalog::find_builtin_point(&event.point).map_or(event.point.as_str(), |row| row.name);
         macro_rules! dispatch {
             ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
                 match name {
@@ -117,7 +118,7 @@ pub(super) async fn call_event_hooks(
                         let payload = <catalog::$marker as Point>::Payload::from_case_value(event.payload.clone(), &tools).map_err(unfit)?;
                         let call = payload.call_id().map(str::to_owned);
                         let started = Instant::now();
-                        let called = turn.dispatch_direct::<catalog::$marker>(payload, event.step, call.as_deref());
+                        let called = turn.dispatch_hooks_in_step::<catalog::$marker>(payload, event.step, call.as_deref());
                         let out = Box::pin(called).await?;
                         fired.took += started.elapsed();
                         fired.payload = out.value.to_case_value();

@@ -32,15 +32,15 @@ pub fn find_plugin_case_differences(expect: &CaseExpectation, seen: &ObservedTur
     if let Some(done) = expect.done
         && done != seen.done
     {
-        equal("done", &done.to_string(), &describe_loop_end(seen));
+        equal("done", &done.to_string(), &describe_loop_run_end(seen));
     }
     if let Some(again) = &expect.again
-        && !matches_next_run(again, seen)
+        && !matches_expected_next_run(again, seen)
     {
         equal(
             "again",
-            &describe_expected_run(again),
-            &describe_loop_end(seen),
+            &describe_expected_next_run(again),
+            &describe_loop_run_end(seen),
         );
     }
     for (path, text) in &expect.files {
@@ -142,7 +142,7 @@ fn append_value_differences(
 }
 
 /// Whether the plugin's loop requested the next run that the case expects.
-fn matches_next_run(expect: &ExpectedNextRun, seen: &ObservedTurn) -> bool {
+fn matches_expected_next_run(expect: &ExpectedNextRun, seen: &ObservedTurn) -> bool {
     seen.again.as_ref().is_some_and(|again| {
         let text = expect.reason.as_deref().unwrap_or_default();
         let is_at = |after_ms| after_ms == again.after_ms;
@@ -151,7 +151,7 @@ fn matches_next_run(expect: &ExpectedNextRun, seen: &ObservedTurn) -> bool {
 }
 
 /// Describes the next run of a loop that the case expects.
-fn describe_expected_run(expect: &ExpectedNextRun) -> String {
+fn describe_expected_next_run(expect: &ExpectedNextRun) -> String {
     let after = expect.after_ms.map(|ms| format!(" after {ms} ms"));
     let reason = expect.reason.as_ref().map(|text| format!(": …{text}…"));
     let parts = [after, reason].into_iter().flatten();
@@ -159,7 +159,7 @@ fn describe_expected_run(expect: &ExpectedNextRun) -> String {
 }
 
 /// Describes how a run of a loop ended: with a request for another run, as done, or as failed.
-fn describe_loop_end(seen: &ObservedTurn) -> String {
+fn describe_loop_run_end(seen: &ObservedTurn) -> String {
     match &seen.again {
         Some(again) => format!("again after {} ms: {}", again.after_ms, again.reason),
         None if seen.done => "done".to_owned(),

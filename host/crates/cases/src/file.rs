@@ -1,8 +1,8 @@
 //! Format of case files: `[[case]]` tables with `given` and `expect`.
 //!
-//! The types here define the format. [`CaseFormat::fault`] checks a case for contradictions, for
-//! example a case without expectations, which could never fail. The module `read` reads the files,
-//! and `steps` has the format of a case's further turns.
+//! The types here define the format. [`CaseFileFormat::fault`] checks a case for contradictions,
+//! for example a case without expectations, which could never fail. The module `read` reads the
+//! files, and `steps` has the format of a case's further turns.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use super::event::{GivenEvent, deserialize_events};
 use super::payload::deserialize_messages;
 pub use super::read::CaseFileError;
 use super::skill::CannedTool;
-use super::steps::{CaseStep, find_step_fault};
-use super::words::{find_unknown_term, unknown_point_message};
+use super::steps::{CaseStep, find_first_step_fault};
+use super::words::{find_unknown_expectation_term, unknown_point_message};
 use rind_lib::message::Message;
-use rind_lib::plugin::fixed::FixedClockAndSeed;
+use rind_lib::plugin::fixed::FixedClockAndRandomSeed;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
 
 /// JSON Schema of a case file, for editors.
-pub const SCHEMA: &str = include_str!("cases.schema.json");
+pub const CASE_FILE_JSON_SCHEMA: &str = include_str!("cases.schema.json");
 
 /// Error message for a case without expectations.
-pub(super) const NO_EXPECTATIONS_ERROR: &str =
+pub(super) const CASE_WITHOUT_EXPECTATIONS_ERROR: &str =
     "it has no expectations and would always pass; add `expect`";
 
 /// Case file of a plugin or of a skill.
@@ -40,7 +40,7 @@ pub struct CaseFile<C = PluginCase> {
 }
 
 /// Format of the test cases in a file. Plugins and skills have different formats.
-pub trait CaseFormat: DeserializeOwned {
+pub trait CaseFileFormat: DeserializeOwned {
     /// Whether the directory of the cases may be a symlink. Plugins in several languages can then
     /// share their cases. No file is written through such a symlink.
     const MAY_BE_LINKED: bool;
@@ -315,7 +315,7 @@ impl<'de> Visitor<'de> for HookExpectVisitor {
     }
 }
 
-impl CaseFormat for PluginCase {
+impl CaseFileFormat for PluginCase {
     const MAY_BE_LINKED: bool = true;
 
     fn name(&self) -> &str {
@@ -332,18 +332,19 @@ impl CaseFormat for PluginCase {
 
     fn fault(&self) -> Option<String> {
         let (given, expect) = (&self.given, &self.expect);
-        if let Err(why) = FixedClockAndSeed::with_clock_and_seed(given.clock.as_deref(), given.seed)
+        if let Err(why) =
+            FixedClockAndRandomSeed::with_clock_and_seed(given.clock.as_deref(), given.seed)
         {
             return Some(format!("`given.clock`: {why}"));
         }
-        if let Some(fault) = find_unknown_term(expect).or_else(|| find_step_fault(&self.then)) {
+        if let Some(fault) =
+            find_unknown_expectation_term(expect).or_else(|| find_first_step_fault(&self.then))
+        {
             return Some(fault);
         }
-        if let Some(event) = given
-            .event
-            .iter()
-            .find(|event| !event.is_plugin_defined() && catalog::find_point(&event.point).is_none())
-        {
+        if let Some(event) = given.event.iter().find(|event| {
+            !event.is_plugin_defined() && catalog::find_builtin_point(&event.point).is_none()
+        }) {
             return Some(format!(
                 "{}; the README of the plugin contract lists all points",
                 unknown_point_message(&event.point)

@@ -3,7 +3,7 @@
 //! The author of the plugin or skill may have put symlinks into the directory. Therefore every path
 //! is opened one name at a time, without following symlinks; only two directories may be symlinks:
 //! that of the plugin or skill itself, because people install plugins as symlinks, and `tests`, if
-//! the caller of [`TestFolder::open_bundle`] allows it.
+//! the caller of [`TestCaseFolder::open_tests_of_bundle`] allows it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, open, openat, 
 use rustix::io::Errno;
 
 use rind_lib::beneath;
-use rind_lib::clock::new_id;
+use rind_lib::clock::new_uuid_v7;
 
 /// Name of the directory, in a plugin or skill, with its test cases.
 const TESTS_FOLDER: &str = "tests";
@@ -24,21 +24,24 @@ const TESTS_FOLDER: &str = "tests";
 const MAX_FIXTURE_BYTES: u64 = 64 << 20;
 
 /// Maximum number of files in one directory of test cases, snapshots or fixtures.
-const MAX_FILES: usize = 1_000;
+const MAX_FILES_PER_FOLDER: usize = 1_000;
 
 /// Open directory with cases, snapshots or fixtures.
-pub(super) struct TestFolder {
+pub(super) struct TestCaseFolder {
     path: PathBuf,
     dir: Dir,
 }
 
-impl TestFolder {
+impl TestCaseFolder {
     /// Opens the directory `tests` of a plugin or skill; `None` if it does not exist. If `tests` is
     /// a symlink, it is followed only if `may_be_linked` is set.
     ///
     /// # Errors
     /// The directory cannot be opened, or is a symlink that must not be followed.
-    pub(super) fn open_bundle(bundle: &Path, may_be_linked: bool) -> io::Result<Option<Self>> {
+    pub(super) fn open_tests_of_bundle(
+        bundle: &Path,
+        may_be_linked: bool,
+    ) -> io::Result<Option<Self>> {
         let named = match bundle.as_os_str().is_empty() {
             true => Path::new("."),
             false => bundle,
@@ -76,7 +79,7 @@ impl TestFolder {
         match self.read_file_type(name)? {
             None => return Ok(None),
             Some(FileType::Directory) => {}
-            Some(kind) => return Err(self.wrong_type_error(name, kind, "folder")),
+            Some(kind) => return Err(self.wrong_file_type_error(name, kind, "folder")),
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = openat(&self.dir, name, flags, Mode::empty())?;
@@ -98,9 +101,9 @@ impl TestFolder {
                 continue;
             }
             names.push(name);
-            if names.len() > MAX_FILES {
+            if names.len() > MAX_FILES_PER_FOLDER {
                 return Err(io::Error::other(format!(
-                    "it has more than {MAX_FILES} files whose names end in .toml"
+                    "it has more than {MAX_FILES_PER_FOLDER} files whose names end in .toml"
                 )));
             }
         }
@@ -131,7 +134,7 @@ impl TestFolder {
         match self.read_file_type(name)? {
             None => return Ok(None),
             Some(FileType::RegularFile) => {}
-            Some(kind) => return Err(self.wrong_type_error(name, kind, "file")),
+            Some(kind) => return Err(self.wrong_file_type_error(name, kind, "file")),
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.dir, name, flags, Mode::empty())?;
@@ -139,7 +142,7 @@ impl TestFolder {
         // after the first check.
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
         if kind != FileType::RegularFile {
-            return Err(self.wrong_type_error(name, kind, "file"));
+            return Err(self.wrong_file_type_error(name, kind, "file"));
         }
         let mut bytes = Vec::new();
         let n_read = File::from(file)
@@ -187,9 +190,16 @@ impl TestFolder {
     pub(super) fn write_text(&self, name: &str, text: &str) -> io::Result<()> {
         match self.read_file_type(OsStr::new(name))? {
             None | Some(FileType::RegularFile) => {}
-            Some(kind) => return Err(self.wrong_type_error(OsStr::new(name), kind, "file")),
+            Some(kind) => return Err(self.wrong_file_type_error(OsStr::new(name), kind, "file")),
         }
-        beneath::replace_file(&self.dir, name, text.as_bytes(), None, false, &new_id())
+        beneath::replace_file(
+            &self.dir,
+            name,
+            text.as_bytes(),
+            None,
+            false,
+            &new_uuid_v7(),
+        )
     }
 
     /// Removes a file. If it is a symlink, the symlink is removed and not its target.
@@ -213,7 +223,7 @@ impl TestFolder {
         }
     }
 
-    fn wrong_type_error(&self, name: &OsStr, kind: FileType, wanted: &str) -> io::Error {
+    fn wrong_file_type_error(&self, name: &OsStr, kind: FileType, wanted: &str) -> io::Error {
         let path = self.file_path(name);
         let fault = match kind {
             FileType::Symlink => "is a symlink, and symlinks are not followed here".to_owned(),

@@ -2,31 +2,31 @@
 //! differ in each run and the snapshots must not differ.
 //!
 //! Only ids that appeared in an event are replaced, because a plugin may write other text that
-//! looks like an id. Start from [`AgentIds::record_event`].
+//! looks like an id. Start from [`SeenAgentIds::record_event`].
 
 use rind_lib::event::Event;
-use rind_lib::host::loop_plugin_of_session;
+use rind_lib::host::plugin_owning_loop_session;
 
 /// Start of the target in the access record of a plugin that runs a subagent. The subagent's id
 /// follows.
-const SUBAGENT_TARGET_PREFIX: &str = "agent ";
+const SUBAGENT_ACCESS_TARGET_PREFIX: &str = "agent ";
 
 /// Ids of subagents and of agents that hold archived turns, in the order in which they
 /// appeared in events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct AgentIds(Vec<String>);
+pub(super) struct SeenAgentIds(Vec<String>);
 
-impl AgentIds {
+impl SeenAgentIds {
     /// Records the id in an event, if it has one.
     pub(super) fn record_event(&mut self, event: &Event) {
         let id = match event {
             Event::SubagentStart { subagent, .. } => Some(subagent.as_str()),
             Event::ArchiveEnd { holder, .. } => holder.as_deref(),
             // The record of an access also names subagents that were refused.
-            Event::Access { record } => record.target.strip_prefix(SUBAGENT_TARGET_PREFIX),
+            Event::Access { record } => record.target.strip_prefix(SUBAGENT_ACCESS_TARGET_PREFIX),
             _ => None,
         };
-        if let Some(id) = id.filter(|id| has_host_id_form(id))
+        if let Some(id) = id.filter(|id| is_host_generated_id(id))
             && !self.0.iter().any(|own| own == id)
         {
             self.0.push(id.to_owned());
@@ -47,7 +47,7 @@ impl AgentIds {
 
 /// Replaces those parts of session ids in the text that differ between runs, for sessions in which
 /// loops of plugins ran turns.
-pub(super) fn stabilize_session_ids(text: &str) -> String {
+pub(super) fn replace_varying_session_ids(text: &str) -> String {
     let is_in_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let (mut stable, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find("loop.") {
@@ -55,7 +55,7 @@ pub(super) fn stabilize_session_ids(text: &str) -> String {
         let end = from.find(|c| !is_in_id(c)).unwrap_or(from.len());
         let (id, after) = from.split_at(end);
         stable.push_str(before);
-        match loop_plugin_of_session(id) {
+        match plugin_owning_loop_session(id) {
             Some(plugin) => {
                 let name = id.split('.').nth(2).unwrap_or_default();
                 let name = if name.starts_with('_') { "_new" } else { name };
@@ -69,7 +69,7 @@ pub(super) fn stabilize_session_ids(text: &str) -> String {
 }
 
 /// Whether a text has the form of an id that the host creates: a kind and eight hex digits.
-fn has_host_id_form(text: &str) -> bool {
+fn is_host_generated_id(text: &str) -> bool {
     text.split_once('-').is_some_and(|(kind, digits)| {
         matches!(kind, "sub" | "held")
             && digits.len() == 8
@@ -88,7 +88,7 @@ mod tests {
             ("loop.a._x1.0123abcd", "loop.a._new.place"),
             ("loop.a.b loop. the loop.", "loop.a.b loop. the loop."),
         ] {
-            assert_eq!(stabilize_session_ids(text), expected);
+            assert_eq!(replace_varying_session_ids(text), expected);
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn ids_become_numbers_in_their_order_and_other_texts_stay() {
-        let mut ids = AgentIds::default();
+        let mut ids = SeenAgentIds::default();
         for id in ["sub-0123abcd", "sub-ffff0000", "sub-0123abcd", "sub-all"] {
             ids.record_event(&started(id));
         }

@@ -10,13 +10,13 @@ use super::run::CaseCost;
 
 /// Time, memory and host calls of test cases. The key is `FILE NAME`: the file and the name of the
 /// case.
-pub type CaseCosts = BTreeMap<String, CaseCost>;
+pub type CaseCostsByName = BTreeMap<String, CaseCost>;
 
 /// Costs of the test cases of one plugin in their previous run.
 #[derive(Debug)]
 pub struct PreviousCaseCosts {
     file: PathBuf,
-    costs: CaseCosts,
+    costs: CaseCostsByName,
 }
 
 impl PreviousCaseCosts {
@@ -45,7 +45,7 @@ impl PreviousCaseCosts {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn store_costs(mut self, costs: CaseCosts, is_whole: bool) -> std::io::Result<()> {
+    pub fn store_costs(mut self, costs: CaseCostsByName, is_whole: bool) -> std::io::Result<()> {
         if is_whole {
             self.costs.clear();
         }

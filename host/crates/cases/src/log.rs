@@ -13,11 +13,11 @@ use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 use rind_lib::lock::lock;
 
 /// Target of the tracing events that plugins log.
-pub const TARGET: &str = "plugin";
+pub const PLUGIN_LOG_TARGET: &str = "plugin";
 
 /// Maximum number of captured lines. The host lets a plugin log far fewer in the two sessions of a
 /// case.
-const MAX_LINES: usize = 10_000;
+const MAX_CAPTURED_LOG_LINES: usize = 10_000;
 
 /// Log line of a plugin.
 #[derive(Debug, Default)]
@@ -45,28 +45,28 @@ pub(super) struct CapturedLogLines(Arc<Mutex<Vec<PluginLogLine>>>);
 impl CapturedLogLines {
     /// Creates a subscriber that captures log lines of plugins at level `info` and above.
     pub(super) fn create_capture_subscriber(&self) -> Dispatch {
-        Dispatch::new(CaptureSubscriber {
+        Dispatch::new(LogCaptureSubscriber {
             heard: self.clone(),
             before: tracing::dispatcher::get_default(Clone::clone),
         })
     }
 
     /// Removes the captured lines, and returns them.
-    pub(super) fn take(&self) -> Vec<PluginLogLine> {
+    pub(super) fn take_captured_lines(&self) -> Vec<PluginLogLine> {
         std::mem::take(&mut lock(&self.0))
     }
 }
 
-struct CaptureSubscriber {
+struct LogCaptureSubscriber {
     heard: CapturedLogLines,
     before: Dispatch,
 }
 
 fn is_captured_log_event(metadata: &Metadata<'_>) -> bool {
-    metadata.target() == TARGET && *metadata.level() <= Level::INFO
+    metadata.target() == PLUGIN_LOG_TARGET && *metadata.level() <= Level::INFO
 }
 
-impl Subscriber for CaptureSubscriber {
+impl Subscriber for LogCaptureSubscriber {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         // Do not let tracing cache whether the event is enabled, because the level of the previous
         // subscriber may change.
@@ -80,7 +80,7 @@ impl Subscriber for CaptureSubscriber {
     fn event(&self, event: &Event<'_>) {
         if let Some(line) = PluginLogLine::from_event(event) {
             let mut heard = lock(&self.heard.0);
-            if heard.len() < MAX_LINES {
+            if heard.len() < MAX_CAPTURED_LOG_LINES {
                 heard.push(line);
             }
         } else if self.before.enabled(event.metadata()) {

@@ -52,7 +52,7 @@ impl RequiredPlugins {
 
     /// Describes where missing plugins were searched, as the end of an error message; empty if no
     /// plugin is missing.
-    pub(super) fn missing_hint(&self) -> String {
+    pub(super) fn missing_plugins_hint(&self) -> String {
         let places: Vec<String> = self
             .missing
             .values()

@@ -1,25 +1,25 @@
 //! Reads case files. Errors name file, line and column. Each case is checked for contradictions.
 //!
-//! Start from [`CaseFile::read_each_file`].
+//! Start from [`CaseFile::read_each_in_folder`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rind_lib::near::{append_nearest_key, nearest_valid_key};
+use rind_lib::near::{append_nearest_key_hint, find_nearest_valid_key};
 use serde::Deserialize;
 
-use super::file::{CaseFile, CaseFormat};
-use super::folder::TestFolder;
-use super::snapshot::create_snapshot_slug;
+use super::file::{CaseFile, CaseFileFormat};
+use super::folder::TestCaseFolder;
+use super::snapshot::snapshot_file_stem;
 
 /// Maximum size of a case file, in bytes.
-const MAX_FILE_BYTES: u64 = 1 << 20;
+const MAX_CASE_FILE_BYTES: u64 = 1 << 20;
 
 /// Name of the table that contains a case: `[[case]]`.
-const CASE_TABLE: &str = "case";
+const CASE_TABLE_NAME: &str = "case";
 
 /// Error message of the TOML parser if a table or a key appears twice.
-const DUPLICATE_KEY_ERROR: &str = "duplicate key";
+const TOML_DUPLICATE_KEY_ERROR: &str = "duplicate key";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,25 +73,27 @@ impl CaseFileError {
     }
 }
 
-impl<C: CaseFormat> CaseFile<C> {
+impl<C: CaseFileFormat> CaseFile<C> {
     /// Reads all files `tests/*.toml` in the directory of a plugin or a skill, sorted by name.
     ///
     /// # Errors
     /// A file cannot be read, or is not a valid case file.
-    pub fn read_all(folder: &Path) -> Result<Vec<Self>, CaseFileError> {
-        Self::read_each_file(folder).into_iter().collect()
+    pub fn read_all_in_folder(folder: &Path) -> Result<Vec<Self>, CaseFileError> {
+        Self::read_each_in_folder(folder).into_iter().collect()
     }
 
-    /// Reads the same files as [`Self::read_all`], and returns an error for each file that cannot
-    /// be read. Reads only regular files of at most 1 MiB, because running the cases of an
-    /// untrusted plugin must not read the user's other files.
+    /// Reads the same files as [`Self::read_all_in_folder`], and returns an error for each file
+    /// that cannot be read. Reads only regular files of at most 1 MiB, because running the cases of
+    /// an untrusted plugin must not read the user's other files.
     #[must_use]
-    pub fn read_each_file(folder: &Path) -> Vec<Result<Self, CaseFileError>> {
+    pub fn read_each_in_folder(folder: &Path) -> Vec<Result<Self, CaseFileError>> {
         let fault = |path: PathBuf| move |source| CaseFileError::Io { path, source };
         let opened =
-            TestFolder::open_bundle(folder, C::MAY_BE_LINKED).and_then(|tests| match tests {
-                Some(tests) => Ok(Some((tests.list_toml_file_names()?, tests))),
-                None => Ok(None),
+            TestCaseFolder::open_tests_of_bundle(folder, C::MAY_BE_LINKED).and_then(|tests| {
+                match tests {
+                    Some(tests) => Ok(Some((tests.list_toml_file_names()?, tests))),
+                    None => Ok(None),
+                }
             });
         let (names, tests) = match opened.map_err(fault(folder.join("tests"))) {
             Ok(Some(opened)) => opened,
@@ -100,7 +102,7 @@ impl<C: CaseFormat> CaseFile<C> {
         };
         let read = |name: &OsString| {
             let path = tests.file_path(name);
-            let text = tests.read_text(name, MAX_FILE_BYTES);
+            let text = tests.read_text(name, MAX_CASE_FILE_BYTES);
             // Treat a file that was removed after the directory was listed as empty.
             let text = text.map_err(fault(path.clone()))?.unwrap_or_default();
             Self::parse_file(&path, &text)
@@ -126,13 +128,13 @@ impl<C: CaseFormat> CaseFile<C> {
         };
         let file: CaseDocument<C> = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            match find_misspelt_table(text) {
+            match find_misspelled_case_header(text) {
                 // Report the misspelt header, such as `[[cas]]`. The parser adds the tables below
                 // it to the previous case and reports them as duplicates.
-                Some((line, message)) if error.message() == DUPLICATE_KEY_ERROR => {
+                Some((line, message)) if error.message() == TOML_DUPLICATE_KEY_ERROR => {
                     format((line, 1), message)
                 }
-                _ => format(place(at), append_nearest_key(error.message())),
+                _ => format(place(at), append_nearest_key_hint(error.message())),
             }
         })?;
         let mut cases: Vec<C> = Vec::new();
@@ -148,12 +150,12 @@ impl<C: CaseFormat> CaseFile<C> {
             }
             let is_taken = |other: &C| {
                 other.has_snapshot()
-                    && create_snapshot_slug(other.name()) == create_snapshot_slug(case.name())
+                    && snapshot_file_stem(other.name()) == snapshot_file_stem(case.name())
             };
             if case.has_snapshot() && cases.iter().any(is_taken) {
                 let message = format!(
                     "the snapshot of another case has the same name, `{}`; rename one of the cases",
-                    create_snapshot_slug(case.name())
+                    snapshot_file_stem(case.name())
                 );
                 return Err(format(place, message));
             }
@@ -169,14 +171,14 @@ impl<C: CaseFormat> CaseFile<C> {
 
 /// Finds the first table header that misspells `case`, such as `[[cas]]`. Returns its line, and an
 /// error message.
-fn find_misspelt_table(text: &str) -> Option<(usize, String)> {
+fn find_misspelled_case_header(text: &str) -> Option<(usize, String)> {
     text.lines().enumerate().find_map(|(index, line)| {
         let header = line.trim().trim_start_matches('[');
         let name = header.split(['.', ']']).next().unwrap_or_default().trim();
-        if header.len() == line.trim().len() || name == CASE_TABLE {
+        if header.len() == line.trim().len() || name == CASE_TABLE_NAME {
             return None;
         }
-        let near = nearest_valid_key(name, [CASE_TABLE])?;
+        let near = find_nearest_valid_key(name, [CASE_TABLE_NAME])?;
         Some((
             index + 1,
             format!("there is no table `{name}`; did you mean `{near}`?"),

@@ -17,24 +17,25 @@ pub use super::error::RunError;
 use super::event::call_event_hooks;
 use super::expect::find_plugin_case_differences;
 use super::file::{CaseGiven, GivenCommand, PluginCase};
-use super::ids::AgentIds;
+use super::ids::SeenAgentIds;
 use super::log::CapturedLogLines;
 use super::needed::RequiredPlugins;
-use super::seen::{ObservedNextRun, ObservedTurn, serialize_to_text};
+use super::seen::{ObservedNextRun, ObservedTurn, serialize_to_string_or_empty};
 use super::setup::{
-    build_host, build_model_replies, session_options, unused_reply_indexes, write_store_values,
+    build_case_host, build_model_replies, plugin_load_options, unused_reply_indexes,
+    write_store_values,
 };
-use super::steps::GivenTurn;
-use super::workspace::CaseWorkspace;
+use super::steps::CaseTurnInput;
+use super::workspace::TemporaryCaseDirectories;
 use rind_lib::event::Stamped;
 use rind_lib::grant::Trust;
-use rind_lib::host::{CommandError, Host, LoopError, Session};
-use rind_lib::plugin::commands::CommandReply;
+use rind_lib::host::{Host, LoopRunError, PluginCommandError, Session};
+use rind_lib::plugin::commands::SlashCommandReply;
 use rind_lib::plugin::compile::Compiler;
 use rind_lib::plugin::discover::FoundPlugin;
-use rind_lib::plugin::load::{LoadOptions, PluginSet};
-use rind_lib::plugin::loops::LoopReply;
-use rind_lib::plugin::meter::PluginMeter;
+use rind_lib::plugin::load::{FoundPluginSet, PluginLoadOptions};
+use rind_lib::plugin::loops::LoopRunResult;
+use rind_lib::plugin::meter::PluginResourceMeter;
 use rind_lib::point::payload::StopReason;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
 use rind_lib::session::{Body, SessionSpec};
@@ -52,7 +53,11 @@ pub struct CaseRunner {
 
 impl CaseRunner {
     /// Returns options that load only the plugin in `folder` and the plugins that it needs.
-    pub(super) fn load_options(&self, folder: &Path, needed: &RequiredPlugins) -> LoadOptions {
+    pub(super) fn plugin_load_options(
+        &self,
+        folder: &Path,
+        needed: &RequiredPlugins,
+    ) -> PluginLoadOptions {
         let folders = std::iter::once(folder).chain(needed.found.values().map(PathBuf::as_path));
         let found = |folder: &Path| FoundPlugin {
             // Use managed trust, so that cases can also run plugins that ship with Rind: their
@@ -60,12 +65,12 @@ impl CaseRunner {
             trust: Trust::Managed,
             folder: folder.to_owned(),
         };
-        LoadOptions {
+        PluginLoadOptions {
             chosen: folders.map(found).collect(),
             compiler: self.compiler.clone(),
             cache: self.cache.clone(),
             cache_key: self.cache_key.clone(),
-            ..LoadOptions::default()
+            ..PluginLoadOptions::default()
         }
     }
 }
@@ -100,7 +105,7 @@ pub struct CaseOutcome {
 }
 
 /// Hint after the differences of a case in which a call was stopped at its deadline.
-const OVERDUE_HINT: &str = "a call of the plugin never ended, or needs longer than `timeout` of its hook or of `[limits]` in plugin.toml";
+const CALL_DEADLINE_HINT: &str = "a call of the plugin never ended, or needs longer than `timeout` of its hook or of `[limits]` in plugin.toml";
 
 /// Runs a case of the plugin `name` in `folder`.
 ///
@@ -115,7 +120,7 @@ pub async fn run_case(
 ) -> Result<CaseOutcome, RunError> {
     let heard = CapturedLogLines::default();
     let turns = case.turns();
-    let place = CaseParameters {
+    let place = CaseSessionParameters {
         runner,
         folder,
         name,
@@ -140,15 +145,15 @@ pub async fn run_case(
     let mut differences = Vec::new();
     for (n, (expect, seen)) in case.expectations().zip(&warm.turns).enumerate() {
         let found = find_plugin_case_differences(expect, seen).into_iter();
-        differences.extend(found.map(|found| prefix_with_step(n, found)));
+        differences.extend(found.map(|found| prefix_difference_with_step(n, found)));
     }
     for (n, (warm, cold)) in warm.turns.iter().zip(&cold).enumerate() {
         if warm != cold {
-            differences.push(describe_warm_cold_difference(n + 1, warm, cold));
+            differences.push(describe_fresh_instance_difference(n + 1, warm, cold));
         }
     }
     if !differences.is_empty() && warm.turns.iter().any(|seen| seen.is_overdue) {
-        differences.push(OVERDUE_HINT.to_owned());
+        differences.push(CALL_DEADLINE_HINT.to_owned());
     }
     let n_steps = case.then.len();
     let mut seen = warm.turns.into_iter();
@@ -163,7 +168,7 @@ pub async fn run_case(
 
 /// Prefixes a difference with the number of its step. The first step is the case itself and gets no
 /// prefix.
-pub(super) fn prefix_with_step(index: usize, text: String) -> String {
+pub(super) fn prefix_difference_with_step(index: usize, text: String) -> String {
     match index {
         0 => text,
         _ => format!("step {}: {text}", index + 1),
@@ -172,7 +177,11 @@ pub(super) fn prefix_with_step(index: usize, text: String) -> String {
 
 /// Describes the fields of a turn that differ between the warm run, with one instance of the
 /// plugin, and the cold run, with a fresh instance for each call.
-fn describe_warm_cold_difference(turn: usize, warm: &ObservedTurn, cold: &ObservedTurn) -> String {
+fn describe_fresh_instance_difference(
+    turn: usize,
+    warm: &ObservedTurn,
+    cold: &ObservedTurn,
+) -> String {
     let fields = |seen: &ObservedTurn| match serde_json::to_value(seen) {
         Ok(serde_json::Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
@@ -199,7 +208,7 @@ fn describe_warm_cold_difference(turn: usize, warm: &ObservedTurn, cold: &Observ
 
 /// Parameters of a test case that its two sessions share: the warm session, which keeps plugin
 /// instances, and the cold session, which creates new ones.
-struct CaseParameters<'a> {
+struct CaseSessionParameters<'a> {
     runner: &'a CaseRunner,
     folder: &'a Path,
     name: &'a str,
@@ -214,17 +223,17 @@ struct CaseParameters<'a> {
 }
 
 /// A session of a case, in its own temporary directories.
-struct RunningCase<'a> {
-    place: &'a CaseParameters<'a>,
-    workspace: CaseWorkspace,
+struct RunningCaseSession<'a> {
+    place: &'a CaseSessionParameters<'a>,
+    workspace: TemporaryCaseDirectories,
     own_tools: Vec<String>,
-    meter: Arc<PluginMeter>,
+    meter: Arc<PluginResourceMeter>,
     model: Arc<Scripted>,
     host: Host,
     session: Session,
     events: UnboundedReceiver<Stamped>,
     /// Ids of agents that events of the turns so far named, also of subagents that were refused.
-    agents: AgentIds,
+    agents: SeenAgentIds,
 }
 
 /// Observed behavior in the turns of one session.
@@ -237,12 +246,12 @@ struct ObservedSessionTurns {
     unused: Vec<Vec<usize>>,
 }
 
-impl CaseParameters<'_> {
+impl CaseSessionParameters<'_> {
     /// Runs the turns in a new session: with one plugin instance, or with a fresh instance for each
     /// call if `is_cold`.
     async fn run_turns(
         &self,
-        turns: &[GivenTurn],
+        turns: &[CaseTurnInput],
         is_cold: bool,
     ) -> Result<ObservedSessionTurns, RunError> {
         let scripts: Vec<Vec<Reply>> = turns
@@ -250,12 +259,12 @@ impl CaseParameters<'_> {
             .map(|turn| build_model_replies(&turn.given, self.n_repeats > 1))
             .collect();
         let script = Script::new(scripts.iter().flatten().cloned().collect());
-        let mut running = self.open_case(script, is_cold).await?;
+        let mut running = self.open_case_session_in_temp_dirs(script, is_cold).await?;
         let mut ran = ObservedSessionTurns::default();
         let mut n_before = 0;
         // Drop log lines that were captured before this session, for example while plugins were
         // loaded.
-        self.heard.take();
+        self.heard.take_captured_lines();
         for (turn, script) in turns.iter().zip(&scripts) {
             if turn.new_session {
                 running.reopen_session().await?;
@@ -263,7 +272,7 @@ impl CaseParameters<'_> {
             running.meter.reset_measurements();
             let (seen, took) = running.run_turn(&turn.given).await?;
             if ran.turns.is_empty() {
-                let metered = running.meter.read();
+                let metered = running.meter.resource_use();
                 let host_calls = metered.host_calls.into_iter();
                 ran.cost = CaseCost {
                     took,
@@ -284,18 +293,22 @@ impl CaseParameters<'_> {
         Ok(ran)
     }
 
-    async fn open_case(&self, script: Script, is_cold: bool) -> Result<RunningCase<'_>, RunError> {
+    async fn open_case_session_in_temp_dirs(
+        &self,
+        script: Script,
+        is_cold: bool,
+    ) -> Result<RunningCaseSession<'_>, RunError> {
         let (given, name) = (self.given, self.name);
-        let workspace = CaseWorkspace::new(&given.files)?;
+        let workspace = TemporaryCaseDirectories::new(&given.files)?;
         workspace.copy_fixtures(self.folder, &given.fixtures)?;
-        let meter = Arc::new(PluginMeter::default());
+        let meter = Arc::new(PluginResourceMeter::default());
         let needed = RequiredPlugins::find_required_plugins(self.folder);
-        let options = LoadOptions {
+        let options = PluginLoadOptions {
             meter: Some(meter.clone()),
             is_cold,
-            ..session_options(self.runner, self.folder, name, given, &workspace, &needed)
+            ..plugin_load_options(self.runner, self.folder, name, given, &workspace, &needed)
         };
-        let plugins = Arc::new(PluginSet::load(&options).await?);
+        let plugins = Arc::new(FoundPluginSet::load(&options).await?);
         write_store_values(&plugins, name, given)?;
         // If a needed plugin cannot be loaded, report it before the tested plugin, which is not
         // loaded for this reason.
@@ -309,7 +322,7 @@ impl CaseParameters<'_> {
                 ),
                 None => String::new(),
             };
-            let why = format!("{what}{}{}", left.why, needed.missing_hint());
+            let why = format!("{what}{}{}", left.why, needed.missing_plugins_hint());
             return Err(RunError::NotLoaded(why));
         }
         let own = plugins
@@ -323,7 +336,7 @@ impl CaseParameters<'_> {
             true => model.recording(),
             false => model,
         });
-        let host = build_host(
+        let host = build_case_host(
             given,
             &workspace,
             (plugins, name),
@@ -332,7 +345,7 @@ impl CaseParameters<'_> {
         )
         .await?;
         let session = self.open_session(&host, &workspace, true)?;
-        Ok(RunningCase {
+        Ok(RunningCaseSession {
             place: self,
             workspace,
             own_tools,
@@ -341,7 +354,7 @@ impl CaseParameters<'_> {
             host,
             events: session.events(),
             session,
-            agents: AgentIds::default(),
+            agents: SeenAgentIds::default(),
         })
     }
 
@@ -350,7 +363,7 @@ impl CaseParameters<'_> {
     fn open_session(
         &self,
         host: &Host,
-        workspace: &CaseWorkspace,
+        workspace: &TemporaryCaseDirectories,
         is_first: bool,
     ) -> Result<Session, RunError> {
         let session = host.store().create(&SessionSpec {
@@ -375,7 +388,7 @@ impl CaseParameters<'_> {
     }
 }
 
-impl RunningCase<'_> {
+impl RunningCaseSession<'_> {
     /// Closes the session and opens another one with the same workspace and stores.
     async fn reopen_session(&mut self) -> Result<(), RunError> {
         let session = self
@@ -399,24 +412,24 @@ impl RunningCase<'_> {
         } else if given.runs_loop {
             let never = CancellationToken::new();
             match self.session.run_loop(name, &never).await {
-                Ok(LoopReply::Done) => seen.done = true,
-                Ok(LoopReply::Again { after, reason }) => {
+                Ok(LoopRunResult::Done) => seen.done = true,
+                Ok(LoopRunResult::Again { after, reason }) => {
                     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                     seen.again = Some(ObservedNextRun { after_ms, reason });
                 }
-                Err(LoopError::Failed { why, .. }) => seen.record_call_failure(why),
+                Err(LoopRunError::Failed { why, .. }) => seen.record_call_failure(why),
                 Err(error) => return Err(error.into()),
             }
         } else if given.event.is_empty() {
             let input = given.input.as_deref().unwrap_or("go");
             let outcome = self.session.turn(input).await?;
             seen.output = outcome.output;
-            seen.stop = serialize_to_text(&outcome.summary.stop);
+            seen.stop = serialize_to_string_or_empty(&outcome.summary.stop);
         } else {
             let fired = call_event_hooks(&mut self.session, &given.event).await?;
             (seen.payload, seen.notes) = (fired.payload, fired.notes);
             if fired.is_halted {
-                seen.stop = serialize_to_text(&StopReason::Blocked);
+                seen.stop = serialize_to_string_or_empty(&StopReason::Blocked);
             }
             took = Some(fired.took);
         }
@@ -427,7 +440,7 @@ impl RunningCase<'_> {
             self.agents.record_event(&stamped.event);
             seen.record_event(&stamped, name, &self.own_tools);
         }
-        let lines = self.place.heard.take().into_iter();
+        let lines = self.place.heard.take_captured_lines().into_iter();
         let own = lines.filter(|line| line.plugin == name);
         seen.log = own.map(|line| line.text).collect();
         Ok((
@@ -452,10 +465,10 @@ impl RunningCase<'_> {
             .session
             .run_command(name, &command.name, arguments, &never);
         match ran.await {
-            Ok(CommandReply::Text(text)) => seen.output = text,
-            Ok(CommandReply::Prompt(text)) => seen.prompt = text,
-            Ok(CommandReply::Nothing) => {}
-            Err(CommandError::Failed { why, .. }) => seen.record_call_failure(why),
+            Ok(SlashCommandReply::Text(text)) => seen.output = text,
+            Ok(SlashCommandReply::Prompt(text)) => seen.prompt = text,
+            Ok(SlashCommandReply::Nothing) => {}
+            Err(PluginCommandError::Failed { why, .. }) => seen.record_call_failure(why),
             Err(error) => return Err(error.into()),
         }
         Ok(())

@@ -9,8 +9,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ids::{AgentIds, stabilize_session_ids};
-use super::oversight::unknown_tool_result;
+use super::ids::{SeenAgentIds, replace_varying_session_ids};
+use super::oversight::find_result_of_unknown_tool;
 use rind_lib::event::{Event, Stamped};
 
 /// Observed behavior in one turn, without times and ids.
@@ -119,30 +119,33 @@ pub struct ObservedHook {
 
 /// Text in the error of a call that was stopped at its deadline, see
 /// [`Failure::Deadline`](rind_lib::point::failure::Failure::Deadline).
-const OVERDUE_MARK: &str = "stopped at its deadline of ";
+const CALL_DEADLINE_ERROR_TEXT: &str = "stopped at its deadline of ";
 
 /// Whether an event reports that a call of the plugin was stopped at its deadline.
-fn reports_overdue_call(event: &Event, plugin: &str) -> bool {
+fn is_call_deadline_event(event: &Event, plugin: &str) -> bool {
     match event {
         Event::Hook { record } => {
             &*record.plugin == plugin
                 && record.was_hook_called()
-                && record.reason.as_deref().is_some_and(is_deadline_message)
+                && record
+                    .reason
+                    .as_deref()
+                    .is_some_and(is_call_deadline_message)
         }
         Event::ToolEnd { result, .. } => {
-            result.is_error && is_deadline_message(&result.content.text())
+            result.is_error && is_call_deadline_message(&result.content.text())
         }
         _ => false,
     }
 }
 
 /// Whether a text describes a call that was stopped at its deadline.
-fn is_deadline_message(text: &str) -> bool {
-    text.contains(OVERDUE_MARK)
+fn is_call_deadline_message(text: &str) -> bool {
+    text.contains(CALL_DEADLINE_ERROR_TEXT)
 }
 
 /// Returns the string to which a value serializes; empty if it serializes to another type.
-pub(super) fn serialize_to_text(value: &impl Serialize) -> String {
+pub(super) fn serialize_to_string_or_empty(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -150,14 +153,14 @@ pub(super) fn serialize_to_text(value: &impl Serialize) -> String {
 impl ObservedTurn {
     /// Records why the slash command or the loop in the case failed.
     pub(super) fn record_call_failure(&mut self, why: String) {
-        self.is_overdue |= is_deadline_message(&why);
+        self.is_overdue |= is_call_deadline_message(&why);
         self.output = why;
     }
 
     /// Records what an event shows about the plugin, and the results of all tool calls.
     pub(super) fn record_event(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
-        self.is_overdue |= reports_overdue_call(&stamped.event, plugin);
-        let unknown = unknown_tool_result(&stamped.event);
+        self.is_overdue |= is_call_deadline_event(&stamped.event, plugin);
+        let unknown = find_result_of_unknown_tool(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());
         self.unknown_tools.extend(unknown);
         match &stamped.event {
@@ -171,7 +174,7 @@ impl ObservedTurn {
             Event::Hook { record } if &*record.plugin == plugin && record.was_hook_called() => {
                 self.hooks.push(ObservedHook {
                     point: record.point.to_string(),
-                    outcome: serialize_to_text(&record.outcome),
+                    outcome: serialize_to_string_or_empty(&record.outcome),
                     changed: record
                         .changed
                         .iter()
@@ -183,9 +186,9 @@ impl ObservedTurn {
             Event::Access { record } if &*record.plugin == plugin => {
                 let line = format!(
                     "{} {} {}",
-                    serialize_to_text(&record.reached),
+                    serialize_to_string_or_empty(&record.reached),
                     record.target,
-                    serialize_to_text(&record.outcome)
+                    serialize_to_string_or_empty(&record.outcome)
                 );
                 self.accesses.push(line);
             }
@@ -216,10 +219,10 @@ impl ObservedTurn {
 
     /// Replaces names that differ in each run: the temporary directory by `~`, and the ids of
     /// subagents by numbers in the order of their appearance.
-    pub(super) fn replace_varying_names(mut self, root: &Path, agents: &AgentIds) -> Self {
+    pub(super) fn replace_varying_names(mut self, root: &Path, agents: &SeenAgentIds) -> Self {
         let root = root.display().to_string();
         let stable = |text: &str| {
-            stabilize_session_ids(&agents.replace_ids_by_numbers(&text.replace(&root, "~")))
+            replace_varying_session_ids(&agents.replace_ids_by_numbers(&text.replace(&root, "~")))
         };
         let unknown = &mut self.unknown_tools;
         let lists = [
@@ -244,20 +247,20 @@ impl ObservedTurn {
         for text in texts.chain(reasons) {
             *text = stable(text);
         }
-        replace_unstable_names(&mut self.payload, &stable);
+        map_strings_in_json(&mut self.payload, &stable);
         self
     }
 }
 
-fn replace_unstable_names(value: &mut Value, stable: &dyn Fn(&str) -> String) {
+fn map_strings_in_json(value: &mut Value, stable: &dyn Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = stable(text),
         Value::Array(all) => all
             .iter_mut()
-            .for_each(|value| replace_unstable_names(value, stable)),
+            .for_each(|value| map_strings_in_json(value, stable)),
         Value::Object(all) => all
             .values_mut()
-            .for_each(|value| replace_unstable_names(value, stable)),
+            .for_each(|value| map_strings_in_json(value, stable)),
         _ => {}
     }
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Default deadline of a case. A single hook has its own deadline of a few seconds.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(60);
+pub const DEFAULT_CASE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Options of a run: which cases are run, how, and whether snapshots are written.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct CaseSelection {
     pub jobs: Option<NonZeroUsize>,
     /// Whether to stop after the first case that fails.
     pub fail_fast: bool,
-    /// Time after which a case is stopped; [`DEFAULT_DEADLINE`] if absent.
+    /// Time after which a case is stopped; [`DEFAULT_CASE_DEADLINE`] if absent.
     pub deadline: Option<Duration>,
 }
 
@@ -40,12 +40,12 @@ impl CaseSelection {
         self.only.is_none() && self.shard.is_none()
     }
 
-    pub(super) fn n_jobs(&self) -> usize {
+    pub(super) fn max_parallel_cases(&self) -> usize {
         self.jobs.map_or(1, NonZeroUsize::get)
     }
 
     pub(super) fn case_deadline(&self) -> Duration {
-        self.deadline.unwrap_or(DEFAULT_DEADLINE)
+        self.deadline.unwrap_or(DEFAULT_CASE_DEADLINE)
     }
 }
 

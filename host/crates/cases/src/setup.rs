@@ -8,30 +8,31 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::doubles::{
-    CannedResolver, CaseSecrets, ScriptedPerson, canned_http_client, canned_websocket_client,
+    CaseSecretStore, FixedAddressDnsResolver, ScriptedUser, canned_http_client,
+    canned_websocket_client,
 };
 use super::file::CaseGiven;
 use super::needed::RequiredPlugins;
 use super::run::{CaseRunner, RunError};
-use super::skill::tools::ToolDouble;
-use super::workspace::CaseWorkspace;
+use super::skill::tools::FixedResponseTool;
+use super::workspace::TemporaryCaseDirectories;
 use rind_lib::agent::AgentConfig;
 use rind_lib::config::PluginSettings;
 use rind_lib::egress::EgressOptions;
 use rind_lib::host::{self, Host};
-use rind_lib::plugin::fixed::FixedClockAndSeed;
-use rind_lib::plugin::load::{LoadOptions, PluginSet};
+use rind_lib::plugin::fixed::FixedClockAndRandomSeed;
+use rind_lib::plugin::load::{FoundPluginSet, PluginLoadOptions};
 use rind_lib::provider::scripted::{Reply, Scripted};
 use rind_lib::session::SessionStore;
-use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
+use rind_lib::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 
 /// Writes the values of `given.store` into the store of the plugin `name`.
 pub(super) fn write_store_values(
-    plugins: &PluginSet,
+    plugins: &FoundPluginSet,
     name: &str,
     given: &CaseGiven,
 ) -> Result<(), RunError> {
-    let stores = plugins.stores();
+    let stores = plugins.plugin_key_value_stores();
     for (key, value) in &given.store {
         if let Some(store) = stores.get(name) {
             store.set(key, value).map_err(|error| RunError::Store {
@@ -46,18 +47,18 @@ pub(super) fn write_store_values(
 /// Creates the host of a case: the plugin `name` with the plugins that it needs, a scripted model,
 /// the built-in file tools, the doubles of tools, and a scripted person, whose answers are repeated
 /// `n_repeats` times, once for each turn.
-pub(super) async fn build_host(
+pub(super) async fn build_case_host(
     given: &CaseGiven,
-    workspace: &CaseWorkspace,
-    (plugins, name): (Arc<PluginSet>, &str),
+    workspace: &TemporaryCaseDirectories,
+    (plugins, name): (Arc<FoundPluginSet>, &str),
     model: Arc<Scripted>,
     n_repeats: usize,
 ) -> Result<Host, host::Error> {
     let policy = ToolPolicy {
-        mode: PolicyMode {
+        mode: ToolPolicyRunMode {
             yes: given.answers.is_none(),
             has_terminal: given.answers.is_some(),
-            ..PolicyMode::default()
+            ..ToolPolicyRunMode::default()
         },
         ..ToolPolicy::default()
     };
@@ -83,37 +84,38 @@ pub(super) async fn build_host(
         .plugins(plugins)
         .file_tools()
         .policy(Arc::new(policy))
-        .approver(Arc::new(ScriptedPerson::new(answers, replies, n_repeats)));
+        .approver(Arc::new(ScriptedUser::new(answers, replies, n_repeats)));
     let doubles = given.tools.iter();
-    let doubles = doubles.map(|(name, canned)| Arc::new(ToolDouble::new(name, canned)));
+    let doubles = doubles.map(|(name, canned)| Arc::new(FixedResponseTool::new(name, canned)));
     let host = doubles.fold(host, |host, double| host.tool(double));
     host.build().await
 }
 
 /// Returns the options that load the plugins for a case: all requested permissions are granted, and
 /// no request leaves the machine.
-pub(super) fn session_options(
+pub(super) fn plugin_load_options(
     runner: &CaseRunner,
     folder: &Path,
     name: &str,
     given: &CaseGiven,
-    workspace: &CaseWorkspace,
+    workspace: &TemporaryCaseDirectories,
     needed: &RequiredPlugins,
-) -> LoadOptions {
-    let mut options = LoadOptions {
+) -> PluginLoadOptions {
+    let mut options = PluginLoadOptions {
         egress: EgressOptions {
-            secrets: Arc::new(CaseSecrets(given.secrets.clone())),
-            resolver: Arc::new(CannedResolver),
+            secrets: Arc::new(CaseSecretStore(given.secrets.clone())),
+            resolver: Arc::new(FixedAddressDnsResolver),
             canned: Some(canned_http_client(given.http.clone())),
             canned_sockets: Some(canned_websocket_client(given.websockets.clone())),
             ..EgressOptions::default()
         },
         // No error can be lost here, because an invalid clock was already refused when the case was
         // read.
-        fixed: FixedClockAndSeed::with_clock_and_seed(given.clock.as_deref(), given.seed).ok(),
-        ..runner.load_options(folder, needed)
+        fixed: FixedClockAndRandomSeed::with_clock_and_seed(given.clock.as_deref(), given.seed)
+            .ok(),
+        ..runner.plugin_load_options(folder, needed)
     }
-    .with_paths(&workspace.paths);
+    .with_workspace_and_data_folders(&workspace.paths);
     // Share the runner's compile cache, so that a component is compiled once instead of once per
     // case.
     options.cache.clone_from(&runner.cache);

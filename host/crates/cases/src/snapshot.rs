@@ -12,21 +12,21 @@ use serde::Serialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::file::{CaseFile, CaseFormat, PluginCase};
-use super::folder::TestFolder;
+use super::file::{CaseFile, CaseFileFormat, PluginCase};
+use super::folder::TestCaseFolder;
 use super::seen::ObservedTurn;
 
 /// Number of unchanged lines that are shown before and after a difference.
-const CONTEXT_LINES: usize = 2;
+const DIFF_CONTEXT_LINES: usize = 2;
 
 /// Directory of snapshots, in the directory of the cases.
 const SNAPSHOT_FOLDER: &str = "snapshots";
 
 /// Maximum size of a snapshot, in bytes.
-const MAX_BYTES: u64 = 16 << 20;
+const MAX_SNAPSHOT_BYTES: u64 = 16 << 20;
 
 /// Prefix and suffix of the second line, which marks a file as a snapshot that the program wrote.
-const WRITTEN_MARK: (&str, &str) = ("# Written by `rind ", " --accept`.");
+const GENERATED_SNAPSHOT_LINE_AFFIXES: (&str, &str) = ("# Written by `rind ", " --accept`.");
 
 /// Snapshot of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum SnapshotComparison {
 /// Returns the file name of a case's snapshot, without the extension: the words of the case's name,
 /// joined by hyphens.
 #[must_use]
-pub fn create_snapshot_slug(name: &str) -> String {
+pub fn snapshot_file_stem(name: &str) -> String {
     let words = name.split(|c: char| !c.is_alphanumeric());
     let words: Vec<String> = words
         .filter(|word| !word.is_empty())
@@ -74,7 +74,7 @@ pub fn create_snapshot_slug(name: &str) -> String {
 
 /// Returns the directory of the snapshots of a case file.
 #[must_use]
-pub fn snapshot_folder(cases: &Path) -> PathBuf {
+pub fn snapshot_folder_path(cases: &Path) -> PathBuf {
     cases
         .with_file_name(SNAPSHOT_FOLDER)
         .join(snapshot_folder_name(cases))
@@ -87,9 +87,9 @@ fn snapshot_folder_name(cases: &Path) -> &OsStr {
 
 /// Opens the directory with the snapshots of a case file. If it is missing, creates it if
 /// `is_made`, and otherwise returns `None`.
-fn open_snapshots(cases: &Path, is_made: bool) -> io::Result<Option<TestFolder>> {
+fn open_snapshot_folder(cases: &Path, is_made: bool) -> io::Result<Option<TestCaseFolder>> {
     let bundle = cases.parent().and_then(Path::parent).unwrap_or(cases);
-    let Some(tests) = TestFolder::open_bundle(bundle, false)? else {
+    let Some(tests) = TestCaseFolder::open_tests_of_bundle(bundle, false)? else {
         return Ok(None);
     };
     let Some(snapshots) = tests.open_subfolder(OsStr::new(SNAPSHOT_FOLDER), is_made)? else {
@@ -99,9 +99,12 @@ fn open_snapshots(cases: &Path, is_made: bool) -> io::Result<Option<TestFolder>>
 }
 
 /// Whether a text is a snapshot that the program wrote, as the second line of the text shows.
-fn is_written_snapshot(text: &str) -> bool {
+fn is_generated_snapshot(text: &str) -> bool {
     let line = text.lines().nth(1);
-    line.is_some_and(|line| line.starts_with(WRITTEN_MARK.0) && line.ends_with(WRITTEN_MARK.1))
+    line.is_some_and(|line| {
+        line.starts_with(GENERATED_SNAPSHOT_LINE_AFFIXES.0)
+            && line.ends_with(GENERATED_SNAPSHOT_LINE_AFFIXES.1)
+    })
 }
 
 impl CaseSnapshot {
@@ -135,10 +138,10 @@ impl CaseSnapshot {
         command: &'static str,
     ) -> Result<Self, toml::ser::Error> {
         let text = toml::to_string_pretty(seen)?;
-        let file = create_snapshot_slug(name) + ".toml";
+        let file = snapshot_file_stem(name) + ".toml";
         let title = name.replace(['\n', '\r'], " ");
         Ok(Self {
-            path: snapshot_folder(cases).join(&file),
+            path: snapshot_folder_path(cases).join(&file),
             cases: cases.to_owned(),
             name: file,
             text: format!("# {title}\n# Written by `{command} --accept`.\n\n{text}"),
@@ -160,7 +163,7 @@ impl CaseSnapshot {
         match compared {
             SnapshotComparison::Same => Ok(false),
             _ if accept => self
-                .accept()
+                .write_snapshot_file()
                 .map(|()| true)
                 .map_err(|error| format!("cannot write the snapshot {place}: {error}")),
             SnapshotComparison::Missing => Err(format!(
@@ -180,7 +183,7 @@ impl CaseSnapshot {
     /// # Errors
     /// The file cannot be read.
     pub fn compare_with_file(&self) -> io::Result<SnapshotComparison> {
-        let Some(kept) = self.read_file_text()? else {
+        let Some(kept) = self.read_snapshot_file()? else {
             return Ok(SnapshotComparison::Missing);
         };
         let kept = kept.replace("\r\n", "\n");
@@ -196,30 +199,30 @@ impl CaseSnapshot {
     ///
     /// # Errors
     /// The file cannot be written, or another file has its name.
-    pub fn accept(&self) -> io::Result<()> {
-        if self.text.len() as u64 > MAX_BYTES {
+    pub fn write_snapshot_file(&self) -> io::Result<()> {
+        if self.text.len() as u64 > MAX_SNAPSHOT_BYTES {
             return Err(io::Error::other(format!(
                 "the new snapshot would have more than {} MiB",
-                MAX_BYTES >> 20
+                MAX_SNAPSHOT_BYTES >> 20
             )));
         }
         if self
-            .read_file_text()?
-            .is_some_and(|kept| !is_written_snapshot(&kept))
+            .read_snapshot_file()?
+            .is_some_and(|kept| !is_generated_snapshot(&kept))
         {
             return Err(io::Error::other(
                 "a file of that name is there that was not written by `--accept`: move it away",
             ));
         }
-        let folder = open_snapshots(&self.cases, true)?.ok_or(io::ErrorKind::NotFound)?;
+        let folder = open_snapshot_folder(&self.cases, true)?.ok_or(io::ErrorKind::NotFound)?;
         folder.write_text(&self.name, &self.text)
     }
 
     /// Returns the text of the snapshot file; `None` if there is none.
-    fn read_file_text(&self) -> io::Result<Option<String>> {
-        let folder = open_snapshots(&self.cases, false)?;
+    fn read_snapshot_file(&self) -> io::Result<Option<String>> {
+        let folder = open_snapshot_folder(&self.cases, false)?;
         folder.map_or(Ok(None), |folder| {
-            folder.read_text(OsStr::new(&self.name), MAX_BYTES)
+            folder.read_text(OsStr::new(&self.name), MAX_SNAPSHOT_BYTES)
         })
     }
 }
@@ -238,7 +241,7 @@ pub struct UnusedSnapshot {
 ///
 /// # Errors
 /// The directory or a file cannot be read or removed.
-pub(super) fn clear_unused_snapshots<C: CaseFormat>(
+pub(super) fn clear_unused_snapshots<C: CaseFileFormat>(
     file: &CaseFile<C>,
     is_accepted: bool,
 ) -> io::Result<Vec<UnusedSnapshot>> {
@@ -248,12 +251,12 @@ pub(super) fn clear_unused_snapshots<C: CaseFormat>(
     if C::MAY_BE_LINKED && tests.is_some_and(Path::is_symlink) {
         return Ok(Vec::new());
     }
-    let Some(folder) = open_snapshots(&file.path, false)? else {
+    let Some(folder) = open_snapshot_folder(&file.path, false)? else {
         return Ok(Vec::new());
     };
     let used = file.cases.iter().filter(|case| case.has_snapshot());
     let used: Vec<String> = used
-        .map(|case| create_snapshot_slug(case.name()) + ".toml")
+        .map(|case| snapshot_file_stem(case.name()) + ".toml")
         .collect();
     let mut unused = Vec::new();
     for name in folder.list_toml_file_names()? {
@@ -262,8 +265,8 @@ pub(super) fn clear_unused_snapshots<C: CaseFormat>(
         }
         // Treat a file that cannot be read as not written by `--accept`, so that it is never
         // removed.
-        let text = folder.read_text(&name, MAX_BYTES).ok().flatten();
-        let is_written = text.is_some_and(|text| is_written_snapshot(&text));
+        let text = folder.read_text(&name, MAX_SNAPSHOT_BYTES).ok().flatten();
+        let is_written = text.is_some_and(|text| is_generated_snapshot(&text));
         if is_accepted && is_written {
             folder.remove_file(&name)?;
         }
@@ -279,7 +282,7 @@ pub(super) fn clear_unused_snapshots<C: CaseFormat>(
 fn diff_snapshots(kept: &str, now: &str) -> String {
     let diff = TextDiff::from_lines(kept, now);
     let mut lines = Vec::new();
-    for (n, group) in diff.grouped_ops(CONTEXT_LINES).iter().enumerate() {
+    for (n, group) in diff.grouped_ops(DIFF_CONTEXT_LINES).iter().enumerate() {
         if n > 0 {
             lines.push("…".to_owned());
         }

@@ -4,9 +4,10 @@ use serde::Deserialize;
 
 use super::event::{GivenEvent, deserialize_events};
 use super::file::{
-    CaseExpectation, CaseGiven, GivenCommand, GivenToolCall, NO_EXPECTATIONS_ERROR, PluginCase,
+    CASE_WITHOUT_EXPECTATIONS_ERROR, CaseExpectation, CaseGiven, GivenCommand, GivenToolCall,
+    PluginCase,
 };
-use super::words::find_unknown_term;
+use super::words::find_unknown_expectation_term;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
 
@@ -47,7 +48,7 @@ pub struct StepGiven {
 }
 
 /// Turn of a test case: its first turn, or the turn of a further step.
-pub(super) struct GivenTurn {
+pub(super) struct CaseTurnInput {
     /// Input of the test case (its table `given`), with the input, calls and replies of this turn
     /// instead of those of the first turn.
     pub(super) given: CaseGiven,
@@ -58,8 +59,8 @@ pub(super) struct GivenTurn {
 impl PluginCase {
     /// Returns the turns of one run of the case. A case without further steps runs the same turn
     /// twice, so that the second turn calls an instance that was used before.
-    pub(super) fn turns(&self) -> Vec<GivenTurn> {
-        let first = || GivenTurn {
+    pub(super) fn turns(&self) -> Vec<CaseTurnInput> {
+        let first = || CaseTurnInput {
             given: self.given.clone(),
             new_session: false,
         };
@@ -76,7 +77,7 @@ impl PluginCase {
                 runs_loop,
                 reply,
             } = step.given.clone();
-            GivenTurn {
+            CaseTurnInput {
                 given: CaseGiven {
                     input,
                     tool,
@@ -101,9 +102,10 @@ impl PluginCase {
 
 /// Describes the first mistake in the steps of a case: an unknown term, a step that expects
 /// nothing, or a step with several kinds of input.
-pub(super) fn find_step_fault(steps: &[CaseStep]) -> Option<String> {
+pub(super) fn find_first_step_fault(steps: &[CaseStep]) -> Option<String> {
     steps.iter().enumerate().find_map(|(n, step)| {
-        let fault = find_unknown_term(&step.expect).or_else(|| find_fault_in_step(step))?;
+        let fault =
+            find_unknown_expectation_term(&step.expect).or_else(|| find_fault_in_step(step))?;
         // The first turn of the case is step 1, and `n` counts the further steps from 0.
         Some(format!("step {}: {fault}", n + 2))
     })
@@ -112,13 +114,13 @@ pub(super) fn find_step_fault(steps: &[CaseStep]) -> Option<String> {
 fn find_fault_in_step(step: &CaseStep) -> Option<String> {
     let given = &step.given;
     if step.expect == CaseExpectation::default() {
-        return Some(NO_EXPECTATIONS_ERROR.to_owned());
+        return Some(CASE_WITHOUT_EXPECTATIONS_ERROR.to_owned());
     }
     if step.expect.snapshot {
         return Some("`expect.snapshot` is allowed in the first step only".to_owned());
     }
     let is_known = |event: &GivenEvent| {
-        event.is_plugin_defined() || catalog::find_point(&event.point).is_some()
+        event.is_plugin_defined() || catalog::find_builtin_point(&event.point).is_some()
     };
     if let Some(event) = given.event.iter().find(|event| !is_known(event)) {
         return Some(super::words::unknown_point_message(&event.point));

@@ -9,17 +9,20 @@ use futures_util::StreamExt;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use super::coverage::PluginCoverage;
-use super::coverage::{AGENT_LOOP_NAME, SERVE_LOOP_NAME};
+use super::coverage::{AGENT_LOOP_COVERAGE_NAME, SERVE_LOOP_COVERAGE_NAME};
 use super::file::{
-    CaseExpectation, CaseFile, CaseFileError, CaseFormat, NO_EXPECTATIONS_ERROR, PluginCase,
+    CASE_WITHOUT_EXPECTATIONS_ERROR, CaseExpectation, CaseFile, CaseFileError, CaseFileFormat,
+    PluginCase,
 };
 use super::needed::RequiredPlugins;
-use super::oversight::{STOP_FAILED, describe_failed_turn, describe_unknown_tools, unused_replies};
-use super::run::{CaseCost, CaseOutcome, CaseRunner, prefix_with_step, run_case};
+use super::oversight::{
+    FAILED_STOP_REASON, describe_failed_turn, describe_unknown_tool_calls, describe_unused_replies,
+};
+use super::run::{CaseCost, CaseOutcome, CaseRunner, prefix_difference_with_step, run_case};
 use super::seen::ObservedTurn;
-pub use super::select::{CaseSelection, CaseShard, DEFAULT_DEADLINE};
+pub use super::select::{CaseSelection, CaseShard, DEFAULT_CASE_DEADLINE};
 use super::snapshot::{self, CaseSnapshot, UnusedSnapshot};
-use rind_lib::plugin::load::PluginSet;
+use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::plugin::manifest::Manifest;
 
 /// Error that prevents the cases of a plugin from running.
@@ -33,7 +36,7 @@ pub enum SuiteError {
 
 /// Result of running one case.
 #[derive(Clone, Debug, Default)]
-pub struct CaseRun {
+pub struct CaseRunResult {
     /// Name of the plugin, or id of the skill.
     pub plugin: String,
     /// File of the case, as passed by the caller.
@@ -64,7 +67,7 @@ pub struct CaseRun {
     pub is_error: bool,
 }
 
-impl CaseRun {
+impl CaseRunResult {
     /// Creates the failed run that reports a case file that cannot be read. The other files are
     /// still run.
     pub(super) fn from_unreadable_file(plugin: &str, fault: &CaseFileError) -> Self {
@@ -95,9 +98,11 @@ impl CaseRun {
 }
 
 /// Reads the case files in a directory. Also returns the errors of files that cannot be read.
-pub(super) fn read_cases<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec<CaseFileError>) {
+pub(super) fn read_case_files<C: CaseFileFormat>(
+    folder: &Path,
+) -> (Vec<CaseFile<C>>, Vec<CaseFileError>) {
     let (mut files, mut faults) = (Vec::new(), Vec::new());
-    for read in CaseFile::read_each_file(folder) {
+    for read in CaseFile::read_each_in_folder(folder) {
         match read {
             Ok(file) => files.push(file),
             Err(fault) => faults.push(fault),
@@ -108,22 +113,22 @@ pub(super) fn read_cases<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec
 
 /// Finds snapshots that belong to no case, and removes them if `is_accepted` is set. If a directory
 /// cannot be searched, the error is returned as a failed case.
-pub(super) fn clear_snapshots<C: CaseFormat>(
+pub(super) fn find_or_remove_snapshots_of_files<C: CaseFileFormat>(
     plugin: &str,
     files: &[CaseFile<C>],
     is_accepted: bool,
-) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
+) -> (Vec<UnusedSnapshot>, Vec<CaseRunResult>) {
     let (mut unused, mut failed) = (Vec::new(), Vec::new());
     for file in files {
         match snapshot::clear_unused_snapshots(file, is_accepted) {
             Ok(found) => unused.extend(found),
-            Err(error) => failed.push(CaseRun {
+            Err(error) => failed.push(CaseRunResult {
                 plugin: plugin.to_owned(),
                 file: file.path.clone(),
                 line: 1,
                 name: "snapshots".to_owned(),
                 failures: vec![format!("cannot search the snapshots: {error}")],
-                ..CaseRun::default()
+                ..CaseRunResult::default()
             }),
         }
     }
@@ -150,7 +155,7 @@ impl CaseSuite {
     /// The manifest cannot be read. A case file that cannot be read counts as a failed case when
     /// the suite runs.
     pub fn read_suite(folder: &Path) -> Result<Self, SuiteError> {
-        let (files, faults) = read_cases(folder);
+        let (files, faults) = read_case_files(folder);
         Ok(Self {
             manifest: Manifest::read(folder, None)?,
             files,
@@ -177,7 +182,7 @@ impl CaseSuite {
     /// Returns the number of cases that the selection includes by name, without regard to the
     /// shard.
     #[must_use]
-    pub fn count_cases_named(&self, selection: &CaseSelection) -> usize {
+    pub fn count_cases_matching_name(&self, selection: &CaseSelection) -> usize {
         let cases = self.files.iter().flat_map(|file| &file.cases);
         cases
             .filter(|case| selection.selects_case(&case.name))
@@ -190,21 +195,21 @@ impl CaseSuite {
         &self,
         runner: &CaseRunner,
         selection: &CaseSelection,
-        mut on_case: impl FnMut(&mut CaseRun),
-    ) -> Vec<CaseRun> {
+        mut on_case: impl FnMut(&mut CaseRunResult),
+    ) -> Vec<CaseRunResult> {
         let name = &self.manifest.name;
         let faults = self
             .faults
             .iter()
-            .map(|fault| CaseRun::from_unreadable_file(name, fault));
-        let mut all: Vec<CaseRun> = faults.collect();
+            .map(|fault| CaseRunResult::from_unreadable_file(name, fault));
+        let mut all: Vec<CaseRunResult> = faults.collect();
         all.iter_mut().for_each(&mut on_case);
         if selection.fail_fast && !all.is_empty() {
             return all;
         }
         let work = self.selected_cases(selection);
-        let work: Vec<CaseTask> = work
-            .map(|(file, case)| CaseTask {
+        let work: Vec<PluginCaseTask> = work
+            .map(|(file, case)| PluginCaseTask {
                 runner: runner.clone(),
                 folder: self.folder.clone(),
                 plugin: name.clone(),
@@ -219,10 +224,11 @@ impl CaseSuite {
             // as time of the first case. Ignore errors here, because each case reports why a plugin
             // cannot be loaded.
             let needed = RequiredPlugins::find_required_plugins(&self.folder);
-            let _compiled = PluginSet::load(&runner.load_options(&self.folder, &needed)).await;
+            let _compiled =
+                FoundPluginSet::load(&runner.plugin_load_options(&self.folder, &needed)).await;
         }
-        let started = futures_util::stream::iter(work).map(CaseTask::start_case);
-        let mut running = std::pin::pin!(started.buffered(selection.n_jobs()));
+        let started = futures_util::stream::iter(work).map(PluginCaseTask::run_case_in_task);
+        let mut running = std::pin::pin!(started.buffered(selection.max_parallel_cases()));
         while let Some(mut ran) = running.next().await {
             on_case(&mut ran);
             let is_last = selection.fail_fast && !ran.passed();
@@ -237,13 +243,16 @@ impl CaseSuite {
     /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns a
     /// failed case for each case file whose snapshots cannot be searched.
     #[must_use]
-    pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
-        clear_snapshots(&self.manifest.name, &self.files, is_accepted)
+    pub fn find_or_remove_unused_snapshots(
+        &self,
+        is_accepted: bool,
+    ) -> (Vec<UnusedSnapshot>, Vec<CaseRunResult>) {
+        find_or_remove_snapshots_of_files(&self.manifest.name, &self.files, is_accepted)
     }
 }
 
 /// Test case, with everything that the task which runs it needs.
-struct CaseTask {
+struct PluginCaseTask {
     runner: CaseRunner,
     folder: PathBuf,
     plugin: String,
@@ -253,11 +262,11 @@ struct CaseTask {
     deadline: Duration,
 }
 
-impl CaseTask {
+impl PluginCaseTask {
     /// Runs the case in a separate task, so that cases run in parallel. If the future is dropped,
     /// the task is stopped.
-    async fn start_case(self) -> CaseRun {
-        let mut lost = self.new_run();
+    async fn run_case_in_task(self) -> CaseRunResult {
+        let mut lost = self.new_case_run_result();
         let running = AbortOnDropHandle::new(tokio::spawn(self.run_case()));
         match running.await {
             Ok(ran) => ran,
@@ -270,18 +279,18 @@ impl CaseTask {
         }
     }
 
-    fn new_run(&self) -> CaseRun {
-        CaseRun {
+    fn new_case_run_result(&self) -> CaseRunResult {
+        CaseRunResult {
             plugin: self.plugin.clone(),
             file: self.file.clone(),
             line: self.case.line,
             name: self.case.name.clone(),
-            ..CaseRun::default()
+            ..CaseRunResult::default()
         }
     }
 
-    async fn run_case(self) -> CaseRun {
-        let mut ran = self.new_run();
+    async fn run_case(self) -> CaseRunResult {
+        let mut ran = self.new_case_run_result();
         let started = Instant::now();
         let running = run_case(&self.runner, &self.folder, &self.plugin, &self.case);
         match tokio::time::timeout(self.deadline, running).await {
@@ -300,7 +309,7 @@ impl CaseTask {
     }
 
     /// Compares the behavior in the case with the expected one, and with its snapshot.
-    fn compare_outcome(&self, ran: &mut CaseRun, outcome: CaseOutcome) {
+    fn compare_outcome(&self, ran: &mut CaseRunResult, outcome: CaseOutcome) {
         let case = &self.case;
         ran.failures.clone_from(&outcome.differences);
         ran.failures.extend(find_case_oversights(case, &outcome));
@@ -312,7 +321,7 @@ impl CaseTask {
                 Err(why) => ran.failures.push(why),
             }
         }
-        ran.reached = reached_plugin_parts(case, &outcome);
+        ran.reached = plugin_parts_reached_by_case(case, &outcome);
         let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
         let hooks = steps.flat_map(|seen| &seen.hooks);
         ran.outcomes = hooks
@@ -324,14 +333,14 @@ impl CaseTask {
 }
 
 /// Returns the names of the points, tools and commands that the steps of a case reached, with
-/// [`SERVE_LOOP_NAME`] and [`AGENT_LOOP_NAME`] if those ran.
-fn reached_plugin_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
+/// [`SERVE_LOOP_COVERAGE_NAME`] and [`AGENT_LOOP_COVERAGE_NAME`] if those ran.
+fn plugin_parts_reached_by_case(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
     let seen = steps.flat_map(|seen| {
         let hooks = seen.hooks.iter().map(|hook| hook.point.clone());
         let mut accesses = seen.accesses.iter();
         let is_ordered = accesses.any(|access| access.starts_with("external the order of turn "));
-        let ordered = is_ordered.then(|| AGENT_LOOP_NAME.to_owned());
+        let ordered = is_ordered.then(|| AGENT_LOOP_COVERAGE_NAME.to_owned());
         hooks.chain(seen.tools.iter().cloned()).chain(ordered)
     });
     let first = std::iter::once((&case.given.command, case.given.runs_loop));
@@ -340,7 +349,7 @@ fn reached_plugin_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String>
     let called = first.chain(then).flat_map(|(command, runs_loop)| {
         let command = command.iter();
         let command = command.map(|command| format!("/{}", command.name));
-        command.chain(runs_loop.then(|| SERVE_LOOP_NAME.to_owned()))
+        command.chain(runs_loop.then(|| SERVE_LOOP_COVERAGE_NAME.to_owned()))
     });
     seen.chain(called).collect()
 }
@@ -355,13 +364,15 @@ fn find_case_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String>
     let all = case.expectations().zip(steps).zip(runs_loop).enumerate();
     all.flat_map(|(n, ((expect, seen), runs_loop))| {
         let unused = outcome.unused_replies.get(n).unwrap_or(&none);
-        let found = find_missing_step_checks(expect, seen, unused, runs_loop);
-        found.into_iter().map(move |text| prefix_with_step(n, text))
+        let found = find_step_oversights(expect, seen, unused, runs_loop);
+        found
+            .into_iter()
+            .map(move |text| prefix_difference_with_step(n, text))
     })
     .collect()
 }
 
-fn find_missing_step_checks(
+fn find_step_oversights(
     expect: &CaseExpectation,
     seen: &ObservedTurn,
     unused: &[usize],
@@ -369,16 +380,16 @@ fn find_missing_step_checks(
 ) -> Vec<String> {
     let mut found = Vec::new();
     if *expect == CaseExpectation::default() {
-        found.push(NO_EXPECTATIONS_ERROR.to_owned());
+        found.push(CASE_WITHOUT_EXPECTATIONS_ERROR.to_owned());
     }
-    found.extend(unused_replies(unused, expect.stop.as_deref()));
+    found.extend(describe_unused_replies(unused, expect.stop.as_deref()));
     if expect.snapshot {
         return found;
     }
     if expect.results.is_none() {
-        found.extend(describe_unknown_tools(&seen.unknown_tools, "results"));
+        found.extend(describe_unknown_tool_calls(&seen.unknown_tools, "results"));
     }
-    if expect.stop.is_none() && seen.stop == STOP_FAILED {
+    if expect.stop.is_none() && seen.stop == FAILED_STOP_REASON {
         found.push(describe_failed_turn(1, &seen.stop, &seen.output));
     }
     let has_outcome = seen.again.is_some() || seen.done;

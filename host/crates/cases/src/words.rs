@@ -2,14 +2,14 @@
 //! match.
 //!
 //! Without this check, the comparison would fail with a message that does not name the mistake, or
-//! would even pass. Start from [`find_unknown_term`].
+//! would even pass. Start from [`find_unknown_expectation_term`].
 
 use super::file::{CaseExpectation, HookExpectation};
-use rind_lib::near::{find_nearest_name, nearest_valid_key};
+use rind_lib::near::{find_nearest_name, find_nearest_valid_key};
 use rind_lib::point::catalog::{self, CATALOG};
 
 /// Outcomes of a hook that was called.
-const HOOK_OUTCOMES: [&str; 6] = [
+const HOOK_OUTCOME_NAMES: [&str; 6] = [
     "pass",
     "changed",
     "asked",
@@ -19,25 +19,30 @@ const HOOK_OUTCOMES: [&str; 6] = [
 ];
 
 /// Possible stop reasons of a turn.
-const STOP_REASONS: [&str; 5] = ["done", "max-steps", "blocked", "cancelled", "failed"];
+const TURN_STOP_REASONS: [&str; 5] = ["done", "max-steps", "blocked", "cancelled", "failed"];
 
 /// Describes the first value in a step's expectations that is no known point, hook outcome or stop
 /// reason; `None` if all are known.
-pub(super) fn find_unknown_term(expect: &CaseExpectation) -> Option<String> {
+pub(super) fn find_unknown_expectation_term(expect: &CaseExpectation) -> Option<String> {
     let hooks = expect.hooks.iter();
-    let hooks =
-        hooks.flat_map(|(point, hook)| [find_unknown_point(point), find_unknown_outcome(hook)]);
+    let hooks = hooks.flat_map(|(point, hook)| {
+        [
+            find_unknown_hook_point(point),
+            find_unknown_hook_outcome(hook),
+        ]
+    });
     let stop = expect.stop.as_deref();
-    let stop = stop.and_then(|stop| unknown_word_fault("`expect.stop`", stop, &STOP_REASONS));
+    let stop =
+        stop.and_then(|stop| unknown_term_message("`expect.stop`", stop, &TURN_STOP_REASONS));
     hooks.chain([stop]).flatten().next()
 }
 
-fn find_unknown_point(point: &str) -> Option<String> {
+fn find_unknown_hook_point(point: &str) -> Option<String> {
     // The name of a point that a plugin defines begins with the plugin's name and a dot.
     if point.contains('.') || CATALOG.iter().any(|row| row.name == point) {
         return None;
     }
-    if let Some(row) = catalog::find_point(point) {
+    if let Some(row) = catalog::find_builtin_point(point) {
         return Some(format!(
             "`expect.hooks`: write the point `{point}` as `{}`",
             row.name
@@ -59,16 +64,16 @@ pub(super) fn unknown_point_message(point: &str) -> String {
     format!("there is no point `{point}`{}", hint.unwrap_or_default())
 }
 
-fn find_unknown_outcome(hook: &HookExpectation) -> Option<String> {
+fn find_unknown_hook_outcome(hook: &HookExpectation) -> Option<String> {
     let (HookExpectation::Outcome(outcome) | HookExpectation::Whole { outcome, .. }) = hook;
-    unknown_word_fault("`expect.hooks`: the outcome", outcome, &HOOK_OUTCOMES)
+    unknown_term_message("`expect.hooks`: the outcome", outcome, &HOOK_OUTCOME_NAMES)
 }
 
-fn unknown_word_fault(what: &str, word: &str, known: &[&'static str]) -> Option<String> {
+fn unknown_term_message(what: &str, word: &str, known: &[&'static str]) -> Option<String> {
     if known.contains(&word) {
         return None;
     }
-    let near = nearest_valid_key(word, known.iter().copied());
+    let near = find_nearest_valid_key(word, known.iter().copied());
     let hint = near.map_or_else(
         || format!("it is one of {}", known.join(", ")),
         |near| format!("did you mean `{near}`?"),
@@ -81,7 +86,7 @@ mod tests {
     use super::*;
 
     fn said(toml: &str) -> String {
-        find_unknown_term(&toml::from_str(toml).unwrap()).unwrap_or_default()
+        find_unknown_expectation_term(&toml::from_str(toml).unwrap()).unwrap_or_default()
     }
 
     #[test]

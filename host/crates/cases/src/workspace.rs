@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::folder::TestFolder;
+use super::folder::TestCaseFolder;
 use super::run::RunError;
 use rind_lib::paths::Paths;
 
 /// Maximum size of a workspace file that is compared, in bytes.
-const MAX_FILE_BYTES: u64 = 1 << 20;
+const MAX_COMPARED_FILE_BYTES: u64 = 1 << 20;
 
 /// Temporary directories for one session of a test case: its home and its workspace. They are
 /// removed on drop.
-pub(super) struct CaseWorkspace {
+pub(super) struct TemporaryCaseDirectories {
     _kept: tempfile::TempDir,
     /// Directory that contains the home and the workspace.
     pub(super) root: PathBuf,
@@ -24,7 +24,7 @@ pub(super) struct CaseWorkspace {
     pub(super) paths: Paths,
 }
 
-impl CaseWorkspace {
+impl TemporaryCaseDirectories {
     /// Creates the directories, and the given files in the workspace.
     ///
     /// # Errors
@@ -36,10 +36,10 @@ impl CaseWorkspace {
         std::fs::create_dir_all(&home)?;
         std::fs::create_dir_all(&path)?;
         for (name, text) in files {
-            write_file(&path, name, text.as_bytes())?;
+            write_workspace_file(&path, name, text.as_bytes())?;
         }
         Ok(Self {
-            paths: Paths::under(&home, &path),
+            paths: Paths::from_single_root(&home, &path),
             _kept: kept,
             root,
             path,
@@ -59,7 +59,7 @@ impl CaseWorkspace {
         if fixtures.is_empty() {
             return Ok(());
         }
-        let tests = TestFolder::open_bundle(folder, true)?;
+        let tests = TestCaseFolder::open_tests_of_bundle(folder, true)?;
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         for (path, from) in fixtures {
             let read = tests.as_ref().ok_or_else(missing);
@@ -68,7 +68,7 @@ impl CaseWorkspace {
                 path: from.clone(),
                 source,
             })?;
-            write_file(&self.path, path, &bytes)?;
+            write_workspace_file(&self.path, path, &bytes)?;
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ impl CaseWorkspace {
                 if metadata.is_dir() {
                     folders.push(path);
                 } else if metadata.is_file()
-                    && metadata.len() <= MAX_FILE_BYTES
+                    && metadata.len() <= MAX_COMPARED_FILE_BYTES
                     && let Ok(text) = std::fs::read_to_string(&path)
                 {
                     let name = path.strip_prefix(&self.path).unwrap_or(&path);
@@ -98,7 +98,7 @@ impl CaseWorkspace {
     }
 }
 
-fn write_file(workspace: &Path, path: &str, bytes: &[u8]) -> Result<(), RunError> {
+fn write_workspace_file(workspace: &Path, path: &str, bytes: &[u8]) -> Result<(), RunError> {
     let is_inside = Path::new(path)
         .components()
         .all(|part| matches!(part, Component::Normal(_)));

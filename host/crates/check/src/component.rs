@@ -4,20 +4,20 @@
 //! The loader's own functions check whether the manifest declares all imports and exports, so that
 //! this check and the loader refuse the same plugins.
 
-use super::FaultCollector;
+use super::PluginFaultCollector;
 use rind_lib::plugin::cache::ComponentBytes;
 use rind_lib::plugin::contract;
 use rind_lib::plugin::contract::sources::describe_stale_build;
 use rind_lib::plugin::manifest::Manifest;
-use rind_lib::plugin::surface::ComponentSurface;
+use rind_lib::plugin::surface::ComponentImportsAndExports;
 use rind_lib::plugin::{Error, authority, foreign};
 
 /// Reads the names of the component's imports and exports, and adds faults such as a missing
 /// version stamp to `found`. Returns `None` if the component is missing or cannot be read.
-pub(super) fn read_component_surface(
-    found: &mut FaultCollector<'_>,
+pub(super) fn read_imports_and_exports(
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
-) -> Option<ComponentSurface> {
+) -> Option<ComponentImportsAndExports> {
     let path = manifest.component_path(found.folder)?;
     if !path.is_file() {
         let file = manifest.component.as_deref().unwrap_or_default();
@@ -27,7 +27,7 @@ pub(super) fn read_component_surface(
         );
         found
             .add_fault_at_key("component", &["component"], message)
-            .mark_last_fault_refused();
+            .mark_as_load_blocking();
         return None;
     }
     let file = path.file_name().unwrap_or_default().to_owned();
@@ -35,7 +35,7 @@ pub(super) fn read_component_surface(
     let read = ComponentBytes::read_component(&path, None);
     let surface = read.and_then(|read| {
         stale = describe_stale_build(found.folder, &read.bytes);
-        let surface = ComponentSurface::read(&path, &read.bytes)?;
+        let surface = ComponentImportsAndExports::read_component_surface(&path, &read.bytes)?;
         match foreign::describe_disabled_wasm_proposals(&read.bytes) {
             Some(message) => Err(read.foreign_component_error(message)),
             None => Ok(surface),
@@ -51,7 +51,7 @@ pub(super) fn read_component_surface(
             };
             found
                 .add_fault(rule, &file, None, error.to_string())
-                .mark_last_fault_refused();
+                .mark_as_load_blocking();
             return None;
         }
     };
@@ -66,14 +66,15 @@ pub(super) fn read_component_surface(
         found.add_fault("size", &file, None, message);
     }
     let is_older = |built_for: &str| {
-        let [own, newest] = [built_for, contract::CURRENT].map(semver::Version::parse);
+        let [own, newest] =
+            [built_for, contract::CURRENT_CONTRACT_VERSION].map(semver::Version::parse);
         own.is_ok_and(|own| newest.is_ok_and(|newest| own < newest))
     };
     match &surface.stamp {
         None => {
             let message = format!(
                 "it has no version stamp of an SDK, so a host with another version of the contract cannot tell for which version the component was built: build it with an SDK, or add the section `{}`",
-                contract::stamp::SECTION
+                contract::stamp::CONTRACT_STAMP_SECTION_NAME
             );
             found.add_fault("contract", &file, None, message);
         }
@@ -81,7 +82,7 @@ pub(super) fn read_component_surface(
             let message = format!(
                 "it was built for version {} of the contract; build it again for {}",
                 stamp.contract,
-                contract::CURRENT
+                contract::CURRENT_CONTRACT_VERSION
             );
             found.add_fault("contract", &file, None, message);
         }
@@ -91,26 +92,28 @@ pub(super) fn read_component_surface(
         let message = "nothing calls it, because it exports nothing of the contract: export a hook, `tools`, `commands` or `loop`";
         found.add_fault("component", &file, None, message);
     }
-    check_option_exports(found, manifest, &surface);
-    check_manifest_coverage(found, manifest, &surface);
+    check_options_match_exports(found, manifest, &surface);
+    check_manifest_covers_component(found, manifest, &surface);
     Some(surface)
 }
 
 /// Checks that the manifest covers the component's imports and exports. Adds one fault per line
 /// that the manifest lacks.
-fn check_manifest_coverage(
-    found: &mut FaultCollector<'_>,
+fn check_manifest_covers_component(
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
-    surface: &ComponentSurface,
+    surface: &ComponentImportsAndExports,
 ) {
     let imports = surface
         .imports
         .iter()
-        .map(|import| (import, authority::check_import(manifest, import)));
-    let exports = surface
-        .exports
-        .iter()
-        .map(|export| (export, authority::check_export(manifest, export).map(drop)));
+        .map(|import| (import, authority::check_import_declared(manifest, import)));
+    let exports = surface.exports.iter().map(|export| {
+        (
+            export,
+            authority::check_export_declared(manifest, export).map(drop),
+        )
+    });
     let mut told: Vec<String> = Vec::new();
     for (name, checked) in imports.chain(exports) {
         let (message, why) = match checked {
@@ -138,7 +141,7 @@ fn check_manifest_coverage(
         };
         found
             .add_fault_at_key("missing-permission", &[key], message)
-            .mark_last_fault_refused();
+            .mark_as_load_blocking();
     }
     if surface.has_import("http") || surface.has_import("wasi:http") {
         let has_hosts = manifest
@@ -154,28 +157,28 @@ fn check_manifest_coverage(
             };
             found
                 .add_fault_at_key("missing-permission", &[key], message)
-                .mark_last_fault_refused();
+                .mark_as_load_blocking();
         }
     }
 }
 
 /// Reports options in the manifest for interfaces that the component does not export, and exported
 /// interfaces that have no effect without options in the manifest.
-fn check_option_exports(
-    found: &mut FaultCollector<'_>,
+fn check_options_match_exports(
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
-    surface: &ComponentSurface,
+    surface: &ComponentImportsAndExports,
 ) {
     let exports: Vec<&str> = surface.contract_exports().collect();
     for point in manifest.hooks.keys().map(toml::Spanned::get_ref) {
         if !exports.contains(&point.as_str()) {
-            let line = found.places.key_line(&["hooks", point]);
+            let line = found.places.line_of_key(&["hooks", point]);
             let message = format!(
                 "the manifest has options for a hook on `{point}`, which the component does not export: write the hook, or remove the section"
             );
             // Use the line of `[hooks]` if the key is not found, because the file names the point
             // by an alias.
-            let line = line.or_else(|| found.places.key_line(&["hooks"]));
+            let line = line.or_else(|| found.places.line_of_key(&["hooks"]));
             found
                 .add_fault(
                     "missing-export",
@@ -183,7 +186,7 @@ fn check_option_exports(
                     line,
                     message,
                 )
-                .mark_last_fault_refused();
+                .mark_as_load_blocking();
         }
     }
     let is_implementing = exports.contains(&"implement");
@@ -197,7 +200,7 @@ fn check_option_exports(
             format!("implements `{point}`, but the component does not export `implement`");
         found
             .add_fault_at_key("missing-export", &["implements", point], message)
-            .mark_last_fault_refused();
+            .mark_as_load_blocking();
     }
     if is_implementing && manifest.implements.is_empty() {
         let message = "the component exports `implement`, and `[implements]` names no point, so nothing ever calls it";

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use toml_edit::{Array, DocumentMut, Item, TableLike, value};
 
-use super::{CheckedPlugin, PluginFault};
+use super::{PluginCheckResult, PluginFault};
 use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Change to a manifest.
@@ -44,13 +44,13 @@ pub enum ManifestFix {
 }
 
 impl ManifestFix {
-    pub(super) fn remove_keys(keys: &[&str]) -> Self {
+    pub(super) fn key_removal(keys: &[&str]) -> Self {
         Self::Remove(keys.iter().map(|key| (*key).to_owned()).collect())
     }
 
     fn apply_fix(&self, document: &mut DocumentMut) -> Option<()> {
         match self {
-            Self::Remove(keys) => remove_item(document.as_table_mut(), keys),
+            Self::Remove(keys) => remove_toml_item(document.as_table_mut(), keys),
             Self::SideEffect(name) => {
                 let list = document.get_mut("side_effects")?.as_array_mut()?;
                 list.retain(|item| item.as_str() != Some(name));
@@ -63,17 +63,17 @@ impl ManifestFix {
                 Some(())
             }
             Self::Item { keys, item } => {
-                let list = find_item(document.as_table_mut(), keys)?.as_array_mut()?;
+                let list = find_toml_item_mut(document.as_table_mut(), keys)?.as_array_mut()?;
                 list.retain(|own| own.as_str() != Some(item));
                 let is_empty = list.is_empty();
                 if is_empty {
-                    remove_item(document.as_table_mut(), keys)
+                    remove_toml_item(document.as_table_mut(), keys)
                 } else {
                     Some(())
                 }
             }
             Self::Set { keys, value: text } => {
-                let at = find_item(document.as_table_mut(), keys)?;
+                let at = find_toml_item_mut(document.as_table_mut(), keys)?;
                 *at = match text.parse::<i64>() {
                     Ok(number) => value(number),
                     Err(_) => value(text),
@@ -90,23 +90,23 @@ impl ManifestFix {
     }
 }
 
-fn find_item<'a>(table: &'a mut dyn TableLike, keys: &[String]) -> Option<&'a mut Item> {
+fn find_toml_item_mut<'a>(table: &'a mut dyn TableLike, keys: &[String]) -> Option<&'a mut Item> {
     let (first, rest) = keys.split_first()?;
     let item = table.get_mut(first)?;
     if rest.is_empty() {
         Some(item)
     } else {
-        find_item(item.as_table_like_mut()?, rest)
+        find_toml_item_mut(item.as_table_like_mut()?, rest)
     }
 }
 
-fn remove_item(table: &mut dyn TableLike, keys: &[String]) -> Option<()> {
+fn remove_toml_item(table: &mut dyn TableLike, keys: &[String]) -> Option<()> {
     let (first, rest) = keys.split_first()?;
     if rest.is_empty() {
         return table.remove(first).map(drop);
     }
     let inner = table.get_mut(first)?.as_table_like_mut()?;
-    remove_item(inner, rest)?;
+    remove_toml_item(inner, rest)?;
     if inner.is_empty() {
         table.remove(first);
     }
@@ -118,7 +118,7 @@ fn remove_item(table: &mut dyn TableLike, keys: &[String]) -> Option<()> {
 ///
 /// # Errors
 /// The manifest cannot be read or written; it is then unchanged.
-pub fn fix_manifest(checked: &CheckedPlugin) -> io::Result<Vec<PluginFault>> {
+pub fn fix_manifest(checked: &PluginCheckResult) -> io::Result<Vec<PluginFault>> {
     let path = checked.folder.join(FILE_NAME);
     if checked.faults.iter().all(|fault| fault.fix.is_none()) {
         return Ok(Vec::new());

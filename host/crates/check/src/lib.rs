@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use fix::ManifestFix;
-pub use loaded::BUILT_IN_COMMANDS;
-use place::TomlKeyLines;
+pub use loaded::BUILT_IN_COMMAND_NAMES;
+use place::TomlKeyLineNumbers;
 use rind_lib::plugin::Error;
-use rind_lib::plugin::load::{LeftOutReason, LoadOptions, LoadedPlugin, PluginSet};
+use rind_lib::plugin::load::{FoundPluginSet, LoadedPlugin, PluginLoadOptions, PluginSkipReason};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
-use rind_lib::plugin::surface::ComponentSurface;
+use rind_lib::plugin::surface::ComponentImportsAndExports;
 
 /// Names of the rules, as in `--allow`, each with a description of the fault.
-pub const RULES: &[(&str, &str)] = &[
+pub const CHECK_RULES: &[(&str, &str)] = &[
     ("manifest", "plugin.toml cannot be read as a manifest"),
     (
         "component",
@@ -83,7 +83,7 @@ pub const RULES: &[(&str, &str)] = &[
 /// Fault of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PluginFault {
-    /// Name of the violated rule, one of [`RULES`].
+    /// Name of the violated rule, one of [`CHECK_RULES`].
     pub rule: &'static str,
     /// Path of the file with the fault.
     pub path: PathBuf,
@@ -101,7 +101,7 @@ pub struct PluginFault {
 
 /// Result of checking one plugin.
 #[derive(Debug)]
-pub struct CheckedPlugin {
+pub struct PluginCheckResult {
     /// Name of the plugin, or of its directory if the manifest cannot be read.
     pub name: String,
     /// Folder of the plugin.
@@ -111,13 +111,13 @@ pub struct CheckedPlugin {
 }
 
 /// Collects the faults of one plugin.
-struct FaultCollector<'a> {
+struct PluginFaultCollector<'a> {
     folder: &'a Path,
-    places: TomlKeyLines,
+    places: TomlKeyLineNumbers,
     faults: Vec<PluginFault>,
 }
 
-impl FaultCollector<'_> {
+impl PluginFaultCollector<'_> {
     /// Adds a fault at the line of a key in `plugin.toml`. If the file does not contain the key,
     /// uses the line of the nearest enclosing table.
     fn add_fault_at_key(
@@ -127,7 +127,7 @@ impl FaultCollector<'_> {
         message: impl Into<String>,
     ) -> &mut PluginFault {
         // Use the first line if the file contains neither the key nor a table that encloses it.
-        let line = self.places.key_line(keys).or(Some(1));
+        let line = self.places.line_of_key(keys).or(Some(1));
         self.add_fault(rule, FILE_NAME, line, message)
     }
 
@@ -154,7 +154,7 @@ impl FaultCollector<'_> {
 
 impl PluginFault {
     /// Marks the fault as one that makes the loader refuse the plugin.
-    fn mark_last_fault_refused(&mut self) -> &mut Self {
+    fn mark_as_load_blocking(&mut self) -> &mut Self {
         self.is_refused = true;
         self
     }
@@ -172,45 +172,45 @@ impl PluginFault {
 /// The host cannot load any plugin.
 pub async fn check_plugin(
     folder: &Path,
-    options: &LoadOptions,
+    options: &PluginLoadOptions,
     taken: &[(String, String)],
-) -> Result<CheckedPlugin, Error> {
+) -> Result<PluginCheckResult, Error> {
     let text = std::fs::read_to_string(folder.join(FILE_NAME)).unwrap_or_default();
-    let mut found = FaultCollector {
+    let mut found = PluginFaultCollector {
         folder,
-        places: TomlKeyLines::from_text(&text),
+        places: TomlKeyLineNumbers::from_text(&text),
         faults: Vec::new(),
     };
     let mut name = folder.file_name().map_or_else(
         || folder.display().to_string(),
         |name| name.to_string_lossy().into_owned(),
     );
-    words::check_secrets(&mut found, &text);
+    words::check_text_for_secrets(&mut found, &text);
     match Manifest::read(folder, None) {
         Err(error) => {
             manifest::report_unreadable_manifest(&mut found, &text, &error);
-            words::check_readme(&mut found, None, &PluginToolNames::default());
+            words::check_readme(&mut found, None, &PluginToolAndCommandNames::default());
         }
         Ok(read) => {
             name.clone_from(&read.name);
-            let surface = component::read_component_surface(&mut found, &read);
+            let surface = component::read_imports_and_exports(&mut found, &read);
             manifest::check_manifest(&mut found, &read, surface.as_ref());
-            settings::check_settings(&mut found, &read, surface.as_ref());
+            settings::check_config_and_point_schemas(&mut found, &read, surface.as_ref());
             let offered = if found.faults.iter().any(|fault| fault.is_refused) {
-                PluginToolNames::default()
+                PluginToolAndCommandNames::default()
             } else {
-                let set = PluginSet::load(options).await?;
-                collect_loaded_names(&mut found, &read, surface.as_ref(), &set)
+                let set = FoundPluginSet::load(options).await?;
+                list_loaded_tools_and_commands(&mut found, &read, surface.as_ref(), &set)
             };
-            loaded::check_duplicate_tools(&mut found, &read, &offered.tools, taken);
-            words::check_versions(&mut found, &read);
+            loaded::check_tool_name_conflicts(&mut found, &read, &offered.tools, taken);
+            words::check_package_version_matches(&mut found, &read);
             words::check_readme(&mut found, Some(&read), &offered);
         }
     }
     let mut faults = found.faults;
     faults.sort_by(|a, b| (&a.path, a.line, a.rule).cmp(&(&b.path, b.line, b.rule)));
     faults.dedup_by(|a, b| (&a.path, a.line, &a.message) == (&b.path, b.line, &b.message));
-    Ok(CheckedPlugin {
+    Ok(PluginCheckResult {
         name,
         folder: folder.to_owned(),
         faults,
@@ -219,7 +219,7 @@ pub async fn check_plugin(
 
 /// Names of a plugin's tools and commands, and whether it has a loop.
 #[derive(Default)]
-struct PluginToolNames {
+struct PluginToolAndCommandNames {
     tools: Vec<String>,
     commands: Vec<String>,
     has_loop: bool,
@@ -227,18 +227,18 @@ struct PluginToolNames {
 
 /// Returns the names of the loaded plugin's tools and commands, and adds the faults that can be
 /// found only by loading the plugin.
-fn collect_loaded_names(
-    found: &mut FaultCollector<'_>,
+fn list_loaded_tools_and_commands(
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
-    surface: Option<&ComponentSurface>,
-    set: &PluginSet,
-) -> PluginToolNames {
+    surface: Option<&ComponentImportsAndExports>,
+    set: &FoundPluginSet,
+) -> PluginToolAndCommandNames {
     let checked = |plugin: &LoadedPlugin| plugin.manifest.name == manifest.name;
     if let Some(plugin) = set.plugins.iter().find(|plugin| checked(plugin)) {
         loaded::check_loaded_plugin(found, plugin, surface);
         let tools = plugin.tools.iter().map(|tool| tool.name.clone());
         let commands = plugin.commands.iter().map(|command| command.name.clone());
-        return PluginToolNames {
+        return PluginToolAndCommandNames {
             tools: tools.collect(),
             commands: commands.collect(),
             has_loop: plugin.has_loop(),
@@ -249,9 +249,9 @@ fn collect_loaded_names(
         .iter()
         .filter(|left| left.name == manifest.name)
     {
-        if let LeftOutReason::Failed(error) = &left.why {
+        if let PluginSkipReason::Failed(error) = &left.why {
             loaded::report_load_refusal(found, manifest, error);
         }
     }
-    PluginToolNames::default()
+    PluginToolAndCommandNames::default()
 }

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::FaultCollector;
+use super::PluginFaultCollector;
 use super::place::find_tool_function;
 use rind_lib::plugin::Error;
 use rind_lib::plugin::load::LoadedPlugin;
 use rind_lib::plugin::manifest::Manifest;
-use rind_lib::plugin::surface::ComponentSurface;
-use rind_lib::plugin::tools::BUILT_IN_TOOLS;
+use rind_lib::plugin::surface::ComponentImportsAndExports;
+use rind_lib::plugin::tools::BUILT_IN_TOOL_NAMES;
 
 /// Names of the built-in commands, which hide a plugin's command of the same name.
-pub const BUILT_IN_COMMANDS: [&str; 26] = [
+pub const BUILT_IN_COMMAND_NAMES: [&str; 26] = [
     "help",
     "model",
     "mode",
@@ -48,18 +48,18 @@ const MIN_DESCRIPTION_CHARS: usize = 12;
 
 /// Checks the tools and commands of a loaded plugin.
 pub(super) fn check_loaded_plugin(
-    found: &mut FaultCollector<'_>,
+    found: &mut PluginFaultCollector<'_>,
     plugin: &LoadedPlugin,
-    surface: Option<&ComponentSurface>,
+    surface: Option<&ComponentImportsAndExports>,
 ) {
-    check_tools(found, plugin, surface);
-    check_commands(found, plugin, surface);
+    check_plugin_tools(found, plugin, surface);
+    check_plugin_commands(found, plugin, surface);
 }
 
-fn check_commands(
-    found: &mut FaultCollector<'_>,
+fn check_plugin_commands(
+    found: &mut PluginFaultCollector<'_>,
     plugin: &LoadedPlugin,
-    surface: Option<&ComponentSurface>,
+    surface: Option<&ComponentImportsAndExports>,
 ) {
     let exports_commands = surface.is_some_and(|s| s.contract_exports().any(|e| e == "commands"));
     if exports_commands && plugin.commands.is_empty() {
@@ -68,9 +68,9 @@ fn check_commands(
         found.add_fault("unused-export", file, None, message);
     }
     for command in &plugin.commands {
-        let (file, line) = find_tool_location(found, &plugin.manifest, &command.name);
+        let (file, line) = find_tool_source_location(found, &plugin.manifest, &command.name);
         let name = format!("command `/{}`", command.name);
-        if BUILT_IN_COMMANDS.contains(&command.name.as_str()) {
+        if BUILT_IN_COMMAND_NAMES.contains(&command.name.as_str()) {
             let message = format!(
                 "the {name} has the name of a built-in command, which is called instead: rename it; it is called as \
                  `/{}:{}` until then",
@@ -87,14 +87,14 @@ fn check_commands(
             found.add_fault("description", &file, line, message);
         }
         if let Some(schema) = &command.arguments {
-            check_arguments(found, &name, schema, &file, line);
+            check_argument_schema(found, &name, schema, &file, line);
         }
     }
 }
 
 /// Checks the argument schema of a tool or command.
-fn check_arguments(
-    found: &mut FaultCollector<'_>,
+fn check_argument_schema(
+    found: &mut PluginFaultCollector<'_>,
     name: &str,
     schema: &Value,
     file: &Path,
@@ -119,10 +119,10 @@ fn check_arguments(
     }
 }
 
-fn check_tools(
-    found: &mut FaultCollector<'_>,
+fn check_plugin_tools(
+    found: &mut PluginFaultCollector<'_>,
     plugin: &LoadedPlugin,
-    surface: Option<&ComponentSurface>,
+    surface: Option<&ComponentImportsAndExports>,
 ) {
     let exports_tools =
         surface.is_some_and(|surface| surface.contract_exports().any(|e| e == "tools"));
@@ -136,11 +136,11 @@ fn check_tools(
         );
     }
     for tool in &plugin.tools {
-        let (file, line) = find_tool_location(found, &plugin.manifest, &tool.name);
+        let (file, line) = find_tool_source_location(found, &plugin.manifest, &tool.name);
         let mut add = |rule, message: String| {
             found.add_fault(rule, &file, line, message);
         };
-        if BUILT_IN_TOOLS.contains(&tool.name.as_str()) {
+        if BUILT_IN_TOOL_NAMES.contains(&tool.name.as_str()) {
             let message = format!(
                 "the tool `{}` has the name of a built-in tool, which is used instead: rename it",
                 tool.name
@@ -157,13 +157,13 @@ fn check_tools(
             add("description", message);
         }
         let name = format!("tool `{}`", tool.name);
-        check_arguments(found, &name, &tool.parameters, &file, line);
+        check_argument_schema(found, &name, &tool.parameters, &file, line);
     }
 }
 
 /// Reports tools that have the name of another plugin's tool: a session offers only one of the two.
-pub(super) fn check_duplicate_tools(
-    found: &mut FaultCollector<'_>,
+pub(super) fn check_tool_name_conflicts(
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
     tools: &[String],
     taken: &[(String, String)],
@@ -171,7 +171,7 @@ pub(super) fn check_duplicate_tools(
     for tool in tools {
         let is_it = |(plugin, name): &&(String, String)| name == tool && *plugin != manifest.name;
         if let Some((plugin, _)) = taken.iter().find(is_it) {
-            let (file, line) = find_tool_location(found, manifest, tool);
+            let (file, line) = find_tool_source_location(found, manifest, tool);
             let message = format!(
                 "the tool `{tool}` has the name of one of plugin `{plugin}`, and a session offers only one of the two: rename it"
             );
@@ -182,7 +182,7 @@ pub(super) fn check_duplicate_tools(
 
 /// Reports why the loader refuses a plugin although its manifest declares all imports and exports.
 pub(super) fn report_load_refusal(
-    found: &mut FaultCollector<'_>,
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
     error: &Error,
 ) {
@@ -193,11 +193,11 @@ pub(super) fn report_load_refusal(
     }
     let (rule, file, line) = match error {
         Error::Tool { tool, .. } => {
-            let (file, line) = find_tool_location(found, manifest, tool);
+            let (file, line) = find_tool_source_location(found, manifest, tool);
             ("tools", file, line)
         }
         Error::Command { command, .. } => {
-            let (file, line) = find_tool_location(found, manifest, command);
+            let (file, line) = find_tool_source_location(found, manifest, command);
             ("commands", file, line)
         }
         Error::Skew { .. } => (
@@ -208,7 +208,7 @@ pub(super) fn report_load_refusal(
         Error::Reserved { .. } => (
             "manifest",
             PathBuf::from("plugin.toml"),
-            found.places.key_line(&["name"]),
+            found.places.line_of_key(&["name"]),
         ),
         _ => (
             "load",
@@ -218,13 +218,13 @@ pub(super) fn report_load_refusal(
     };
     found
         .add_fault(rule, file, line, error.to_string())
-        .mark_last_fault_refused();
+        .mark_as_load_blocking();
 }
 
 /// Returns the location of a tool or command: its function in the sources, or otherwise the
 /// component.
-fn find_tool_location(
-    found: &FaultCollector<'_>,
+fn find_tool_source_location(
+    found: &PluginFaultCollector<'_>,
     manifest: &Manifest,
     name: &str,
 ) -> (PathBuf, Option<usize>) {

@@ -5,34 +5,35 @@
 
 use std::time::Duration;
 
-use super::FaultCollector;
+use super::PluginFaultCollector;
 use super::fix::ManifestFix;
 use super::place::line_number_at_offset;
-use rind_lib::egress::MAX_REQUESTS;
+use rind_lib::egress::MAX_REQUESTS_PER_SESSION_SETTING;
 use rind_lib::folder::FolderQuota;
-use rind_lib::grant::{ExternalCall, Root, SideEffect};
+use rind_lib::grant::{ExternalCall, FolderRoot, SideEffect};
 use rind_lib::plugin::Error;
-use rind_lib::plugin::limits::MAX_MEMORY_BYTES;
+use rind_lib::plugin::limits::MAX_REQUESTABLE_MEMORY_BYTES;
 use rind_lib::plugin::manifest::{FILE_NAME, HookOptions, Manifest};
 use rind_lib::plugin::open::max_hook_deadline;
-use rind_lib::plugin::surface::ComponentSurface;
+use rind_lib::plugin::surface::ComponentImportsAndExports;
 use rind_lib::plugin::tools::MAX_TOOL_DEADLINE;
 use rind_lib::point::catalog;
 use rind_lib::point::dispatch::PointKind;
 
 /// Reports a manifest that cannot be read, at the line in the error.
 pub(super) fn report_unreadable_manifest(
-    found: &mut FaultCollector<'_>,
+    found: &mut PluginFaultCollector<'_>,
     text: &str,
     error: &Error,
 ) {
     let Error::Manifest { message, .. } = error else {
         found
             .add_fault("manifest", FILE_NAME, None, error.to_string())
-            .mark_last_fault_refused();
+            .mark_as_load_blocking();
         return;
     };
-    let line = line_number(message).or_else(|| find_message_line(found, text, message));
+    let line = line_number_in_message(message)
+        .or_else(|| find_manifest_line_for_message(found, text, message));
     // Drop the source line that the parser prints: the fault has its own line number.
     let is_picture = |line: &&str| !line.contains('|') && !line.starts_with("TOML parse error");
     let words: Vec<&str> = message.lines().filter(is_picture).map(str::trim).collect();
@@ -52,11 +53,11 @@ pub(super) fn report_unreadable_manifest(
         );
     found
         .add_fault("manifest", FILE_NAME, line, words)
-        .mark_last_fault_refused();
+        .mark_as_load_blocking();
 }
 
 /// Returns the line number that a message contains after the word `line`, if any.
-fn line_number(message: &str) -> Option<usize> {
+fn line_number_in_message(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once("line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
@@ -64,7 +65,11 @@ fn line_number(message: &str) -> Option<usize> {
 
 /// Returns the line of the text that `message` quotes. If it quotes none, or the manifest does not
 /// contain the quoted text, returns the line of the section or key at the message's beginning.
-fn find_message_line(found: &FaultCollector<'_>, text: &str, message: &str) -> Option<usize> {
+fn find_manifest_line_for_message(
+    found: &PluginFaultCollector<'_>,
+    text: &str,
+    message: &str,
+) -> Option<usize> {
     let quoted = message.split('`').nth(1).filter(|quoted| quoted.len() > 1);
     let of_quoted = quoted.and_then(|quoted| text.find(&format!("\"{quoted}")));
     let section = message
@@ -76,50 +81,52 @@ fn find_message_line(found: &FaultCollector<'_>, text: &str, message: &str) -> O
         .or_else(|| match section {
             Some(section) => found
                 .places
-                .key_line(&section.split('.').collect::<Vec<_>>()),
-            None => found.places.key_line(&[message.split([':', ' ']).next()?]),
+                .line_of_key(&section.split('.').collect::<Vec<_>>()),
+            None => found
+                .places
+                .line_of_key(&[message.split([':', ' ']).next()?]),
         })
 }
 
 /// Checks whether the component needs what the manifest requests.
 pub(super) fn check_manifest(
-    found: &mut FaultCollector<'_>,
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
-    surface: Option<&ComponentSurface>,
+    surface: Option<&ComponentImportsAndExports>,
 ) {
     check_manifest_limits(found, manifest);
     check_broad_permissions(found, manifest);
-    check_hook_points(found, manifest, surface);
+    check_defined_extension_points(found, manifest, surface);
     let Some(surface) = surface else {
         return;
     };
-    check_side_effects(found, manifest, surface);
-    check_external_side_effects(found, manifest, surface);
+    check_declared_side_effects(found, manifest, surface);
+    check_unused_external_entries(found, manifest, surface);
     if manifest.compat.sockets.is_some() && !surface.has_import("wasi:sockets") {
         let message = "the component does not import `wasi:sockets`: remove the line";
         let keys = ["compat", "sockets"];
         found
             .add_fault_at_key("unused-permission", &keys, message)
-            .attach_fix(ManifestFix::remove_keys(&keys));
+            .attach_fix(ManifestFix::key_removal(&keys));
     }
 }
 
 /// Name of the contract interface with which a component calls tools of other plugins and of the
 /// host.
-const TOOLS_IMPORT: &str = "tools-host";
+const TOOLS_HOST_INTERFACE: &str = "tools-host";
 
 /// Returns the names of the imports that need the side effect `external`.
 fn external_side_effect_imports() -> impl Iterator<Item = &'static str> {
     let calls = ExternalCall::ALL.iter().map(|call| call.import_name());
-    calls.chain([TOOLS_IMPORT])
+    calls.chain([TOOLS_HOST_INTERFACE])
 }
 
 /// Reports declared side effects that the component does not need, or that `side_effects` is
 /// missing.
-fn check_side_effects(
-    found: &mut FaultCollector<'_>,
+fn check_declared_side_effects(
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
-    surface: &ComponentSurface,
+    surface: &ComponentImportsAndExports,
 ) {
     let is_missing = |fault: &super::PluginFault| fault.rule == "missing-permission";
     if manifest.side_effects.is_empty() && found.faults.iter().any(is_missing) {
@@ -203,10 +210,10 @@ fn check_side_effects(
 }
 
 /// Reports entries of the manifest's `[external]` for which the component lacks the import.
-fn check_external_side_effects(
-    found: &mut FaultCollector<'_>,
+fn check_unused_external_entries(
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
-    surface: &ComponentSurface,
+    surface: &ComponentImportsAndExports,
 ) {
     let (Some(external), true) = (
         &manifest.external,
@@ -217,10 +224,10 @@ fn check_external_side_effects(
     let calls = external
         .calls()
         .map(|call| (call.name(), call.import_name()));
-    let tools = (!external.tools.is_empty()).then_some(("tools", TOOLS_IMPORT));
+    let tools = (!external.tools.is_empty()).then_some(("tools", TOOLS_HOST_INTERFACE));
     if !external_side_effect_imports().any(|import| surface.has_import(import)) {
-        // Report nothing here: no import needs the side effect `external`, so `check_side_effects`
-        // reports the whole section.
+        // Report nothing here: no import needs the side effect `external`, so
+        // `check_declared_side_effects` reports the whole section.
         return;
     }
     for (key, import) in calls.chain(tools) {
@@ -231,13 +238,13 @@ fn check_external_side_effects(
             let keys = ["external", key];
             found
                 .add_fault_at_key("unused-permission", &keys, message)
-                .attach_fix(ManifestFix::remove_keys(&keys));
+                .attach_fix(ManifestFix::key_removal(&keys));
         }
     }
 }
 
 /// Reports permissions that are too broad to review.
-fn check_broad_permissions(found: &mut FaultCollector<'_>, manifest: &Manifest) {
+fn check_broad_permissions(found: &mut PluginFaultCollector<'_>, manifest: &Manifest) {
     if manifest
         .network
         .iter()
@@ -251,10 +258,10 @@ fn check_broad_permissions(found: &mut FaultCollector<'_>, manifest: &Manifest) 
 
 /// Reports extension points of the plugin that have no description or that nothing can call, and a
 /// dependency of the plugin on itself.
-fn check_hook_points(
-    found: &mut FaultCollector<'_>,
+fn check_defined_extension_points(
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
-    surface: Option<&ComponentSurface>,
+    surface: Option<&ComponentImportsAndExports>,
 ) {
     for (name, point) in &manifest.points {
         let keys = ["points", name.as_str()];
@@ -276,13 +283,13 @@ fn check_hook_points(
         let keys = ["dependencies", manifest.name.as_str()];
         found
             .add_fault_at_key("manifest", &keys, "the plugin depends on itself")
-            .mark_last_fault_refused();
+            .mark_as_load_blocking();
     }
 }
 
 /// Reports limits above the host's maximum, which the host would lower silently, and limits of
 /// features that the plugin does not have.
-fn check_manifest_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
+fn check_manifest_limits(found: &mut PluginFaultCollector<'_>, manifest: &Manifest) {
     let limits = &manifest.limits;
     let mut above = |key: &str, is_above: bool, most: &str| {
         if is_above {
@@ -299,8 +306,10 @@ fn check_manifest_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     let mib = |bytes: u64| format!("{}MiB", bytes >> 20);
     above(
         "memory",
-        limits.memory.is_some_and(|n| n > MAX_MEMORY_BYTES),
-        &mib(MAX_MEMORY_BYTES),
+        limits
+            .memory
+            .is_some_and(|n| n > MAX_REQUESTABLE_MEMORY_BYTES),
+        &mib(MAX_REQUESTABLE_MEMORY_BYTES),
     );
     let seconds = format!("{}s", MAX_TOOL_DEADLINE.as_secs());
     above(
@@ -310,18 +319,24 @@ fn check_manifest_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     );
     above(
         "data",
-        limits.data.is_some_and(|n| n > FolderQuota::MAX_BYTES),
-        &mib(FolderQuota::MAX_BYTES),
+        limits
+            .data
+            .is_some_and(|n| n > FolderQuota::MAX_REQUESTABLE_BYTES),
+        &mib(FolderQuota::MAX_REQUESTABLE_BYTES),
     );
     above(
         "files",
-        limits.files.is_some_and(|n| n > FolderQuota::MAX_FILES),
-        &FolderQuota::MAX_FILES.to_string(),
+        limits
+            .files
+            .is_some_and(|n| n > FolderQuota::MAX_REQUESTABLE_FILES),
+        &FolderQuota::MAX_REQUESTABLE_FILES.to_string(),
     );
     above(
         "requests",
-        limits.requests.is_some_and(|n| n > MAX_REQUESTS),
-        &MAX_REQUESTS.to_string(),
+        limits
+            .requests
+            .is_some_and(|n| n > MAX_REQUESTS_PER_SESSION_SETTING),
+        &MAX_REQUESTS_PER_SESSION_SETTING.to_string(),
     );
     let waits = manifest
         .external
@@ -337,7 +352,7 @@ fn check_manifest_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
         .filesystem
         .iter()
         .flat_map(|f| &f.write)
-        .any(|folder| folder.root == Root::Data);
+        .any(|folder| folder.root == FolderRoot::Data);
     let unused = [
         (
             "data",
@@ -364,13 +379,13 @@ fn check_manifest_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
             let message = format!("`{key}` limits nothing without {needs}: remove it");
             found
                 .add_fault_at_key("limits", &keys, message)
-                .attach_fix(ManifestFix::remove_keys(&keys));
+                .attach_fix(ManifestFix::key_removal(&keys));
         }
     }
 }
 
 fn check_hook_timeout(
-    found: &mut FaultCollector<'_>,
+    found: &mut PluginFaultCollector<'_>,
     point: &str,
     options: &HookOptions,
     most: Duration,

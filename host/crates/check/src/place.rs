@@ -7,24 +7,25 @@ use regex::Regex;
 use toml_edit::{Document, Item, TableLike};
 
 /// Directories with dependencies or generated files, which are not searched.
-const SKIPPED_FOLDERS: [&str; 5] = ["target", "node_modules", "dist", "build", "__pycache__"];
+const UNSEARCHED_FOLDER_NAMES: [&str; 5] =
+    ["target", "node_modules", "dist", "build", "__pycache__"];
 
 /// Extensions of source files in which the line of a function is searched.
 const SOURCE_EXTENSIONS: [&str; 6] = ["rs", "py", "js", "ts", "mjs", "mts"];
 
 /// Maximum depth of searched directories.
-const MAX_DEPTH: usize = 5;
+const MAX_SEARCH_FOLDER_DEPTH: usize = 5;
 
 /// Maximum size of a searched source file, in bytes.
-const MAX_SOURCE_BYTES: u64 = 1 << 20;
+const MAX_SOURCE_FILE_BYTES: u64 = 1 << 20;
 
 /// Line numbers of a TOML file, by key.
-pub(super) struct TomlKeyLines {
+pub(super) struct TomlKeyLineNumbers {
     text: String,
     document: Option<Document<String>>,
 }
 
-impl TomlKeyLines {
+impl TomlKeyLineNumbers {
     pub(super) fn from_text(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -34,14 +35,14 @@ impl TomlKeyLines {
 
     /// Returns the line of a key. If the file does not contain the key, returns the line of the
     /// innermost enclosing key or table.
-    pub(super) fn key_line(&self, keys: &[&str]) -> Option<usize> {
+    pub(super) fn line_of_key(&self, keys: &[&str]) -> Option<usize> {
         let mut table: &dyn TableLike = self.document.as_ref()?.as_table();
         let mut last = None;
         for name in keys {
             let Some((key, item)) = table.get_key_value(name) else {
                 break;
             };
-            last = key.span().or_else(|| find_item_span(item)).or(last);
+            last = key.span().or_else(|| toml_item_span(item)).or(last);
             match item.as_table_like() {
                 Some(inner) => table = inner,
                 None => break,
@@ -51,7 +52,7 @@ impl TomlKeyLines {
     }
 }
 
-fn find_item_span(item: &Item) -> Option<Range<usize>> {
+fn toml_item_span(item: &Item) -> Option<Range<usize>> {
     item.span()
 }
 
@@ -69,7 +70,7 @@ pub(super) fn find_tool_function(folder: &Path, name: &str) -> Option<(PathBuf, 
     let defined = Regex::new(&format!(r"\b(fn|def|function)\s+{escaped}\b")).ok()?;
     let quoted = Regex::new(&format!(r#"["']{}["']"#, regex::escape(name))).ok()?;
     let mut sources = Vec::new();
-    collect_sources(folder, 0, &mut sources);
+    collect_source_files(folder, 0, &mut sources);
     let texts: Vec<(PathBuf, String)> = sources
         .into_iter()
         .filter_map(|path| Some((path.clone(), std::fs::read_to_string(path).ok()?)))
@@ -83,7 +84,7 @@ pub(super) fn find_tool_function(folder: &Path, name: &str) -> Option<(PathBuf, 
     })
 }
 
-fn collect_sources(folder: &Path, depth: usize, sources: &mut Vec<PathBuf>) {
+fn collect_source_files(folder: &Path, depth: usize, sources: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -95,12 +96,12 @@ fn collect_sources(folder: &Path, depth: usize, sources: &mut Vec<PathBuf>) {
         let Ok(metadata) = path.symlink_metadata() else {
             continue;
         };
-        if metadata.is_dir() && depth < MAX_DEPTH {
-            if !SKIPPED_FOLDERS.contains(&&*name) && !name.starts_with('.') {
-                collect_sources(&path, depth + 1, sources);
+        if metadata.is_dir() && depth < MAX_SEARCH_FOLDER_DEPTH {
+            if !UNSEARCHED_FOLDER_NAMES.contains(&&*name) && !name.starts_with('.') {
+                collect_source_files(&path, depth + 1, sources);
             }
         } else if metadata.is_file()
-            && metadata.len() <= MAX_SOURCE_BYTES
+            && metadata.len() <= MAX_SOURCE_FILE_BYTES
             && path
                 .extension()
                 .is_some_and(|end| SOURCE_EXTENSIONS.iter().any(|own| end == *own))

@@ -3,25 +3,25 @@
 
 use serde_json::Value;
 
-use super::FaultCollector;
+use super::PluginFaultCollector;
 use super::fix::ManifestFix;
 use rind_lib::plugin::manifest::Manifest;
-use rind_lib::plugin::surface::ComponentSurface;
+use rind_lib::plugin::surface::ComponentImportsAndExports;
 use rind_lib::tool::schema;
 
 /// Checks `[config]` and the schemas of `[points.NAME]`.
-pub(super) fn check_settings(
-    found: &mut FaultCollector<'_>,
+pub(super) fn check_config_and_point_schemas(
+    found: &mut PluginFaultCollector<'_>,
     manifest: &Manifest,
-    surface: Option<&ComponentSurface>,
+    surface: Option<&ComponentImportsAndExports>,
 ) {
     for (name, point) in &manifest.points {
         for (which, declared) in [("payload", &point.payload), ("result", &point.result)] {
-            if let Some(Err(error)) = declared.as_ref().map(schema::compile) {
+            if let Some(Err(error)) = declared.as_ref().map(schema::compile_json_schema_check) {
                 let message = format!("`{which}` of the point `{name}`: {error}");
                 found
                     .add_fault_at_key("schema", &["points", name, which], message)
-                    .mark_last_fault_refused();
+                    .mark_as_load_blocking();
             }
         }
     }
@@ -31,7 +31,7 @@ pub(super) fn check_settings(
             let message = "declares settings, but the component does not import `config`, so they change nothing: remove them";
             found
                 .add_fault_at_key("settings", &["config"], message)
-                .attach_fix(ManifestFix::remove_keys(&["config"]));
+                .attach_fix(ManifestFix::key_removal(&["config"]));
         }
         (None, Some(true)) => {
             let message = "the component reads settings, but there is no `[config]`, so they cannot be set: declare them";
@@ -44,15 +44,15 @@ pub(super) fn check_settings(
     }
 }
 
-fn check_config_schema(found: &mut FaultCollector<'_>, config: &Value) {
+fn check_config_schema(found: &mut PluginFaultCollector<'_>, config: &Value) {
     let mut whole = config.clone();
     if let Value::Object(map) = &mut whole {
         map.entry("type").or_insert_with(|| "object".into());
     }
-    if let Err(error) = schema::compile(&whole) {
+    if let Err(error) = schema::compile_json_schema_check(&whole) {
         found
             .add_fault_at_key("schema", &["config"], format!("`[config]`: {error}"))
-            .mark_last_fault_refused();
+            .mark_as_load_blocking();
         return;
     }
     let required = config.get("required").and_then(Value::as_array);

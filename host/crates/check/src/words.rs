@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::place::line_number_at_offset;
-use super::{FaultCollector, PluginToolNames};
+use super::{PluginFaultCollector, PluginToolAndCommandNames};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::secret::SecretScanner;
 
@@ -13,17 +13,17 @@ use rind_lib::secret::SecretScanner;
 const README_NAMES: [&str; 3] = ["README.md", "README", "readme.md"];
 
 /// Maximum length of a description that a list shows on one line, in characters.
-const MAX_DESCRIPTION_CHARS: usize = 160;
+const MAX_LISTED_DESCRIPTION_CHARS: usize = 160;
 
 /// Checks that the README exists and explains the settings and tools. Also checks the description
 /// of the plugin.
 pub(super) fn check_readme(
-    found: &mut FaultCollector<'_>,
+    found: &mut PluginFaultCollector<'_>,
     manifest: Option<&Manifest>,
-    offered: &PluginToolNames,
+    offered: &PluginToolAndCommandNames,
 ) {
     if let Some(manifest) = manifest {
-        check_description(found, manifest);
+        check_plugin_description(found, manifest);
     }
     let read = README_NAMES.iter().find_map(|name| {
         Some((
@@ -77,16 +77,16 @@ pub(super) fn check_readme(
     }
 }
 
-fn check_description(found: &mut FaultCollector<'_>, manifest: &Manifest) {
+fn check_plugin_description(found: &mut PluginFaultCollector<'_>, manifest: &Manifest) {
     let text = manifest.description.trim();
     let message = if text.is_empty()
         || text.eq_ignore_ascii_case(&manifest.name)
         || text.contains("TODO")
     {
         "`description` does not say what the plugin does".to_owned()
-    } else if text.chars().count() > MAX_DESCRIPTION_CHARS || text.contains('\n') {
+    } else if text.chars().count() > MAX_LISTED_DESCRIPTION_CHARS || text.contains('\n') {
         format!(
-            "`description` is longer than {MAX_DESCRIPTION_CHARS} characters; move the rest to the README"
+            "`description` is longer than {MAX_LISTED_DESCRIPTION_CHARS} characters; move the rest to the README"
         )
     } else {
         return;
@@ -96,7 +96,10 @@ fn check_description(found: &mut FaultCollector<'_>, manifest: &Manifest) {
 
 /// Checks that the package manifest of the plugin's language, such as `Cargo.toml`, has the same
 /// version as `plugin.toml`.
-pub(super) fn check_versions(found: &mut FaultCollector<'_>, manifest: &Manifest) {
+pub(super) fn check_package_version_matches(
+    found: &mut PluginFaultCollector<'_>,
+    manifest: &Manifest,
+) {
     let version = manifest.version.to_string();
     for (file, keys) in [
         ("Cargo.toml", &["package", "version"][..]),
@@ -119,7 +122,7 @@ pub(super) fn check_versions(found: &mut FaultCollector<'_>, manifest: &Manifest
         let (other, place) = match named {
             Some(Value::String(other)) => (other.clone(), file.to_owned()),
             Some(inherits) if inherits.get("workspace") == Some(&Value::Bool(true)) => {
-                let Some((other, path)) = find_inherited_version(found.folder) else {
+                let Some((other, path)) = find_cargo_workspace_version(found.folder) else {
                     continue;
                 };
                 let place = format!("{}, from which {file} inherits it", path.display());
@@ -140,7 +143,7 @@ fn value_at_keys<'a>(value: Option<&'a Value>, keys: &[&str]) -> Option<&'a Valu
 
 /// Returns the version that members of the surrounding cargo workspace inherit, and the manifest
 /// that defines it.
-fn find_inherited_version(folder: &Path) -> Option<(String, PathBuf)> {
+fn find_cargo_workspace_version(folder: &Path) -> Option<(String, PathBuf)> {
     let folder = folder.canonicalize().ok()?;
     folder.ancestors().find_map(|above| {
         let path = above.join("Cargo.toml");
@@ -150,8 +153,8 @@ fn find_inherited_version(folder: &Path) -> Option<(String, PathBuf)> {
     })
 }
 
-pub(super) fn check_secrets(found: &mut FaultCollector<'_>, text: &str) {
-    for finding in SecretScanner::shared().scan(text) {
+pub(super) fn check_text_for_secrets(found: &mut PluginFaultCollector<'_>, text: &str) {
+    for finding in SecretScanner::shared().find_secrets(text) {
         let line = line_number_at_offset(text, finding.range.start);
         let message = format!(
             "this looks like a secret ({}): write `{{NAME}}`, and the operator sets the secret in `secrets.toml` or the environment",

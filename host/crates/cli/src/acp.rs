@@ -15,29 +15,32 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ModelArgs, PluginArgs};
 use super::command::{
-    self, CommandCallResult, CommandSet, OpenSessionFacts, SessionOwnerAction, split_command,
+    self, PostCommandSessionAction, SessionSnapshotForSlashCommands, SlashCommandRunOutcome,
+    SlashCommandSet, split_command,
 };
 use super::exit_code::{self, ExitStatus};
 use super::signals::ShutdownSignals;
 use super::{environment, mcp, open, render};
 use rind_acp::backend::{
-    AcpBackend, BackendSession, ClientMcpServer, ClientServerTransport, CommandOutcome,
-    ConfirmationPrompt, OfferedCommand, OpenSessionRequest, SessionCommands, SessionOpenError,
+    AcpSessionOpener, ClientMcpServer, ClientMcpServerTransport, OfferedSlashCommand,
+    OpenSessionRequest, OpenedSessionWithCommands, SessionCommandRunner, SessionOpenError,
+    SlashCommandOutcome, YesNoQuestionAsker,
 };
 use rind_lib::Session;
 use rind_lib::lock::lock;
-use rind_lib::provider::{self, SelectedModel};
+use rind_lib::provider::{self, SelectedProviderAndModel};
 use rind_lib::session::{self, SessionStore};
-use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
+use rind_lib::tool::policy::{ApprovalMode, ToolPolicyRunMode};
 use rind_mcp::{
-    AskServerApproval, McpServer, ServerApprovalQuestion, ServerSettings, to_valid_server_name,
+    McpServerConnectionSpec, ServerApprovalAsker, ServerApprovalQuestion, ServerSettings,
+    to_valid_server_name,
 };
 use rind_operator::environment::{OperatorEnvironment, WarningsAlreadyShown};
-use rind_operator::mcp::{NOT_APPROVED, ServerOfRun};
+use rind_operator::mcp::{NamedMcpServerSettings, TOOLS_NOT_APPROVED_REASON};
 use rind_operator::model;
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
-use rind_operator::setup::OperatorSetup;
-use rind_operator::start::{RunBeforeHost, RunFrontend};
+use rind_operator::setup::OperatorWorkspaceSetup;
+use rind_operator::start::{RunBeforeHostCreation, RunFrontend};
 
 /// The editor starts this command, names the folder of each session, and asks the user about tool
 /// calls. Nobody is asked for permissions of plugins: grant them with `--grant` or in a terminal
@@ -71,10 +74,10 @@ pub(super) async fn run_acp(args: AcpArgs) -> anyhow::Result<ExitStatus> {
     }
     let cancel = CancellationToken::new();
     let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
-    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
-    let backend = OperatorBackend {
-        model: args.model.selection(),
-        plugins: args.plugins.selection(),
+    tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
+    let backend = OperatorAcpSessionOpener {
+        model: args.model.to_model_selection(),
+        plugins: args.plugins.to_plugin_selection(),
         mode: args.mode.unwrap_or_default(),
         is_dry_run: args.dry_run,
     };
@@ -92,38 +95,45 @@ pub(super) async fn run_acp(args: AcpArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Opens sessions for an editor, with the operator's settings and flags.
-struct OperatorBackend {
+struct OperatorAcpSessionOpener {
     model: ModelSelection,
     plugins: PluginSelection,
     mode: ApprovalMode,
     is_dry_run: bool,
 }
 
-impl AcpBackend for OperatorBackend {
+impl AcpSessionOpener for OperatorAcpSessionOpener {
     fn store(&self) -> Result<SessionStore, String> {
-        let paths = environment::find_paths(None).map_err(|error| format!("{error:#}"))?;
+        let paths = environment::find_rind_paths(None).map_err(|error| format!("{error:#}"))?;
         Ok(SessionStore::new(paths.sessions()))
     }
 
     fn open<'a>(
         &'a self,
         order: OpenSessionRequest,
-    ) -> BoxFuture<'a, Result<BackendSession, SessionOpenError>> {
-        Box::pin(async move { self.open_session(order).await.map_err(|e| open_error(&e)) })
+    ) -> BoxFuture<'a, Result<OpenedSessionWithCommands, SessionOpenError>> {
+        Box::pin(async move {
+            self.open_session(order)
+                .await
+                .map_err(|e| to_session_open_error(&e))
+        })
     }
 }
 
-impl OperatorBackend {
-    async fn open_session(&self, order: OpenSessionRequest) -> anyhow::Result<BackendSession> {
+impl OperatorAcpSessionOpener {
+    async fn open_session(
+        &self,
+        order: OpenSessionRequest,
+    ) -> anyhow::Result<OpenedSessionWithCommands> {
         let notes: Arc<Mutex<Vec<String>>> = Arc::default();
-        let environment = Arc::new(session_environment(notes.clone()));
+        let environment = Arc::new(operator_env_with_acp_warning_notes(notes.clone()));
         let settings = RunSettings {
-            paths: environment.paths(&order.workspace)?,
+            paths: environment.paths_for_workspace(&order.workspace)?,
             environment,
             model: self.model.clone(),
             plugins: self.plugins.clone(),
-            session: SessionChoice::resume(order.resume.as_deref()),
-            mode: PolicyMode {
+            session: SessionChoice::resume_or_new(order.resume.as_deref()),
+            mode: ToolPolicyRunMode {
                 yes: false,
                 dry_run: self.is_dry_run,
                 has_terminal: true,
@@ -131,26 +141,26 @@ impl OperatorBackend {
             approval: order.mode.unwrap_or(self.mode),
         };
         let is_deferred = order.confirm.is_deferred();
-        let frontend = AcpFrontend {
+        let frontend = AcpSessionStartQuestionFrontend {
             servers: order.servers,
-            ask: AcpServerAsk(order.confirm),
+            ask: EditorMcpServerApprovalAsker(order.confirm),
         };
-        let run = RunBeforeHost::new(settings, &frontend).await?;
+        let run = RunBeforeHostCreation::new(settings, &frontend).await?;
         let facts = open::built_in_command_context(&run)?;
         let program = std::env::current_exe().context("cannot find the path of this program")?;
-        let commands = CommandSet::new(facts, run.setup.project.as_deref(), program).await;
-        lock(&notes).extend(commands.template_faults());
+        let commands = SlashCommandSet::new(facts, run.setup.project.as_deref(), program).await;
+        lock(&notes).extend(commands.broken_template_warning_lines());
         let ready = run.create_host(order.approver).await?;
         let session = ready.session()?;
-        commands.set_open_session(OpenSessionFacts::from_session(&session));
+        commands.set_open_session(SessionSnapshotForSlashCommands::from_session(&session));
         let mut notes = std::mem::take(&mut *lock(&notes));
         // If questions are postponed, drop the notice that a server was not approved, because the
         // person is asked about it with the first prompt.
-        notes.retain(|note| !is_deferred || !note.ends_with(NOT_APPROVED));
-        Ok(BackendSession {
+        notes.retain(|note| !is_deferred || !note.ends_with(TOOLS_NOT_APPROVED_REASON));
+        Ok(OpenedSessionWithCommands {
             session,
             switch: ready.switch,
-            commands: Arc::new(AcpCommands {
+            commands: Arc::new(AcpSlashCommands {
                 commands,
                 setup: ready.setup,
             }),
@@ -161,7 +171,7 @@ impl OperatorBackend {
 
 /// Returns the operator's environment for a session. Warnings are printed to standard error, and
 /// added to `notes` for the editor.
-fn session_environment(notes: Arc<Mutex<Vec<String>>>) -> OperatorEnvironment {
+fn operator_env_with_acp_warning_notes(notes: Arc<Mutex<Vec<String>>>) -> OperatorEnvironment {
     let warn = move |text: &str| {
         render::print_warning(text);
         lock(&notes).push(text.to_owned());
@@ -169,11 +179,11 @@ fn session_environment(notes: Arc<Mutex<Vec<String>>>) -> OperatorEnvironment {
     OperatorEnvironment {
         on_warning: Arc::new(warn),
         said: WarningsAlreadyShown::default(),
-        ..OperatorEnvironment::clone(&environment::operator_environment())
+        ..OperatorEnvironment::clone(&environment::process_operator_environment())
     }
 }
 
-fn open_error(error: &anyhow::Error) -> SessionOpenError {
+fn to_session_open_error(error: &anyhow::Error) -> SessionOpenError {
     let text = format!("{error:#}");
     let lacks_model = error.chain().any(|cause| cause.is::<provider::Error>());
     let is_unknown = error.chain().any(|cause| {
@@ -197,60 +207,64 @@ fn open_error(error: &anyhow::Error) -> SessionOpenError {
 
 /// Asks the person through the editor while a session starts. Never asks whether to trust a project
 /// or to grant permissions to plugins, because those questions are made for a terminal.
-struct AcpFrontend {
+struct AcpSessionStartQuestionFrontend {
     servers: Vec<ClientMcpServer>,
-    ask: AcpServerAsk,
+    ask: EditorMcpServerApprovalAsker,
 }
 
-impl RunFrontend for AcpFrontend {
-    fn server_approval_asker(&self) -> Option<&dyn AskServerApproval> {
+impl RunFrontend for AcpSessionStartQuestionFrontend {
+    fn server_approval_asker(&self) -> Option<&dyn ServerApprovalAsker> {
         Some(&self.ask)
     }
 
-    fn additional_mcp_servers(&self) -> Vec<ServerOfRun> {
-        self.servers.iter().map(named_server).collect()
+    fn additional_mcp_servers(&self) -> Vec<NamedMcpServerSettings> {
+        self.servers.iter().map(convert_client_mcp_server).collect()
     }
 
-    fn show_plugins(&self, plugins: &rind_lib::plugin::load::PluginSet) {
-        render::plugins::warn_left_out(plugins);
+    fn show_plugins(&self, plugins: &rind_lib::plugin::load::FoundPluginSet) {
+        render::plugins::warn_about_plugins_not_loaded(plugins);
     }
 
-    fn show_skills(&self, skills: &rind_lib::skill::Skills) {
-        render::skills::warn_left_out(skills);
+    fn show_skills(&self, skills: &rind_lib::skill::SessionSkills) {
+        render::skills::warn_about_omitted_skills(skills);
     }
 
     fn reserved_names(&self) -> Vec<&'static str> {
-        command::reserved_names()
+        command::reserved_skill_names()
     }
 }
 
-fn named_server(server: &ClientMcpServer) -> ServerOfRun {
+fn convert_client_mcp_server(server: &ClientMcpServer) -> NamedMcpServerSettings {
     let mut settings = ServerSettings::default();
     let mut variables = Vec::new();
     match &server.reach {
-        ClientServerTransport::Program { command, args, env } => {
+        ClientMcpServerTransport::Program { command, args, env } => {
             settings.command = Some(command.clone());
             settings.args.clone_from(args);
             variables.clone_from(env);
         }
-        ClientServerTransport::Http { url, headers } => {
+        ClientMcpServerTransport::Http { url, headers } => {
             settings.url = Some(url.clone());
             settings.headers = headers.iter().cloned().collect();
         }
     }
-    ServerOfRun {
+    NamedMcpServerSettings {
         name: to_valid_server_name(&server.name),
         settings,
         env: variables,
-        ..ServerOfRun::default()
+        ..NamedMcpServerSettings::default()
     }
 }
 
 /// Asks about MCP servers with a form of the editor.
-struct AcpServerAsk(Arc<dyn ConfirmationPrompt>);
+struct EditorMcpServerApprovalAsker(Arc<dyn YesNoQuestionAsker>);
 
-impl AskServerApproval for AcpServerAsk {
-    fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool> {
+impl ServerApprovalAsker for EditorMcpServerApprovalAsker {
+    fn ask_start<'a>(
+        &'a self,
+        server: &'a McpServerConnectionSpec,
+        place: &'a str,
+    ) -> BoxFuture<'a, bool> {
         self.0.confirm(mcp::server_start_question(server, place))
     }
 
@@ -260,15 +274,15 @@ impl AskServerApproval for AcpServerAsk {
 }
 
 /// Slash commands of a session that an editor can call.
-struct AcpCommands {
-    commands: CommandSet,
-    setup: OperatorSetup,
+struct AcpSlashCommands {
+    commands: SlashCommandSet,
+    setup: OperatorWorkspaceSetup,
 }
 
-impl SessionCommands for AcpCommands {
-    fn list_commands(&self) -> Vec<OfferedCommand> {
+impl SessionCommandRunner for AcpSlashCommands {
+    fn list_commands(&self) -> Vec<OfferedSlashCommand> {
         let offers = self.commands.list_commands_without_terminal().into_iter();
-        let offers = offers.map(|own| OfferedCommand {
+        let offers = offers.map(|own| OfferedSlashCommand {
             name: own.name,
             description: own.description,
             arguments: own.arguments,
@@ -285,16 +299,20 @@ impl SessionCommands for AcpCommands {
         line: &'a str,
         session: &'a mut Session,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<CommandOutcome, String>> {
+    ) -> BoxFuture<'a, Result<SlashCommandOutcome, String>> {
         Box::pin(async move {
             let call = self.commands.parse_call(line)?;
             let ran = self.commands.run_call(&call, Some(session), cancel).await;
-            ran.map(convert_command_outcome)
+            ran.map(to_acp_command_outcome)
                 .map_err(|error| format!("{error:#}"))
         })
     }
 
-    fn select_model(&self, name: &str, is_listed: bool) -> Result<SelectedModel, String> {
+    fn select_model(
+        &self,
+        name: &str,
+        is_listed: bool,
+    ) -> Result<SelectedProviderAndModel, String> {
         // Use the current provider for a listed name, even if the name contains a slash, because
         // this provider listed it.
         let provider = self.commands.open_session_model().filter(|_| is_listed);
@@ -310,34 +328,34 @@ impl SessionCommands for AcpCommands {
     }
 
     fn release_session(&self) {
-        self.commands.clear_open_session();
+        self.commands.drop_open_session_reference();
     }
 }
 
-fn convert_command_outcome(result: CommandCallResult) -> CommandOutcome {
-    let text = |words: &str| CommandOutcome::Text(words.to_owned());
+fn to_acp_command_outcome(result: SlashCommandRunOutcome) -> SlashCommandOutcome {
+    let text = |words: &str| SlashCommandOutcome::Text(words.to_owned());
     match result {
-        CommandCallResult::Text(text) => CommandOutcome::Text(text),
-        CommandCallResult::Prompt {
+        SlashCommandRunOutcome::Text(text) => SlashCommandOutcome::Text(text),
+        SlashCommandRunOutcome::Prompt {
             text,
             command,
             images,
-        } => CommandOutcome::Prompt {
+        } => SlashCommandOutcome::Prompt {
             text,
             command,
             images,
         },
-        CommandCallResult::Nothing => CommandOutcome::Nothing,
-        CommandCallResult::Action(action) => match action {
-            SessionOwnerAction::Continue => CommandOutcome::Continue,
-            SessionOwnerAction::Model(name) => CommandOutcome::Model(name),
-            SessionOwnerAction::Copy(answer) => CommandOutcome::Text(answer),
-            SessionOwnerAction::Quit => text("close the session in your editor"),
-            SessionOwnerAction::New => text("begin a new session in your editor"),
-            SessionOwnerAction::Reload => text(
+        SlashCommandRunOutcome::Nothing => SlashCommandOutcome::Nothing,
+        SlashCommandRunOutcome::Action(action) => match action {
+            PostCommandSessionAction::Continue => SlashCommandOutcome::Continue,
+            PostCommandSessionAction::Model(name) => SlashCommandOutcome::Model(name),
+            PostCommandSessionAction::Copy(answer) => SlashCommandOutcome::Text(answer),
+            PostCommandSessionAction::Quit => text("close the session in your editor"),
+            PostCommandSessionAction::New => text("begin a new session in your editor"),
+            PostCommandSessionAction::Reload => text(
                 "load the session again in your editor, which reloads settings, plugins and skills",
             ),
-            SessionOwnerAction::Resume { id, text } => CommandOutcome::Text(format!(
+            PostCommandSessionAction::Resume { id, text } => SlashCommandOutcome::Text(format!(
                 "{text}; your editor loads it as session {id}, and a terminal with: rind chat --resume {id}"
             )),
         },

@@ -7,15 +7,15 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::question::{QuestionLine, QuestionScreen, escape_line};
-use super::render::call::CallHighlighter;
-use super::render::diff::{ComparedTexts, diff_rows};
-use super::render::{self, BOLD, DIM, PLUGIN, WARN};
+use super::question::{QuestionScreenContent, TerminalQuestionLine, escape_untrusted_line};
+use super::render::call::ToolCallPreviewHighlighter;
+use super::render::diff::{TextsToDiff, diff_rows};
+use super::render::{self, BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE};
 use rind_lib::message::EffectClass;
-use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
-use rind_lib::tool::preview::PreviewLine;
-use rind_lib::tool::registry::is_external_origin;
+use rind_lib::tool::preview::FileChangePreviewLine;
+use rind_lib::tool::registry::is_external_tool_origin;
 
 /// A question to ask at the terminal, and the channel for its answer.
 pub(super) struct TerminalQuestion {
@@ -28,26 +28,26 @@ pub(super) struct TerminalQuestion {
 pub(super) enum TerminalQuestionKind {
     /// Whether a tool call may run.
     Call(Question),
-    Person(PersonQuestion),
+    Person(PluginUserQuestion),
     /// A question of a built-in command.
-    Command(CommandQuestion),
+    Command(BuiltInCommandQuestion),
 }
 
 /// Question of a built-in command, answered with one of `words` or with a word's first letter.
 #[derive(Clone, Debug)]
-pub(super) struct CommandQuestion {
-    pub(super) screen: QuestionScreen,
+pub(super) struct BuiltInCommandQuestion {
+    pub(super) screen: QuestionScreenContent,
     pub(super) words: Vec<&'static str>,
 }
 
 /// Answer that declines a question of a built-in command.
-pub(super) const DECLINED: &str = "no";
+pub(super) const DECLINE_ANSWER: &str = "no";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TerminalAnswer {
     Call(ApprovalAnswer),
     /// Answer of the person to a plugin's question; `None` after the questions were closed.
-    Person(Option<PersonAnswer>),
+    Person(Option<PluginUserAnswer>),
     /// The chosen word.
     Command(&'static str),
 }
@@ -59,8 +59,8 @@ impl TerminalAnswer {
         matches!(
             self,
             Self::Call(ApprovalAnswer::No(_))
-                | Self::Person(Some(PersonAnswer::Yes(false)))
-                | Self::Command(DECLINED)
+                | Self::Person(Some(PluginUserAnswer::Yes(false)))
+                | Self::Command(DECLINE_ANSWER)
         )
     }
 }
@@ -68,11 +68,11 @@ impl TerminalAnswer {
 impl TerminalQuestionKind {
     /// Returns the answer to use if the person does not answer. It is a no, or for a question of a
     /// plugin `None`, which means the plugin's default.
-    pub(super) fn answer_without_user(&self, why: &str) -> TerminalAnswer {
+    pub(super) fn fallback_answer(&self, why: &str) -> TerminalAnswer {
         match self {
             Self::Call(_) => TerminalAnswer::Call(ApprovalAnswer::No(why.to_owned())),
             Self::Person(_) => TerminalAnswer::Person(None),
-            Self::Command(_) => TerminalAnswer::Command(DECLINED),
+            Self::Command(_) => TerminalAnswer::Command(DECLINE_ANSWER),
         }
     }
 }
@@ -82,37 +82,37 @@ impl TerminalQuestion {
     /// answer is dropped.
     pub(super) async fn ask_and_answer(self, cancel: &CancellationToken) {
         let (question, mut answer) = (self.question, self.answer);
-        let screen = question_screen(&question);
+        let screen = build_terminal_question_screen(&question);
         tokio::select! {
             given = screen.ask_approval(|line| parse_answer(line, &question), TerminalAnswer::is_refusal) => {
-                let _ = answer.send(given.unwrap_or_else(|| question.answer_without_user("")));
+                let _ = answer.send(given.unwrap_or_else(|| question.fallback_answer("")));
             }
-            () = cancel.cancelled() => render::say_line(""),
+            () = cancel.cancelled() => render::print_stderr_line(""),
             // The receiver was dropped, because the plugin that made the call was stopped.
-            () = answer.closed() => render::say_line("no longer asked"),
+            () = answer.closed() => render::print_stderr_line("no longer asked"),
         }
     }
 }
 
-/// Asks the person at the terminal a question of a built-in command. Returns [`DECLINED`] if there
-/// is no answer.
-pub(super) async fn ask_command_question(
+/// Asks the person at the terminal a question of a built-in command. Returns [`DECLINE_ANSWER`] if
+/// there is no answer.
+pub(super) async fn ask_built_in_command_question(
     asker: &mpsc::UnboundedSender<TerminalQuestion>,
-    question: CommandQuestion,
+    question: BuiltInCommandQuestion,
 ) -> &'static str {
     let (answer, answered) = oneshot::channel();
     let question = TerminalQuestionKind::Command(question);
     let _ = asker.send(TerminalQuestion { question, answer });
     match answered.await {
         Ok(TerminalAnswer::Command(word)) => word,
-        _ => DECLINED,
+        _ => DECLINE_ANSWER,
     }
 }
 
 pub(super) struct TerminalApprover(pub(super) mpsc::UnboundedSender<TerminalQuestion>);
 
 impl TerminalApprover {
-    async fn await_answer(&self, question: TerminalQuestionKind) -> Option<TerminalAnswer> {
+    async fn ask_and_await_answer(&self, question: TerminalQuestionKind) -> Option<TerminalAnswer> {
         let (answer, answered) = oneshot::channel();
         // Ignore an error: if the receiver was dropped, the question is dropped as well, which
         // closes its answer channel.
@@ -125,7 +125,7 @@ impl Approver for TerminalApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             match self
-                .await_answer(TerminalQuestionKind::Call(question.clone()))
+                .ask_and_await_answer(TerminalQuestionKind::Call(question.clone()))
                 .await
             {
                 Some(TerminalAnswer::Call(answer)) => answer,
@@ -134,10 +134,13 @@ impl Approver for TerminalApprover {
         })
     }
 
-    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+    fn answer<'a>(
+        &'a self,
+        question: &'a PluginUserQuestion,
+    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
         Box::pin(async move {
             match self
-                .await_answer(TerminalQuestionKind::Person(question.clone()))
+                .ask_and_await_answer(TerminalQuestionKind::Person(question.clone()))
                 .await
             {
                 Some(TerminalAnswer::Person(answer)) => answer,
@@ -148,36 +151,44 @@ impl Approver for TerminalApprover {
 }
 
 /// Builds the first line of an approval question: the tool, its caller and its effect.
-fn build_question_first_line(
-    head: QuestionLine,
+fn build_approval_question_first_line(
+    head: TerminalQuestionLine,
     by: Option<&str>,
-    tool: impl FnOnce(QuestionLine) -> QuestionLine,
+    tool: impl FnOnce(TerminalQuestionLine) -> TerminalQuestionLine,
     question: &Question,
-) -> QuestionLine {
+) -> TerminalQuestionLine {
     let head = match by {
         None => tool(head).with_text(" wants to "),
         Some(by) => {
             let head = head
                 .with_text("plugin ")
-                .with_escaped_text(PLUGIN, by)
+                .with_escaped_text(PLUGIN_NAME_STYLE, by)
                 .with_text(" calls ");
             tool(head).with_text(", which wants to ")
         }
     };
     head.with_text(
-        match question.plugin.as_deref().is_some_and(is_external_origin) {
+        match question
+            .plugin
+            .as_deref()
+            .is_some_and(is_external_tool_origin)
+        {
             // Only the server of the tool knows the effects of a call.
             true => "run on its server",
             false => effect_class_text(question.effect_class),
         },
     )
-    .with_styled_text(DIM, &format!(" ({})", question.effect_class))
+    .with_styled_text(DIM_STYLE, &format!(" ({})", question.effect_class))
 }
 
-pub(super) fn question_screen(question: &TerminalQuestionKind) -> QuestionScreen {
+pub(super) fn build_terminal_question_screen(
+    question: &TerminalQuestionKind,
+) -> QuestionScreenContent {
     match question {
-        TerminalQuestionKind::Call(question) => call_question_screen(question),
-        TerminalQuestionKind::Person(question) => super::person::person_question_screen(question),
+        TerminalQuestionKind::Call(question) => tool_call_approval_screen(question),
+        TerminalQuestionKind::Person(question) => {
+            super::person::plugin_user_question_screen(question)
+        }
         TerminalQuestionKind::Command(question) => question.screen.clone(),
     }
 }
@@ -185,88 +196,91 @@ pub(super) fn question_screen(question: &TerminalQuestionKind) -> QuestionScreen
 /// Shows the arguments of a call, colored by their language. If a built-in tool changes an existing
 /// file, shows a complete diff with context lines instead of the arguments with the old and the new
 /// text.
-fn call_question_lines(question: &Question) -> Vec<QuestionLine> {
+fn tool_call_argument_lines(question: &Question) -> Vec<TerminalQuestionLine> {
     let is_built_in = question.plugin.is_none() && question.skill.is_none();
-    let mut colors = CallHighlighter::for_shown_lines(&question.arguments);
+    let mut colors = ToolCallPreviewHighlighter::for_preview_lines(&question.arguments);
     let change = question.change.as_deref().filter(|_| is_built_in);
-    let is_replaced = |own: &&PreviewLine| change.is_some() && matches!(own.mark, "- " | "+ ");
+    let is_replaced =
+        |own: &&FileChangePreviewLine| change.is_some() && matches!(own.mark, "- " | "+ ");
     let shown = question.arguments.iter().filter(|own| !is_replaced(own));
-    let mut lines: Vec<QuestionLine> = shown
+    let mut lines: Vec<TerminalQuestionLine> = shown
         .map(|own| {
-            let pieces = colors.pieces(own.mark, &escape_line(&own.text));
-            QuestionLine::new(format!("  {}", own.mark)).with_escaped_pieces(pieces)
+            let pieces = colors.highlight_next_line(own.mark, &escape_untrusted_line(&own.text));
+            TerminalQuestionLine::new(format!("  {}", own.mark)).with_escaped_pieces(pieces)
         })
         .collect();
     if let Some(change) = change {
-        let texts = ComparedTexts {
+        let texts = TextsToDiff {
             path: &change.path,
             before: &change.before,
             after: &change.after,
-            escape: escape_line,
+            escape: escape_untrusted_line,
         };
         let (rows, _) = diff_rows(texts, usize::MAX);
         if rows.is_empty() {
             let words = "  the file stays as it is";
-            lines.push(QuestionLine::new("").with_styled_text(DIM, words));
+            lines.push(TerminalQuestionLine::new("").with_styled_text(DIM_STYLE, words));
         }
         let rows = rows.into_iter();
-        lines
-            .extend(rows.map(|row| QuestionLine::new("  ").with_escaped_pieces(row.into_pieces())));
+        lines.extend(
+            rows.map(|row| TerminalQuestionLine::new("  ").with_escaped_pieces(row.into_pieces())),
+        );
     }
     lines
 }
 
-fn call_question_screen(question: &Question) -> QuestionScreen {
-    let tool = |line: QuestionLine| {
-        let line = line.with_escaped_text(BOLD, &question.tool);
+fn tool_call_approval_screen(question: &Question) -> QuestionScreenContent {
+    let tool = |line: TerminalQuestionLine| {
+        let line = line.with_escaped_text(BOLD_STYLE, &question.tool);
         match &question.plugin {
             None => line,
             // The name of a tool source that is not a plugin begins with its kind, as in
             // `mcp:docs`.
-            Some(source) if is_external_origin(source) => {
-                line.with_text(" of ").with_escaped_text(PLUGIN, source)
-            }
+            Some(source) if is_external_tool_origin(source) => line
+                .with_text(" of ")
+                .with_escaped_text(PLUGIN_NAME_STYLE, source),
             Some(plugin) => line
                 .with_text(" of plugin ")
-                .with_escaped_text(PLUGIN, plugin),
+                .with_escaped_text(PLUGIN_NAME_STYLE, plugin),
         }
     };
-    let head = QuestionLine::new("").with_styled_text(WARN.bold(), "? ");
+    let head = TerminalQuestionLine::new("").with_styled_text(WARNING_STYLE.bold(), "? ");
     let head = match (&question.skill, &question.by) {
         (Some(skill), by) => {
             let head = match by {
                 None => head.with_text("use the skill "),
                 Some(by) => head
                     .with_text("plugin ")
-                    .with_escaped_text(PLUGIN, by)
+                    .with_escaped_text(PLUGIN_NAME_STYLE, by)
                     .with_text(" wants to use the skill "),
             };
-            head.with_escaped_text(BOLD, skill)
+            head.with_escaped_text(BOLD_STYLE, skill)
         }
-        (None, by) => build_question_first_line(head, by.as_deref(), tool, question),
+        (None, by) => build_approval_question_first_line(head, by.as_deref(), tool, question),
     };
-    let arguments = call_question_lines(question);
-    let may = (!question.may.is_empty())
-        .then(|| QuestionLine::new("  may: ").with_escaped_text(DIM, &question.may.join("; ")));
+    let arguments = tool_call_argument_lines(question);
+    let may = (!question.may.is_empty()).then(|| {
+        TerminalQuestionLine::new("  may: ").with_escaped_text(DIM_STYLE, &question.may.join("; "))
+    });
     let reasons = question.reasons.iter().map(|(plugin, why)| {
-        QuestionLine::new("  ")
-            .with_escaped_text(PLUGIN, plugin)
+        TerminalQuestionLine::new("  ")
+            .with_escaped_text(PLUGIN_NAME_STYLE, plugin)
             .with_text(" asks: ")
-            .with_escaped_text(DIM, why)
+            .with_escaped_text(DIM_STYLE, why)
     });
     let covers = match &question.covers {
-        Ok(covers) => QuestionLine::new("  ")
+        Ok(covers) => TerminalQuestionLine::new("  ")
             .with_text("always covers ")
-            .with_escaped_text(BOLD, covers),
+            .with_escaped_text(BOLD_STYLE, covers),
         // The reason may contain the name of a program from the call, so escape it.
-        Err(why) => QuestionLine::new("  ").with_escaped_text(DIM, why),
+        Err(why) => TerminalQuestionLine::new("  ").with_escaped_text(DIM_STYLE, why),
     };
     let keys = if question.covers.is_ok() {
         "[y]es, [a]lways in this session, or [n]o and why"
     } else {
         "[y]es, or [n]o and why"
     };
-    QuestionScreen {
+    QuestionScreenContent {
         parts: vec![
             vec![head],
             arguments,
@@ -275,7 +289,7 @@ fn call_question_screen(question: &Question) -> QuestionScreen {
         ],
         covers: vec![covers],
         keys: keys.to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     }
 }
 
@@ -283,18 +297,23 @@ fn call_question_screen(question: &Question) -> QuestionScreen {
 pub(super) fn parse_answer(line: &str, question: &TerminalQuestionKind) -> Option<TerminalAnswer> {
     match question {
         TerminalQuestionKind::Call(question) => {
-            parse_call_answer(line, question).map(TerminalAnswer::Call)
+            parse_call_approval_answer(line, question).map(TerminalAnswer::Call)
         }
         TerminalQuestionKind::Person(question) => {
             let answer = super::person::parse_answer(line, &question.kind)?;
             Some(TerminalAnswer::Person(Some(answer)))
         }
-        TerminalQuestionKind::Command(question) => parse_word_answer(line, &question.words),
+        TerminalQuestionKind::Command(question) => {
+            parse_word_or_first_letter(line, &question.words)
+        }
     }
 }
 
 /// Parses a line as one of `words`, or as the first letter of one; `None` if it matches none.
-pub(super) fn parse_word_answer(line: &str, words: &[&'static str]) -> Option<TerminalAnswer> {
+pub(super) fn parse_word_or_first_letter(
+    line: &str,
+    words: &[&'static str],
+) -> Option<TerminalAnswer> {
     let line = line.trim().to_lowercase();
     let is_it = |word: &&'static str| line == *word || word.get(..1) == Some(&*line);
     words
@@ -304,7 +323,7 @@ pub(super) fn parse_word_answer(line: &str, words: &[&'static str]) -> Option<Te
         .map(TerminalAnswer::Command)
 }
 
-fn parse_call_answer(line: &str, question: &Question) -> Option<ApprovalAnswer> {
+fn parse_call_approval_answer(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     let (word, rest) = line
         .split_once(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';'))
         .unwrap_or((line, ""));

@@ -21,11 +21,11 @@ use super::session::args::{
 };
 use super::skill::SkillCommand;
 use rind_lib::grant::decide::GrantFlag;
-use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
+use rind_lib::tool::policy::{ApprovalMode, ToolPolicyRunMode};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 
 /// Usage lines of the program. Those of `rind chat` come first, because it is the default command.
-const USAGE: &str = "\
+const PROGRAM_USAGE_LINES: &str = "\
 rind [\"PROMPT\"]     chat, with a first prompt of several words
        rind -c             chat: continue the last session of this folder
        rind -r [ID]        chat: continue a session, or choose one
@@ -33,7 +33,7 @@ rind [\"PROMPT\"]     chat, with a first prompt of several words
 
 /// An agent host whose plugins are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "rind", version, override_usage = USAGE, after_help = super::exit_code::HELP)]
+#[command(name = "rind", version, override_usage = PROGRAM_USAGE_LINES, after_help = super::exit_code::EXIT_CODES_HELP_TEXT)]
 pub(super) struct CliArgs {
     /// Command; if it is absent, `rind chat` with all its options
     #[command(subcommand)]
@@ -159,7 +159,7 @@ pub(super) struct RunArgs {
     pub(super) image: Vec<PathBuf>,
     /// Continue a session: its id, the beginning of it, or `last`; without a prompt, its
     /// interrupted turn continues
-    #[arg(long, value_name = "ID", add = completion::complete_sessions())]
+    #[arg(long, value_name = "ID", add = completion::session_id_candidates())]
     pub(super) resume: Option<String>,
     /// Begin a session with this id, which must be new
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
@@ -173,7 +173,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) output_schema: Option<PathBuf>,
     /// Stop before the turn costs more than this, in US dollars; exit code 3
-    #[arg(long, value_name = "USD", value_parser = parse_cost)]
+    #[arg(long, value_name = "USD", value_parser = parse_cost_usd)]
     pub(super) max_cost: Option<f64>,
     /// Stop after this number of requests to the model; exit code 4
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -187,7 +187,7 @@ pub(super) struct RunArgs {
 }
 
 /// Reads an amount of US dollars.
-fn parse_cost(text: &str) -> Result<f64, String> {
+fn parse_cost_usd(text: &str) -> Result<f64, String> {
     let usd: f64 = text
         .trim_start_matches('$')
         .parse()
@@ -254,18 +254,18 @@ pub(super) struct SessionOpenArgs {
 
 impl SessionOpenArgs {
     /// Combines the arguments and the environment into the settings of a run.
-    pub(super) fn run_settings(
+    pub(super) fn to_run_settings(
         &self,
         session: SessionChoice,
         has_terminal: bool,
     ) -> anyhow::Result<RunSettings> {
         Ok(RunSettings {
-            environment: environment::operator_environment(),
-            paths: environment::find_paths(self.workspace.as_deref())?,
-            model: self.model.selection(),
-            plugins: self.plugins.selection(),
+            environment: environment::process_operator_environment(),
+            paths: environment::find_rind_paths(self.workspace.as_deref())?,
+            model: self.model.to_model_selection(),
+            plugins: self.plugins.to_plugin_selection(),
             session,
-            mode: PolicyMode {
+            mode: ToolPolicyRunMode {
                 yes: self.yes,
                 dry_run: self.dry_run,
                 has_terminal,
@@ -278,10 +278,10 @@ impl SessionOpenArgs {
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct ModelArgs {
     /// anthropic, openai, ollama, openrouter, another provider or scripted
-    #[arg(long, value_name = "NAME", add = completion::complete_providers())]
+    #[arg(long, value_name = "NAME", add = completion::provider_name_candidates())]
     pub(super) provider: Option<String>,
     /// Name of the model, or PROVIDER/NAME
-    #[arg(long, value_name = "NAME", add = completion::complete_models())]
+    #[arg(long, value_name = "NAME", add = completion::model_name_candidates())]
     pub(super) model: Option<String>,
     /// Script of the scripted provider, TOML or JSON
     #[arg(long, value_name = "FILE")]
@@ -293,7 +293,7 @@ pub(super) struct ModelArgs {
 
 impl ModelArgs {
     /// Returns the provider, model and settings that the arguments select.
-    pub(super) fn selection(&self) -> ModelSelection {
+    pub(super) fn to_model_selection(&self) -> ModelSelection {
         ModelSelection {
             provider: self.provider.clone(),
             model: self.model.clone(),
@@ -313,19 +313,19 @@ pub(super) struct PluginArgs {
     #[arg(long)]
     pub(super) no_plugins: bool,
     /// Leave this plugin out, also where nothing would run without it
-    #[arg(long, value_name = "NAME", add = completion::complete_plugins())]
+    #[arg(long, value_name = "NAME", add = completion::plugin_name_candidates())]
     pub(super) without: Vec<String>,
     /// Trust the project's `.rind`, settings and plugins, for this run.
     #[arg(long)]
     pub(super) trust_project: bool,
     /// Grant a plugin all that it asks for, in this run; `PLUGIN=CAPABILITY,…` grants only that
-    #[arg(long, value_name = "PLUGIN", add = completion::complete_plugins())]
+    #[arg(long, value_name = "PLUGIN", add = completion::plugin_name_candidates())]
     pub(super) grant: Vec<GrantFlag>,
 }
 
 impl PluginArgs {
     /// Returns which plugins the arguments add, leave out and grant.
-    pub(super) fn selection(&self) -> PluginSelection {
+    pub(super) fn to_plugin_selection(&self) -> PluginSelection {
         PluginSelection {
             local: self.plugin.clone(),
             components: Vec::new(),
@@ -492,7 +492,7 @@ pub(super) struct PluginListArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct PluginInspectArgs {
     /// Name of a plugin that is installed, or its folder
-    #[arg(add = completion::complete_plugins())]
+    #[arg(add = completion::plugin_name_candidates())]
     pub(super) plugin: String,
     /// Show only the permissions: asked for, allowed by its trust, granted, and why
     #[arg(long)]
@@ -505,7 +505,7 @@ pub(super) struct PluginInspectArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct PluginSwitchArgs {
     /// Name of the plugin
-    #[arg(add = completion::complete_plugins())]
+    #[arg(add = completion::plugin_name_candidates())]
     pub(super) plugin: String,
     /// Change this project only; the project's own files stay unchanged.
     #[arg(long)]
@@ -515,7 +515,7 @@ pub(super) struct PluginSwitchArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct GrantsArgs {
     /// Revoke all answers that were given about this plugin
-    #[arg(long, value_name = "PLUGIN", add = completion::complete_plugins())]
+    #[arg(long, value_name = "PLUGIN", add = completion::plugin_name_candidates())]
     pub(super) revoke: Option<String>,
     /// Trust a project no longer
     #[arg(long, value_name = "DIR", conflicts_with = "revoke")]
@@ -572,7 +572,7 @@ pub(super) enum SessionCommand {
 #[derive(Debug, ClapArgs)]
 pub(super) struct SessionPromptArgs {
     /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
-    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::session_id_candidates())]
     pub(super) session: String,
     /// Print the text of the last prompt, as it was sent to the model
     #[arg(long)]
@@ -589,7 +589,7 @@ pub(super) struct SessionPromptArgs {
 pub(super) struct AuditArgs {
     /// The session: its id, the beginning of it, or `last`; `ID/agents/AGENT` shows what a subagent
     /// did
-    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::session_id_candidates())]
     pub(super) session: String,
     /// Check the log, and exit with 1 when it is broken
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! Attaches images that a person names with `@` in a typed text, or with `--image`.
 //!
 //! Decides which words of a text name an image, and reads image files. It must not know how an
-//! image is sent. Start from [`attach_mentioned_images`].
+//! image is sent. Start from [`load_mentioned_images`].
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode_str;
 use rustix::fs::OFlags;
 
-use super::render::one_line;
-use rind_lib::message::Attachment;
+use super::render::truncate_to_one_line;
+use rind_lib::message::PromptImageAttachment;
 use rind_lib::message::blob::MAX_IMAGE_BYTES;
 
 /// Maximum number of images in one message. APIs accept 20 and more, but a text that names that
 /// many is hardly meant to attach them.
-const MAX_IMAGES: usize = 10;
+const MAX_IMAGES_PER_MESSAGE: usize = 10;
 
 /// File extensions of images that models accept. Only a word with one of these extensions can name
 /// an image; the first bytes of the file decide its format.
@@ -26,29 +26,30 @@ const IMAGE_EXTENSIONS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 /// Extensions of other files. A word such as `@main.rs` with one of these extensions is treated as
 /// a file name, unlike a word such as `@app.route`.
-const FILE_EXTENSIONS: [&str; 24] = [
+const NON_IMAGE_FILE_EXTENSIONS: [&str; 24] = [
     "c", "cfg", "cpp", "css", "csv", "go", "h", "html", "ini", "java", "js", "json", "jsx", "lock",
     "md", "py", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "yaml",
 ];
 
 /// Maximum width of a line that describes an image, in columns.
-const MAX_LINE_COLUMNS: usize = 400;
+const MAX_IMAGE_LINE_COLUMNS: usize = 400;
 
 /// Path and content of an image that a text names, or the reason why the image is not attached.
-pub(super) type ImageAttachment = Result<(PathBuf, Attachment), String>;
+pub(super) type MentionedImageLoadResult = Result<(PathBuf, PromptImageAttachment), String>;
 
 /// Finds images that a text names: `@shot.png`, `@"my shot.png"`, `@~/shot.png`. Relative paths
 /// start at the workspace. A word that names no existing file is ignored.
-pub(super) fn attach_mentioned_images(text: &str, workspace: &Path) -> Vec<ImageAttachment> {
-    let found = mentioned_paths(text, workspace);
-    let n_more = found.len().saturating_sub(MAX_IMAGES);
-    let mut images: Vec<ImageAttachment> = found
+pub(super) fn load_mentioned_images(text: &str, workspace: &Path) -> Vec<MentionedImageLoadResult> {
+    let found = mentioned_image_paths(text, workspace);
+    let n_more = found.len().saturating_sub(MAX_IMAGES_PER_MESSAGE);
+    let mut images: Vec<MentionedImageLoadResult> = found
         .iter()
-        .take(MAX_IMAGES)
+        .take(MAX_IMAGES_PER_MESSAGE)
         .map(|path| attach_image_file(path))
         .collect();
     if n_more > 0 {
-        let why = format!("{n_more} more images, because a message has at most {MAX_IMAGES}");
+        let why =
+            format!("{n_more} more images, because a message has at most {MAX_IMAGES_PER_MESSAGE}");
         images.push(Err(why));
     }
     images
@@ -56,22 +57,26 @@ pub(super) fn attach_mentioned_images(text: &str, workspace: &Path) -> Vec<Image
 
 /// Returns a warning for each image that is named only inside pasted text, because such images are
 /// not attached.
-pub(super) fn warn_pasted_images(noted: &str, text: &str, workspace: &Path) -> Vec<String> {
+pub(super) fn pasted_image_warnings(noted: &str, text: &str, workspace: &Path) -> Vec<String> {
     if noted == text {
         return Vec::new();
     }
-    let named = mentioned_paths(noted, workspace);
-    let mut pasted = mentioned_paths(text, workspace);
+    let named = mentioned_image_paths(noted, workspace);
+    let mut pasted = mentioned_image_paths(text, workspace);
     pasted.retain(|path| !named.contains(path));
     let why = "its name was pasted; type its name to attach the image";
     let line = |path: &PathBuf| describe_image(&Err(format!("{}: {why}", path.display())));
-    pasted.iter().take(MAX_IMAGES).map(line).collect()
+    pasted
+        .iter()
+        .take(MAX_IMAGES_PER_MESSAGE)
+        .map(line)
+        .collect()
 }
 
 /// Returns the paths of the existing images that a text names.
-fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
+fn mentioned_image_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
-    for name in find_mentioned_names(text) {
+    for name in find_at_mention_names(text) {
         let path = resolve_mentioned_path(name, workspace);
         if has_image_extension(&path) && path.exists() && !found.contains(&path) {
             found.push(path);
@@ -81,30 +86,35 @@ fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns a message for each name after an `@` that looks like a file but does not exist.
-pub(super) fn warn_missing_files(text: &str, workspace: &Path) -> Vec<String> {
+pub(super) fn missing_file_warnings(text: &str, workspace: &Path) -> Vec<String> {
     let has_end = |name: &str| {
         let end = Path::new(name).extension().and_then(OsStr::to_str);
-        end.is_some_and(|end| FILE_EXTENSIONS.contains(&end))
+        end.is_some_and(|end| NON_IMAGE_FILE_EXTENSIONS.contains(&end))
     };
-    let names = find_mentioned_names(text).into_iter();
+    let names = find_at_mention_names(text).into_iter();
     let missing = names.filter(|name| {
         !name.contains(':') && has_end(name) && !resolve_mentioned_path(name, workspace).exists()
     });
-    let line = |name: &str| one_line(&format!("@{name}: there is no such file"), MAX_LINE_COLUMNS);
-    missing.take(MAX_IMAGES).map(line).collect()
+    let line = |name: &str| {
+        truncate_to_one_line(
+            &format!("@{name}: there is no such file"),
+            MAX_IMAGE_LINE_COLUMNS,
+        )
+    };
+    missing.take(MAX_IMAGES_PER_MESSAGE).map(line).collect()
 }
 
 /// Returns a line for the person that tells whether an image is attached or why not.
-pub(super) fn describe_image(named: &ImageAttachment) -> String {
+pub(super) fn describe_image(named: &MentionedImageLoadResult) -> String {
     let line = match named {
         Ok((path, image)) => format!("shown to the model: {} {}", path.display(), image.blob()),
         Err(why) => format!("not shown to the model: {why}"),
     };
-    one_line(&line, MAX_LINE_COLUMNS)
+    truncate_to_one_line(&line, MAX_IMAGE_LINE_COLUMNS)
 }
 
-pub(super) fn attach_image_file(path: &Path) -> ImageAttachment {
-    let read = read_image(path).and_then(Attachment::image);
+pub(super) fn attach_image_file(path: &Path) -> MentionedImageLoadResult {
+    let read = read_image(path).and_then(PromptImageAttachment::image);
     read.map(|image| (path.to_owned(), image))
         .map_err(|why| format!("{}: {why}", path.display()))
 }
@@ -151,7 +161,7 @@ fn unescape_shell_word(text: &str) -> Option<String> {
 }
 
 /// Returns the names in a text that follow an `@` at the start of a word.
-pub(super) fn find_mentioned_names(text: &str) -> Vec<&str> {
+pub(super) fn find_at_mention_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = text;
     let mut is_word_begin = true;
@@ -231,7 +241,7 @@ mod tests {
         }
         std::fs::write(folder.path().join("no.png"), "text").unwrap();
         let of = |text: &str| -> Vec<Result<String, String>> {
-            let all = attach_mentioned_images(text, folder.path()).into_iter();
+            let all = load_mentioned_images(text, folder.path()).into_iter();
             let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
             all.map(|one| one.map(|(path, _)| name(path))).collect()
         };
@@ -249,7 +259,7 @@ mod tests {
         for (text, expected) in all {
             assert_eq!(of(text), expected, "{text}");
         }
-        let missing = warn_missing_files(
+        let missing = missing_file_warnings(
             "@absent.rs @a.png @types/node @d.txt, @b:c.md",
             folder.path(),
         );

@@ -16,25 +16,25 @@ pub(super) use left::OrphanedAuditLogs;
 use rind_lib::grant::Trust;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::discover::FoundPlugin;
-use rind_lib::plugin::store::{data_folder, plugin_own_folder};
+use rind_lib::plugin::store::{plugin_data_folder, plugin_own_folder};
 use rind_lib::session::{Body, Entry, SessionStore};
 
 /// Maximum number of gaps in the audit log, and of texts that differ from the log, that are shown.
 /// The same cause can produce one of them for every message.
-const MAX_SHOWN_GAPS: usize = 20;
+const MAX_SHOWN_LOG_GAPS: usize = 20;
 
 const MAIN_AGENT: &str = "main";
 
 pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
-    let paths = environment::find_paths(None)?;
+    let paths = environment::find_rind_paths(None)?;
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any_session(&args.session, &paths.workspace)?;
+    let id = store.resolve_session_or_subagent_id(&args.session, &paths.workspace)?;
     // Read the log of the parent session, which also records the subagents.
     let (id, agent) = match id.split_once('/') {
         Some((above, below)) => (above.to_owned(), below.rsplit('/').next()),
         None => (id.clone(), None),
     };
-    let Some(mut checked) = check_audit_log(&paths, &id)? else {
+    let Some(mut checked) = read_and_verify_audit_log(&paths, &id)? else {
         bail_usage!(
             "session {id} has no audit log in {}; the plugin {} was not loaded when it ran",
             log_folder(&paths, &id).display(),
@@ -43,7 +43,9 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     };
     let n_lines = checked.lines.len() as u64;
     let changed = match args.verify {
-        true => texts::describe_changed_texts(&store.read(&id)?.0, &checked.lines),
+        true => {
+            texts::report_lines_with_unmatched_hash(&store.read_entries(&id)?.0, &checked.lines)
+        }
         false => Vec::new(),
     };
     let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
@@ -54,8 +56,8 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
         checked
             .lines
             .iter()
-            .map(format_line)
-            .for_each(render::answer_line);
+            .map(format_audit_log_line)
+            .for_each(render::print_stdout_line);
         if let (Some(agent), true) = (agent, checked.lines.is_empty()) {
             render::print_note(&format!(
                 "the log of session {id} has no line of the subagent {agent}; a subagent that only keeps an archived turn never has lines"
@@ -72,10 +74,13 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
 
 /// Reads and checks the audit log of a session; `None` if there is no log and no record in the
 /// session shows that there was one.
-pub(super) fn check_audit_log(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
-    let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
+pub(super) fn read_and_verify_audit_log(
+    paths: &Paths,
+    session: &str,
+) -> anyhow::Result<Option<Checked>> {
+    let (entries, _) = SessionStore::new(paths.sessions()).read_entries(session)?;
     let files = read_log_files(&log_folder(paths, session))?;
-    let head = find_last_recorded_head(&entries);
+    let head = find_last_recorded_audit_log_head(&entries);
     let is_kept = !files.is_empty() || head.is_some();
     let mut checked = rind_audit::check(session, &files, head.as_ref());
     checked.gaps = find_log_gaps(&entries, &checked.lines, is_kept);
@@ -128,7 +133,7 @@ fn all_audit_logs_folder(paths: &Paths) -> PathBuf {
         folder: PathBuf::new(),
     };
     let own = plugin_own_folder(&paths.data.join("plugins"), rind_audit::PLUGIN, &managed);
-    data_folder(&own)
+    plugin_data_folder(&own)
 }
 
 /// Returns the files of a log in order, each with name and content; none if there is no log.
@@ -152,7 +157,7 @@ fn read_log_files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// Returns the number and hash of the log's last line that the session recorded.
-fn find_last_recorded_head(entries: &[Entry]) -> Option<Head> {
+fn find_last_recorded_audit_log_head(entries: &[Entry]) -> Option<Head> {
     let kept = entries.iter().rev().find_map(|entry| match &entry.body {
         Body::State {
             plugin, key, value, ..
@@ -176,14 +181,14 @@ fn print_json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Resul
 
 /// Formats a line of the log: number, time, turn and agent, event. Escapes line breaks, because a
 /// model may call a tool whose name contains them.
-fn format_line(line: &Line) -> String {
+fn format_audit_log_line(line: &Line) -> String {
     let time = i64::try_from(line.time)
         .ok()
         .and_then(|time| jiff::Timestamp::from_millisecond(time).ok())
         .map_or_else(|| line.time.to_string(), |time| format!("{time:.0}"));
     let mut said = String::new();
     for (key, value) in line.event.as_object().into_iter().flatten() {
-        let text = rind_lib::json::plain_text(value);
+        let text = rind_lib::json::format_value_for_display(value);
         match key.as_str() {
             "type" | "id" => {}
             "hash" | "arguments" | "expected" => {
@@ -194,7 +199,11 @@ fn format_line(line: &Line) -> String {
     }
     let who = format!("turn {} {}", line.turn, line.agent);
     let what = format!("{time} {who} {}{said}", line.kind());
-    format!("{:>5} {}", line.n, render::one_line(&what, usize::MAX))
+    format!(
+        "{:>5} {}",
+        line.n,
+        render::truncate_to_one_line(&what, usize::MAX)
+    )
 }
 
 fn print_audit_result(id: &str, checked: &Checked, changed: &[String], n_lines: u64) {
@@ -202,24 +211,30 @@ fn print_audit_result(id: &str, checked: &Checked, changed: &[String], n_lines: 
         .notes
         .iter()
         .for_each(|note| render::print_note(note));
-    for gap in checked.gaps.iter().take(MAX_SHOWN_GAPS) {
-        render::print_warning(&format!("a gap: {}", render::one_line(gap, usize::MAX)));
+    for gap in checked.gaps.iter().take(MAX_SHOWN_LOG_GAPS) {
+        render::print_warning(&format!(
+            "a gap: {}",
+            render::truncate_to_one_line(gap, usize::MAX)
+        ));
     }
-    for text in changed.iter().take(MAX_SHOWN_GAPS) {
-        render::print_warning(&format!("changed: {}", render::one_line(text, usize::MAX)));
+    for text in changed.iter().take(MAX_SHOWN_LOG_GAPS) {
+        render::print_warning(&format!(
+            "changed: {}",
+            render::truncate_to_one_line(text, usize::MAX)
+        ));
     }
     match &checked.broken {
         None if !changed.is_empty() => render::print_warning(&format!(
             "the messages of session {id} differ from its audit log: {}",
-            render::format_count(changed.len() as u64, "difference")
+            render::format_count_with_noun(changed.len() as u64, "difference")
         )),
         None if !checked.gaps.is_empty() => render::print_warning(&format!(
             "the audit log of session {id} is incomplete: {}",
-            render::format_count(checked.gaps.len() as u64, "gap")
+            render::format_count_with_noun(checked.gaps.len() as u64, "gap")
         )),
         None => render::print_note(&format!(
             "the audit log of session {id} is complete: {}, and the messages match its hashes",
-            render::format_count(n_lines, "line")
+            render::format_count_with_noun(n_lines, "line")
         )),
         Some(why) => {
             render::print_warning(&format!("the audit log of session {id} is broken: {why}"))
@@ -243,7 +258,7 @@ mod tests {
             prev: String::new(),
         };
         assert_eq!(
-            format_line(&line),
+            format_audit_log_line(&line),
             "    7 1970-01-01T00:00:00Z turn 1 main call tool=x 8 1970\\u{1b}[2K"
         );
     }

@@ -8,8 +8,8 @@ use clap::Args as ClapArgs;
 use super::args::PluginArgs;
 use super::exit_code::{ExitStatus, Usage};
 use super::{alone, render};
-use rind_check::{CheckedPlugin, RULES};
-use rind_lib::plugin::load::PluginSet;
+use rind_check::{CHECK_RULES, PluginCheckResult};
+use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::plugin::manifest::FILE_NAME;
 
 #[derive(Debug, ClapArgs)]
@@ -21,36 +21,36 @@ pub(super) struct CheckArgs {
     #[arg(long)]
     pub(super) fix: bool,
     /// Do not report faults of this rule, as `--allow readme`
-    #[arg(long, value_name = "RULE", value_parser = parse_rule)]
+    #[arg(long, value_name = "RULE", value_parser = parse_plugin_check_rule_name)]
     pub(super) allow: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
     /// Write a report: `sarif=FILE`, or `github` for annotations on standard output
-    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
-    pub(super) report: Vec<CheckReport>,
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report_argument)]
+    pub(super) report: Vec<CheckReportTarget>,
 }
 
 /// Report that `--report` writes for other programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CheckReport {
+pub(super) enum CheckReportTarget {
     Sarif(PathBuf),
     Github,
 }
 
-fn parse_report(text: &str) -> Result<CheckReport, String> {
+fn parse_report_argument(text: &str) -> Result<CheckReportTarget, String> {
     match text.split_once('=') {
-        Some(("sarif", file)) if !file.is_empty() => Ok(CheckReport::Sarif(file.into())),
-        None if text == "github" => Ok(CheckReport::Github),
+        Some(("sarif", file)) if !file.is_empty() => Ok(CheckReportTarget::Sarif(file.into())),
+        None if text == "github" => Ok(CheckReportTarget::Github),
         _ => Err("write `sarif=FILE` or `github`".to_owned()),
     }
 }
 
-fn parse_rule(name: &str) -> Result<String, String> {
-    if RULES.iter().any(|(rule, _)| *rule == name) {
+fn parse_plugin_check_rule_name(name: &str) -> Result<String, String> {
+    if CHECK_RULES.iter().any(|(rule, _)| *rule == name) {
         return Ok(name.to_owned());
     }
-    let names: Vec<&str> = RULES.iter().map(|(rule, _)| *rule).collect();
+    let names: Vec<&str> = CHECK_RULES.iter().map(|(rule, _)| *rule).collect();
     Err(format!(
         "there is no such rule; the rules are {}",
         names.join(", ")
@@ -58,7 +58,7 @@ fn parse_rule(name: &str) -> Result<String, String> {
 }
 
 pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
-    let folders = plugin_folders(&args.folders)?;
+    let folders = find_plugin_folders(&args.folders)?;
     let mut all = Vec::new();
     let mut n_fixed = 0;
     // Load the other installed plugins too, to find tools with the same name.
@@ -67,7 +67,7 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
         .ok();
     let taken: Vec<(String, String)> = others.iter().flat_map(list_plugin_tools).collect();
     for folder in &folders {
-        let mut checked = check_folder(folder, &args.allow, &taken).await?;
+        let mut checked = check_plugin_folder(folder, &args.allow, &taken).await?;
         if args.fix {
             let fixed = rind_check::fix::fix_manifest(&checked)
                 .with_context(|| format!("fix {}", folder.display()))?;
@@ -76,20 +76,20 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
             }
             n_fixed += fixed.len();
             if !fixed.is_empty() {
-                checked = self::check_folder(folder, &args.allow, &taken).await?;
+                checked = self::check_plugin_folder(folder, &args.allow, &taken).await?;
             }
         }
         all.push(checked);
     }
     for report in &args.report {
         match report {
-            CheckReport::Sarif(file) => {
+            CheckReportTarget::Sarif(file) => {
                 let text =
                     serde_json::to_string_pretty(&render::sarif::build_sarif_report(&all))? + "\n";
                 std::fs::write(file, text)
                     .with_context(|| format!("write the report {}", file.display()))?;
             }
-            CheckReport::Github => render::check::annotate_faults(&all),
+            CheckReportTarget::Github => render::check::print_faults_as_github_annotations(&all),
         }
     }
     if args.json {
@@ -102,7 +102,7 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Returns the tools of all loaded plugins, each as plugin name and tool name.
-fn list_plugin_tools(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
+fn list_plugin_tools(plugins: &FoundPluginSet) -> impl Iterator<Item = (String, String)> {
     let plugins = plugins.plugins.iter();
     plugins.flat_map(|plugin| {
         let of = plugin.manifest.name.clone();
@@ -111,13 +111,13 @@ fn list_plugin_tools(plugins: &PluginSet) -> impl Iterator<Item = (String, Strin
     })
 }
 
-async fn check_folder(
+async fn check_plugin_folder(
     folder: &Path,
     allowed: &[String],
     taken: &[(String, String)],
-) -> anyhow::Result<CheckedPlugin> {
-    let load = alone::prepare_author_plugin_load(folder)?;
-    let mut checked = rind_check::check_plugin(folder, load.options(), taken)
+) -> anyhow::Result<PluginCheckResult> {
+    let load = alone::plan_load_with_all_permissions(folder)?;
+    let mut checked = rind_check::check_plugin(folder, load.load_options(), taken)
         .await
         .with_context(|| format!("check {}", folder.display()))?;
     checked
@@ -128,7 +128,7 @@ async fn check_folder(
 
 /// Returns the folders of plugins in `named`, or in the current folder if `named` is empty: each
 /// named folder if it is a plugin, otherwise the plugins directly inside it.
-pub(super) fn plugin_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn find_plugin_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let here = [PathBuf::from(".")];
     let named = if named.is_empty() { &here[..] } else { named };
     let mut folders: Vec<PathBuf> = Vec::new();

@@ -15,32 +15,32 @@ use clap_complete::env::Shells;
 use super::args::{CliArgs, CompletionsArgs};
 use super::exit_code::ExitStatus;
 use super::{environment, render};
-use rind_lib::config::{Config, Layer};
+use rind_lib::config::{Config, ConfigLayer};
 use rind_lib::paths::file_name;
 use rind_lib::plugin::manifest::FILE_NAME;
 use rind_lib::price::Prices;
-use rind_lib::provider::{ProviderChoice, ProviderConfig, ProvidersConfig};
+use rind_lib::provider::{ProviderConfig, ProviderSelectionSettings, ProvidersConfig};
 use rind_lib::session::SessionStore;
-use rind_lib::skill::FOLDER;
+use rind_lib::skill::SKILLS_FOLDER_NAME;
 
 /// Environment variable that a shell sets when it requests completions.
-const VARIABLE: &str = "RIND_COMPLETE";
+const COMPLETION_REQUEST_ENV_VARIABLE: &str = "RIND_COMPLETE";
 
 /// Maximum number of proposals for one argument.
-const MAX_PROPOSED: usize = 200;
+const MAX_PROPOSALS_PER_ARGUMENT: usize = 200;
 
 /// Maximum length of the title of a session, in characters.
-const WIDTH: usize = 60;
+const MAX_SESSION_TITLE_CHARS: usize = 60;
 
 /// Answers a shell that requests completions, then exits the process. Does nothing otherwise.
-pub(super) fn answer_completion_request() {
+pub(super) fn answer_shell_completion_request() {
     CompleteEnv::with_factory(CliArgs::command)
-        .var(VARIABLE)
+        .var(COMPLETION_REQUEST_ENV_VARIABLE)
         .complete();
 }
 
 /// Prints the shell code that registers the completions.
-pub(super) fn print_completions(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn print_completion_script(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> {
     let shells = Shells::builtins();
     let name = args.shell.to_string();
     let Some(shell) = shells.completer(&name) else {
@@ -49,62 +49,76 @@ pub(super) fn print_completions(args: &CompletionsArgs) -> anyhow::Result<ExitSt
     let command = CliArgs::command();
     let program = command.get_name();
     let mut text = Vec::new();
-    shell.write_registration(VARIABLE, program, program, program, &mut text)?;
-    render::print_answer(String::from_utf8_lossy(&text));
+    shell.write_registration(
+        COMPLETION_REQUEST_ENV_VARIABLE,
+        program,
+        program,
+        program,
+        &mut text,
+    )?;
+    render::print_to_stdout(String::from_utf8_lossy(&text));
     Ok(ExitStatus::Done)
 }
 
 /// Proposes the names of plugins: the core plugins and the installed ones.
-pub(super) fn complete_plugins() -> ArgValueCandidates {
+pub(super) fn plugin_name_candidates() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let mut names: Vec<String> = super::demo::CORE.iter().map(ToString::to_string).collect();
-        let installed = folder_entries("plugins").filter(|path| path.join(FILE_NAME).is_file());
+        let mut names: Vec<String> = super::demo::CORE_PLUGIN_NAMES
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let installed = folder_entry_paths("plugins").filter(|path| path.join(FILE_NAME).is_file());
         names.extend(installed.map(|path| file_name(&path)));
         names.sort();
         names.dedup();
-        sort_proposals(names.into_iter().map(CompletionCandidate::new))
+        sort_completion_candidates(names.into_iter().map(CompletionCandidate::new))
     })
 }
 
 /// Proposes the names of the skills in the user's own folder.
-pub(super) fn complete_skills() -> ArgValueCandidates {
+pub(super) fn skill_name_candidates() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let names = folder_entries(FOLDER).map(|path| file_name(&path));
+        let names = folder_entry_paths(SKILLS_FOLDER_NAME).map(|path| file_name(&path));
         let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
-        sort_proposals(names.into_iter().map(CompletionCandidate::new))
+        sort_completion_candidates(names.into_iter().map(CompletionCandidate::new))
     })
 }
 
 /// Proposes the ids of sessions, the most recently used first.
-pub(super) fn complete_sessions() -> ArgValueCandidates {
+pub(super) fn session_id_candidates() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let rows = environment::find_paths(None)
-            .ok()
-            .and_then(|paths| SessionStore::new(paths.sessions()).heads().ok());
+        let rows = environment::find_rind_paths(None).ok().and_then(|paths| {
+            SessionStore::new(paths.sessions())
+                .list_session_heads()
+                .ok()
+        });
         let rows = rows.into_iter().flat_map(|heads| heads.rows).map(|row| {
-            let about = (!row.title.is_empty()).then(|| render::one_line(&row.title, WIDTH).into());
+            let about = (!row.title.is_empty())
+                .then(|| render::truncate_to_one_line(&row.title, MAX_SESSION_TITLE_CHARS).into());
             CompletionCandidate::new(row.id).help(about)
         });
-        sort_proposals(std::iter::once(CompletionCandidate::new("last")).chain(rows))
+        sort_completion_candidates(std::iter::once(CompletionCandidate::new("last")).chain(rows))
     })
 }
 
-fn completion_config() -> Config {
-    let layers = environment::find_paths(None)
+fn read_user_config_for_completion() -> Config {
+    let layers = environment::find_rind_paths(None)
         .ok()
-        .and_then(|paths| Layer::read_files(&paths.user_config()).ok());
+        .and_then(|paths| ConfigLayer::read_files(&paths.user_config()).ok());
     Config::new(layers.unwrap_or_default())
 }
 
 /// Proposes the names of providers: those in the settings, and those that Rind knows.
-pub(super) fn complete_providers() -> ArgValueCandidates {
+pub(super) fn provider_name_candidates() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let choice = ProviderChoice {
-            providers: completion_config().section().unwrap_or_default(),
-            ..ProviderChoice::default()
+        let choice = ProviderSelectionSettings {
+            providers: read_user_config_for_completion()
+                .section()
+                .unwrap_or_default(),
+            ..ProviderSelectionSettings::default()
         };
-        sort_proposals(
+        sort_completion_candidates(
             choice
                 .known_providers()
                 .into_iter()
@@ -115,9 +129,9 @@ pub(super) fn complete_providers() -> ArgValueCandidates {
 
 /// Proposes the names of models: the model in the settings, the models of configured providers, and
 /// models with a configured price.
-pub(super) fn complete_models() -> ArgValueCandidates {
+pub(super) fn model_name_candidates() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let config = completion_config();
+        let config = read_user_config_for_completion();
         let own = config
             .section::<ProviderConfig>()
             .ok()
@@ -129,24 +143,26 @@ pub(super) fn complete_models() -> ArgValueCandidates {
             models.map(move |model| format!("{name}/{model}"))
         });
         let names = own.into_iter().chain(named).chain(prices.priced_models());
-        sort_proposals(names.map(CompletionCandidate::new))
+        sort_completion_candidates(names.map(CompletionCandidate::new))
     })
 }
 
-fn folder_entries(folder: &str) -> impl Iterator<Item = PathBuf> {
-    let folder = environment::find_paths(None).map(|paths| paths.config.join(folder));
+fn folder_entry_paths(folder: &str) -> impl Iterator<Item = PathBuf> {
+    let folder = environment::find_rind_paths(None).map(|paths| paths.config.join(folder));
     let entries = folder.ok().and_then(|folder| folder.read_dir().ok());
     let entries = entries.into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
-fn sort_proposals(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
+fn sort_completion_candidates(
+    all: impl Iterator<Item = CompletionCandidate>,
+) -> Vec<CompletionCandidate> {
     // Skip names that the shell would have to quote.
     let is_word = |value: &OsStr| {
         let text = value.to_str();
         text.is_some_and(|text| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()))
     };
     all.filter(|candidate| is_word(candidate.get_value()))
-        .take(MAX_PROPOSED)
+        .take(MAX_PROPOSALS_PER_ARGUMENT)
         .collect()
 }

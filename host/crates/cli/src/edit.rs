@@ -64,7 +64,7 @@ pub(super) fn remove_toml_value(file: &Path, keys: &[&str]) -> anyhow::Result<bo
 }
 
 /// Returns the elements of a list; none if the key is missing.
-pub(super) fn list_toml_values(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<Value>> {
+pub(super) fn read_toml_list(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<Value>> {
     let text = match fs::read_to_string(file) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -98,7 +98,7 @@ pub(super) fn add_to_toml_list(
     if values.is_empty() {
         return Ok(());
     }
-    let mut list = list_toml_values(file, keys)?;
+    let mut list = read_toml_list(file, keys)?;
     list.extend(values);
     let mut array = Array::new();
     for mut value in list {
@@ -116,7 +116,7 @@ fn set_table_value(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::R
     let (last, sections) = keys.split_last().context("no key")?;
     let mut table = table;
     for (n, key) in sections.iter().enumerate() {
-        table = inner_table_mut(table, key)
+        table = inner_toml_table_or_create(table, key)
             .ok_or_else(|| Usage(format!("its `{key}` is not a table")))?;
         // A table that contains only tables needs no header line.
         table.set_implicit(n + 1 < sections.len());
@@ -136,7 +136,7 @@ fn set_table_value(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::R
 
 /// Returns the table of this name, created if missing; `None` if the name has a value that is no
 /// table.
-fn inner_table_mut<'a>(above: &'a mut Table, name: &str) -> Option<&'a mut Table> {
+fn inner_toml_table_or_create<'a>(above: &'a mut Table, name: &str) -> Option<&'a mut Table> {
     let item = above
         .entry(name)
         .or_insert_with(|| Item::Table(Table::new()));

@@ -11,11 +11,11 @@ use rind_lib::disk::{TemporaryFolder, create_private_folder};
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_operator::environment::OperatorEnvironment;
 use rind_operator::settings::ModelSelection;
-use rind_operator::setup::OperatorSetup;
+use rind_operator::setup::OperatorWorkspaceSetup;
 
 /// Returns the environment of this process, which is read at the first call.
-pub(super) fn operator_environment() -> Arc<OperatorEnvironment> {
-    static ENVIRONMENT: OnceLock<Arc<OperatorEnvironment>> = OnceLock::new();
+pub(super) fn process_operator_environment() -> Arc<OperatorEnvironment> {
+    static OPERATOR_ENVIRONMENT: OnceLock<Arc<OperatorEnvironment>> = OnceLock::new();
     let read = || OperatorEnvironment {
         variables: std::env::vars_os().collect(),
         home: std::env::home_dir(),
@@ -24,24 +24,26 @@ pub(super) fn operator_environment() -> Arc<OperatorEnvironment> {
         on_warning: Arc::new(render::print_warning),
         ..OperatorEnvironment::default()
     };
-    ENVIRONMENT.get_or_init(|| Arc::new(read())).clone()
+    OPERATOR_ENVIRONMENT
+        .get_or_init(|| Arc::new(read()))
+        .clone()
 }
 
 /// Returns an environment variable if it is set to text that is not empty.
-pub(super) fn variable(name: &str) -> Option<String> {
-    operator_environment().variable(name)
+pub(super) fn environment_variable(name: &str) -> Option<String> {
+    process_operator_environment().variable(name)
 }
 
 /// Returns the paths of Rind's folders for this workspace; by default the workspace is the current
 /// folder.
-pub(super) fn find_paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
+pub(super) fn find_rind_paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     let workspace: PathBuf = match workspace {
         Some(folder) => folder
             .canonicalize()
             .with_context(|| Usage(format!("open the workspace {}", folder.display())))?,
         None => std::env::current_dir().context("find the current folder")?,
     };
-    operator_environment().paths(&workspace)
+    process_operator_environment().paths_for_workspace(&workspace)
 }
 
 /// Returns advice for a command that failed, if the cause is an I/O error and one of Rind's own
@@ -51,7 +53,7 @@ pub(super) fn unwritable_home_advice(error: &anyhow::Error) -> Option<String> {
     if !error.chain().any(is_of_system) {
         return None;
     }
-    let paths = find_paths(None).ok()?;
+    let paths = find_rind_paths(None).ok()?;
     paths.rind_folders().into_iter().find_map(|folder| {
         let error = create_private_folder(&folder)
             .and_then(|()| TemporaryFolder::new_in("probe-", &folder).map(drop))
@@ -65,20 +67,20 @@ pub(super) fn unwritable_home_advice(error: &anyhow::Error) -> Option<String> {
 
 /// Reads the settings for a workspace, with those of its project if the project is trusted. Asks no
 /// questions.
-pub(super) async fn read_project_setup(
+pub(super) async fn read_operator_workspace_setup(
     workspace: Option<&Path>,
     model: &ModelSelection,
     trust_project: bool,
-) -> anyhow::Result<OperatorSetup> {
-    let (environment, paths) = (operator_environment(), find_paths(workspace)?);
-    OperatorSetup::with_project(environment, paths, model, trust_project, None).await
+) -> anyhow::Result<OperatorWorkspaceSetup> {
+    let (environment, paths) = (process_operator_environment(), find_rind_paths(workspace)?);
+    OperatorWorkspaceSetup::with_project(environment, paths, model, trust_project, None).await
 }
 
 /// Reads the user's own settings for the current folder, without those of a project.
-pub(super) fn read_user_setup() -> anyhow::Result<OperatorSetup> {
-    OperatorSetup::read(
-        operator_environment(),
-        find_paths(None)?,
+pub(super) fn read_operator_setup_without_project() -> anyhow::Result<OperatorWorkspaceSetup> {
+    OperatorWorkspaceSetup::read(
+        process_operator_environment(),
+        find_rind_paths(None)?,
         &ModelSelection::default(),
         None,
     )

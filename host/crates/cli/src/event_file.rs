@@ -13,14 +13,14 @@ use super::render;
 use rind_lib::event::{NumberedEvent, Stamped};
 
 /// A file to which events are appended. After a failed write, nothing more is written.
-pub(super) struct EventFile {
+pub(super) struct EventLogFile {
     path: PathBuf,
     file: Option<File>,
     /// Number of the line that this process wrote last, from 1.
     n_lines: u64,
 }
 
-impl EventFile {
+impl EventLogFile {
     /// Opens the file. A missing file is created, readable by its owner only.
     pub(super) fn open_file(path: &Path) -> anyhow::Result<Self> {
         let mut options = OpenOptions::new();
@@ -44,7 +44,7 @@ impl EventFile {
             n: self.n_lines,
         };
         let line = serde_json::to_string(&numbered).map_err(std::io::Error::from);
-        let written = line.and_then(|line| append_line(file, &(line + "\n")));
+        let written = line.and_then(|line| append_line_atomically(file, &(line + "\n")));
         if let Err(error) = written {
             self.file = None;
             render::print_warning(&format!(
@@ -57,7 +57,7 @@ impl EventFile {
 
 /// Appends a complete line. Truncates the file to its previous length after a partial write,
 /// because readers must not find half a line.
-fn append_line(file: &mut File, line: &str) -> std::io::Result<()> {
+fn append_line_atomically(file: &mut File, line: &str) -> std::io::Result<()> {
     let before = file.metadata().ok().filter(|found| found.is_file());
     let written = file.write_all(line.as_bytes());
     if written.is_err()
@@ -81,12 +81,12 @@ mod tests {
     fn the_file_is_private_and_a_full_disk_leaves_no_half_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events");
-        let mut file = EventFile::open_file(&path).unwrap().file.unwrap();
-        append_line(&mut file, "one\n").unwrap();
+        let mut file = EventLogFile::open_file(&path).unwrap().file.unwrap();
+        append_line_atomically(&mut file, "one\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n");
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let mut full = OpenOptions::new().append(true).open("/dev/full").unwrap();
-        assert!(append_line(&mut full, "two\n").is_err());
-        assert!(EventFile::open_file(folder.path()).is_err());
+        assert!(append_line_atomically(&mut full, "two\n").is_err());
+        assert!(EventLogFile::open_file(folder.path()).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use rind_lib::grant::policy::PolicyError;
+use rind_lib::grant::policy::CapabilityPolicyError;
 use rind_lib::point::payload::StopReason;
 use rind_lib::{agent, config, host, plugin, provider, session};
 pub(super) use rind_operator::usage::{Usage, bail_usage};
@@ -53,13 +53,13 @@ pub(super) fn exit_status_for_error(error: &anyhow::Error) -> ExitStatus {
     use session::Error::{Ambiguous, Elsewhere, Exists, InvalidId, NoneYet, Unknown};
     let is_usage = |cause: &(dyn Error + 'static)| {
         cause.is::<config::Error>()
-            || cause.is::<PolicyError>()
+            || cause.is::<CapabilityPolicyError>()
             || cause.is::<Usage>()
             // A provider that fails during a turn emits an event. An error of a provider can only
             // mean a wrong name, a missing key or a bad script.
             || cause.is::<provider::Error>()
             || matches!(
-                find_session_error(cause),
+                session_error_in_cause(cause),
                 Some(
                     Unknown { .. }
                         | NoneYet { .. }
@@ -88,12 +88,12 @@ pub(super) fn exit_status_for_error(error: &anyhow::Error) -> ExitStatus {
 
 /// Returns the session error inside an error. [`host::Error`] is transparent, so its session error
 /// is not in the `source` chain.
-fn find_session_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a session::Error> {
+fn session_error_in_cause<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a session::Error> {
     match cause.downcast_ref() {
         Some(host::Error::Session(error)) => Some(error),
         _ => cause.downcast_ref(),
     }
 }
 
-pub(super) const HELP: &str = "Exit codes: 0 done · 1 failed · 2 wrong usage or settings · 3 blocked by a hook or the policy · \
+pub(super) const EXIT_CODES_HELP_TEXT: &str = "Exit codes: 0 done · 1 failed · 2 wrong usage or settings · 3 blocked by a hook or the policy · \
                                4 step limit reached · 130 interrupted";

@@ -9,38 +9,38 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::environment::{operator_environment, variable};
+use super::environment::{environment_variable, process_operator_environment};
 use super::exit_code::Usage;
-use super::question::{QuestionLine, QuestionScreen};
-use super::render::hold::write_immediately;
-use super::render::{BOLD, DIM, WARN};
+use super::question::{QuestionScreenContent, TerminalQuestionLine};
+use super::render::hold::write_stderr_immediately;
+use super::render::{BOLD_STYLE, DIM_STYLE, WARNING_STYLE};
 use super::{edit, render, terminal};
-use rind_lib::config::{Config, Layer};
+use rind_lib::config::{Config, ConfigLayer};
 use rind_lib::paths::Paths;
-use rind_lib::provider::endpoint::Endpoint;
-use rind_lib::provider::profile::ServerProfile;
+use rind_lib::provider::endpoint::ModelApiEndpoint;
+use rind_lib::provider::profile::ModelServerProfile;
 use rind_lib::provider::{
-    HttpConfig, SelectedModel, Wire, connect, detect_key_issuer, local_servers, scripted,
+    HttpConfig, SelectedProviderAndModel, Wire, connect, detect_key_issuer, local_servers, scripted,
 };
 use rind_operator::settings::ModelSelection;
-use rind_operator::setup::OperatorSetup;
+use rind_operator::setup::OperatorWorkspaceSetup;
 use rind_operator::{model, secrets};
 
-/// Name of the provider whose address can also be set with [`OLLAMA_HOST`].
-const OLLAMA: &str = "ollama";
+/// Name of the provider whose address can also be set with [`OLLAMA_HOST_ENV_VARIABLE`].
+const OLLAMA_PROVIDER_NAME: &str = "ollama";
 
 /// Environment variable of Ollama with the address of its server, `HOST:PORT`.
-const OLLAMA_HOST: &str = "OLLAMA_HOST";
+const OLLAMA_HOST_ENV_VARIABLE: &str = "OLLAMA_HOST";
 
 /// Timeout for a server on this machine to list its models.
-const PATIENCE: Duration = Duration::from_millis(800);
+const LOCAL_MODEL_LIST_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Maximum number of models that are offered.
-const MAX_OFFERED: usize = 9;
+const MAX_OFFERED_MODELS: usize = 9;
 
 /// Model that is configured with a key of OpenRouter. With this name, OpenRouter selects the actual
 /// model for each request.
-const OPENROUTER_MODEL: &str = "openrouter/auto";
+const OPENROUTER_DEFAULT_MODEL: &str = "openrouter/auto";
 
 /// A model that a server on this machine offers.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ struct LocalServerModel {
     model: String,
 }
 
-enum FirstModelChoice {
+enum FirstUseModelMenuChoice {
     Model(usize),
     Key,
     /// An API key that was pasted into the menu.
@@ -63,31 +63,33 @@ enum FirstModelChoice {
 }
 
 /// Asks the person for a model. Returns the chosen one; `None` if the person does not answer.
-pub(super) async fn choose_model(setup: &OperatorSetup) -> anyhow::Result<Option<SelectedModel>> {
+pub(super) async fn ask_and_store_first_model(
+    setup: &OperatorWorkspaceSetup,
+) -> anyhow::Result<Option<SelectedProviderAndModel>> {
     let paths = &setup.paths;
-    let offered = list_local_models().await;
+    let offered = list_local_server_models().await;
     loop {
-        match ask_first_model(&offered, paths).await {
-            Some(FirstModelChoice::Model(at)) => {
+        match ask_which_model_to_use_first(&offered, paths).await {
+            Some(FirstUseModelMenuChoice::Model(at)) => {
                 let Some(chosen) = offered.get(at) else {
                     continue;
                 };
-                store_model_choice(paths, &chosen.settings())?;
+                store_model_settings(paths, &chosen.model_settings())?;
                 break;
             }
-            Some(FirstModelChoice::Key) => {
-                if read_provider_key(paths).await? {
+            Some(FirstUseModelMenuChoice::Key) => {
+                if ask_and_store_provider_key(paths).await? {
                     break;
                 }
             }
-            Some(FirstModelChoice::Pasted(key)) => {
-                if store_provider_key(paths, &key).await? {
+            Some(FirstUseModelMenuChoice::Pasted(key)) => {
+                if store_key_and_select_provider(paths, &key).await? {
                     break;
                 }
             }
-            Some(FirstModelChoice::Demo) => {
+            Some(FirstUseModelMenuChoice::Demo) => {
                 let scripted = ModelSelection {
-                    provider: Some(scripted::NAME.to_owned()),
+                    provider: Some(scripted::SCRIPTED_PROVIDER_NAME.to_owned()),
                     ..ModelSelection::default()
                 };
                 return model::select_model(setup, &scripted, None).map(Some);
@@ -95,24 +97,25 @@ pub(super) async fn choose_model(setup: &OperatorSetup) -> anyhow::Result<Option
             None => return Ok(None),
         }
     }
-    select_model_again(paths).map(Some)
+    select_model_after_settings_change(paths).map(Some)
 }
 
 /// Selects the model again, with the settings that were just written.
-fn select_model_again(paths: &Paths) -> anyhow::Result<SelectedModel> {
-    let config = Config::new(Layer::read_files(&paths.user_config())?);
-    let setup = OperatorSetup::new(operator_environment(), paths.clone(), config);
+fn select_model_after_settings_change(paths: &Paths) -> anyhow::Result<SelectedProviderAndModel> {
+    let config = Config::new(ConfigLayer::read_files(&paths.user_config())?);
+    let setup = OperatorWorkspaceSetup::new(process_operator_environment(), paths.clone(), config);
     model::select_model(&setup, &ModelSelection::default(), None)
 }
 
 /// Lists the models of the servers on this machine.
-async fn list_local_models() -> Vec<LocalServerModel> {
-    let ollama = variable(OLLAMA_HOST).map(|host| match host.contains("://") {
-        true => format!("{}/v1", host.trim_end_matches('/')),
-        false => format!("http://{host}/v1"),
-    });
+async fn list_local_server_models() -> Vec<LocalServerModel> {
+    let ollama =
+        environment_variable(OLLAMA_HOST_ENV_VARIABLE).map(|host| match host.contains("://") {
+            true => format!("{}/v1", host.trim_end_matches('/')),
+            false => format!("http://{host}/v1"),
+        });
     let servers = local_servers().map(|(provider, server, usual)| {
-        let own = ollama.clone().filter(|_| provider == OLLAMA);
+        let own = ollama.clone().filter(|_| provider == OLLAMA_PROVIDER_NAME);
         let url = own.unwrap_or_else(|| usual.to_owned());
         async move {
             let models = fetch_models(&url).await.unwrap_or_default().into_iter();
@@ -129,7 +132,7 @@ async fn list_local_models() -> Vec<LocalServerModel> {
     });
     let found = futures_util::future::join_all(servers).await;
     let offered = found.into_iter().flatten();
-    offered.take(MAX_OFFERED).collect()
+    offered.take(MAX_OFFERED_MODELS).collect()
 }
 
 /// Whether a model's name is that of a chat model. Local servers also list models for embedding and
@@ -140,9 +143,9 @@ fn is_chat_model(name: &str) -> bool {
 }
 
 async fn fetch_models(url: &str) -> anyhow::Result<Vec<String>> {
-    let endpoint = Endpoint {
+    let endpoint = ModelApiEndpoint {
         provider: "openai".to_owned(),
-        url: Endpoint::parse_url("openai", "address", url)?,
+        url: ModelApiEndpoint::parse_url("openai", "address", url)?,
         url_env: String::new(),
         key: None,
         key_env: String::new(),
@@ -150,19 +153,24 @@ async fn fetch_models(url: &str) -> anyhow::Result<Vec<String>> {
         headers: http::HeaderMap::default(),
         key_in: None,
     };
-    let ms = u64::try_from(PATIENCE.as_millis())?;
+    let ms = u64::try_from(LOCAL_MODEL_LIST_TIMEOUT.as_millis())?;
     let config = HttpConfig {
         connect_timeout_ms: ms,
         first_byte_timeout_ms: ms,
         ..HttpConfig::default()
     };
-    let server = connect(Wire::OpenaiChat, endpoint, config, ServerProfile::default())?;
+    let server = connect(
+        Wire::OpenaiChat,
+        endpoint,
+        config,
+        ModelServerProfile::default(),
+    )?;
     let cancel = CancellationToken::new();
-    Ok(tokio::time::timeout(PATIENCE, server.models(&cancel)).await??)
+    Ok(tokio::time::timeout(LOCAL_MODEL_LIST_TIMEOUT, server.models(&cancel)).await??)
 }
 
 impl LocalServerModel {
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    fn model_settings(&self) -> Vec<(&'static str, String)> {
         let name = self.provider.to_owned();
         let mut all = vec![("name", name), ("model", self.model.clone())];
         if !self.is_usual_url {
@@ -172,67 +180,73 @@ impl LocalServerModel {
     }
 }
 
-async fn ask_first_model(offered: &[LocalServerModel], paths: &Paths) -> Option<FirstModelChoice> {
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
+async fn ask_which_model_to_use_first(
+    offered: &[LocalServerModel],
+    paths: &Paths,
+) -> Option<FirstUseModelMenuChoice> {
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text("no model is set up yet");
     let models = offered.iter().enumerate().map(|(at, model)| {
-        QuestionLine::new("  ")
-            .with_styled_text(BOLD, &(at + 1).to_string())
+        TerminalQuestionLine::new("  ")
+            .with_styled_text(BOLD_STYLE, &(at + 1).to_string())
             .with_text("  ")
-            .with_escaped_text(BOLD, &model.model)
+            .with_escaped_text(BOLD_STYLE, &model.model)
             .with_text(&format!(" of {} at ", model.server))
-            .with_escaped_text(DIM, &model.url)
+            .with_escaped_text(DIM_STYLE, &model.url)
     });
-    let file = paths.config.join(secrets::FILE_NAME);
-    let key = QuestionLine::new("  ")
-        .with_styled_text(BOLD, "k")
+    let file = paths.config.join(secrets::SECRETS_FILE_NAME);
+    let key = TerminalQuestionLine::new("  ")
+        .with_styled_text(BOLD_STYLE, "k")
         .with_text("  paste a key of Anthropic, OpenAI or OpenRouter ")
         .with_styled_text(
-            DIM,
+            DIM_STYLE,
             &format!("(kept in {}, which only you can read)", file.display()),
         )
-        .into_prose();
-    let demo = QuestionLine::new("  ")
-        .with_styled_text(BOLD, "d")
+        .allow_row_breaks_at_spaces();
+    let demo = TerminalQuestionLine::new("  ")
+        .with_styled_text(BOLD_STYLE, "d")
         .with_text("  continue with a script instead of a model ")
-        .with_styled_text(DIM, "(set a model up later: `rind init --user`)");
+        .with_styled_text(DIM_STYLE, "(set a model up later: `rind init --user`)");
     let keys = match offered.len() {
         0 => "[k]ey or [d]emo".to_owned(),
         1 => "[1], [k]ey or [d]emo".to_owned(),
         n => format!("[1] to [{n}], [k]ey or [d]emo"),
     };
-    let screen = QuestionScreen {
+    let screen = QuestionScreenContent {
         parts: vec![vec![head], models.chain([key, demo]).collect()],
         covers: Vec::new(),
         keys,
         // A key may be pasted here, and must not stay on the screen.
         is_secret: true,
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     };
     let parse = |line: &str| match line.to_lowercase().as_str() {
-        _ if detect_key_issuer(line).is_some() => Some(FirstModelChoice::Pasted(line.to_owned())),
-        "k" | "key" => Some(FirstModelChoice::Key),
-        "d" | "demo" => Some(FirstModelChoice::Demo),
+        _ if detect_key_issuer(line).is_some() => {
+            Some(FirstUseModelMenuChoice::Pasted(line.to_owned()))
+        }
+        "k" | "key" => Some(FirstUseModelMenuChoice::Key),
+        "d" | "demo" => Some(FirstUseModelMenuChoice::Demo),
         number => {
             let at = number.parse::<usize>().ok()?.checked_sub(1)?;
-            (at < offered.len()).then_some(FirstModelChoice::Model(at))
+            (at < offered.len()).then_some(FirstUseModelMenuChoice::Model(at))
         }
     };
-    screen.ask_person(parse).await
+    screen.ask_question_without_approval(parse).await
 }
 
 /// Reads an API key from the terminal without echo and stores it. Returns `false` if no known
 /// provider issues keys of this form.
-async fn read_provider_key(paths: &Paths) -> anyhow::Result<bool> {
-    let line = terminal::read_secret(|| write_immediately("  the key (it is not shown): ")).await;
-    write_immediately("\n");
-    store_provider_key(paths, line.unwrap_or_default().trim()).await
+async fn ask_and_store_provider_key(paths: &Paths) -> anyhow::Result<bool> {
+    let line =
+        terminal::read_secret(|| write_stderr_immediately("  the key (it is not shown): ")).await;
+    write_stderr_immediately("\n");
+    store_key_and_select_provider(paths, line.unwrap_or_default().trim()).await
 }
 
 /// Stores an API key and selects the provider that issued it. Returns `false` if no known provider
 /// issues keys of this form. If the provider's server rejects the key, prints a warning.
-async fn store_provider_key(paths: &Paths, key: &str) -> anyhow::Result<bool> {
+async fn store_key_and_select_provider(paths: &Paths, key: &str) -> anyhow::Result<bool> {
     let Some((name, variable)) = detect_key_issuer(key) else {
         render::print_warning(
             "this is no key of Anthropic (sk-ant-…), OpenRouter (sk-or-…) or OpenAI (sk-…); for other providers put the key into the environment, and set `base_url` and `api_key_env` in [provider]",
@@ -242,11 +256,11 @@ async fn store_provider_key(paths: &Paths, key: &str) -> anyhow::Result<bool> {
     let file = store_secret(&paths.config, variable, key)?;
     let mut settings = vec![("name", name.to_owned())];
     if name == "openrouter" {
-        settings.push(("model", OPENROUTER_MODEL.to_owned()));
+        settings.push(("model", OPENROUTER_DEFAULT_MODEL.to_owned()));
     }
-    store_model_choice(paths, &settings)?;
+    store_model_settings(paths, &settings)?;
     render::print_note(&format!("kept {variable} in {}", file.display()));
-    let selected = select_model_again(paths)?;
+    let selected = select_model_after_settings_change(paths)?;
     let cancel = CancellationToken::new();
     if let Err(error) = selected.provider.models(&cancel).await {
         // Keep the key even if the server cannot be reached or rejects it: the key may still be
@@ -258,7 +272,7 @@ async fn store_provider_key(paths: &Paths, key: &str) -> anyhow::Result<bool> {
 
 /// Stores a secret in `secrets.toml` in the folder `config`. Only the owner can read the file.
 fn store_secret(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBuf> {
-    let path = config.join(secrets::FILE_NAME);
+    let path = config.join(secrets::SECRETS_FILE_NAME);
     // Do not write to a file that other users can read, because later runs would refuse to read
     // it.
     secrets::read_file(&path)
@@ -267,7 +281,7 @@ fn store_secret(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBu
     Ok(path)
 }
 
-fn store_model_choice(paths: &Paths, settings: &[(&str, String)]) -> anyhow::Result<()> {
+fn store_model_settings(paths: &Paths, settings: &[(&str, String)]) -> anyhow::Result<()> {
     let file = paths.user_config();
     let keys: Vec<[&str; 2]> = settings.iter().map(|(key, _)| ["provider", *key]).collect();
     let values = keys.iter().zip(settings);

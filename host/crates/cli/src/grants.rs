@@ -7,28 +7,31 @@ use futures_util::future::BoxFuture;
 use super::args::GrantsArgs;
 use super::exit_code::ExitStatus;
 use super::render;
-use rind_lib::grant::answers::GrantAnswers;
-use rind_lib::grant::ask::{ApprovalLifetime, Ask, Question};
+use rind_lib::grant::answers::GrantAnswerStore;
+use rind_lib::grant::ask::{GrantApprovalLifetime, GrantQuestion, PermissionAsker};
 use rind_lib::grant::project::TrustedProjects;
 use rind_lib::paths::{ADMIN_POLICY, Paths};
 
 /// Asks the person at the terminal to decide on permissions of plugins.
-pub(super) struct TerminalGrantAsker;
+pub(super) struct TerminalPermissionGrantAsker;
 
-impl Ask for TerminalGrantAsker {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<ApprovalLifetime>> {
+impl PermissionAsker for TerminalPermissionGrantAsker {
+    fn ask<'a>(
+        &'a self,
+        question: &'a GrantQuestion,
+    ) -> BoxFuture<'a, Option<GrantApprovalLifetime>> {
         Box::pin(async move { super::permission::ask_plugin_permissions(question).await })
     }
 }
 
-pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {
-    let mut answers = GrantAnswers::read(&paths.grants())?;
+pub(super) fn run_grants_command(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {
+    let mut answers = GrantAnswerStore::read(&paths.grant_answers_path())?;
     let mut projects = TrustedProjects::read(&paths.trusted_projects_path())?;
     if let Some(plugin) = &args.revoke {
         let n_revoked = answers.revoke(plugin)?;
         render::print_note(&format!(
             "revoked {} that you gave about the permissions of {plugin}",
-            render::format_count(n_revoked as u64, "answer")
+            render::format_count_with_noun(n_revoked as u64, "answer")
         ));
         return Ok(ExitStatus::from_success(n_revoked > 0));
     }

@@ -7,19 +7,19 @@ use clap::{Args as ClapArgs, ValueEnum};
 use toml_edit::Value;
 
 use super::exit_code::{ExitStatus, bail_usage};
-use super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
-use super::render::{self, DIM, WARN};
+use super::question::{QuestionScreenContent, TerminalQuestionLine, parse_yes_or_no};
+use super::render::{self, DIM_STYLE, WARNING_STYLE};
 use super::terminal::can_ask_at_terminal;
 use super::{edit, environment, mcp};
 use rind_import::{
-    ImportPlan, ImportSourceFolders, ImportedAgent, ImportedFile, plan_settings_import,
+    ImportPlan, ImportSourceAgent, ImportSourceFolders, ImportedFile, plan_settings_import,
 };
 use rind_lib::disk::create_private_folder;
 use rind_lib::paths::Paths;
 use rind_lib::tool::policy::PolicyRule;
 
 /// Header of a settings file that an import creates; empty.
-const HEAD: &str = "";
+const NEW_SETTINGS_FILE_HEADER: &str = "";
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct ImportArgs {
@@ -51,11 +51,11 @@ enum ImportedAgentName {
 }
 
 impl ImportedAgentName {
-    fn agent(self) -> ImportedAgent {
+    fn to_import_source_agent(self) -> ImportSourceAgent {
         match self {
-            Self::ClaudeCode => ImportedAgent::ClaudeCode,
-            Self::Codex => ImportedAgent::Codex,
-            Self::OpenCode => ImportedAgent::OpenCode,
+            Self::ClaudeCode => ImportSourceAgent::ClaudeCode,
+            Self::Codex => ImportSourceAgent::Codex,
+            Self::OpenCode => ImportSourceAgent::OpenCode,
         }
     }
 
@@ -69,8 +69,8 @@ impl ImportedAgentName {
     }
 }
 
-pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::read_user_setup()?;
+pub(super) async fn run_agent_settings_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
+    let setup = environment::read_operator_setup_without_project()?;
     // Use the home directory and not RIND_HOME: other agents do not know that variable.
     let home = setup.environment.home.clone();
     let Some(home) = home.filter(|home| home.is_absolute()) else {
@@ -82,8 +82,12 @@ pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
         agent_folder: folder.map(Into::into),
         project: args.project.then(|| setup.paths.workspace.clone()),
     };
-    let mut plan = plan_settings_import(args.agent.agent(), &places)?;
-    exclude_existing_from_plan(&mut plan, &setup.paths, &mcp::server_names(&setup)?)?;
+    let mut plan = plan_settings_import(args.agent.to_import_source_agent(), &places)?;
+    exclude_existing_from_import_plan(
+        &mut plan,
+        &setup.paths,
+        &mcp::configured_server_names(&setup)?,
+    )?;
     if args.json {
         render::print_json(&plan)?;
         return Ok(ExitStatus::Done);
@@ -115,34 +119,34 @@ pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
             }
         }
     }
-    write_import_plan(&plan, &setup.paths)?;
+    apply_import_plan(&plan, &setup.paths)?;
     render::import::print_import_result(&plan, &setup.paths.user_config());
     Ok(ExitStatus::Done)
 }
 
 async fn ask_yes_or_no(words: &str, name: &str) -> bool {
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text(words)
-        .with_escaped_text(DIM, name);
-    let screen = QuestionScreen {
+        .with_escaped_text(DIM_STYLE, name);
+    let screen = QuestionScreenContent {
         parts: vec![vec![head]],
         keys: "[y]es or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     };
     screen.ask_approval(parse_yes_or_no, |yes| !yes).await == Some(true)
 }
 
 /// Removes from a plan everything that already exists. An import never overwrites a file, so a file
 /// that exists with other content is reported as not imported.
-fn exclude_existing_from_plan(
+fn exclude_existing_from_import_plan(
     plan: &mut ImportPlan,
     paths: &Paths,
     servers: &[String],
 ) -> anyhow::Result<()> {
     let file = paths.user_config();
-    let known = edit::list_toml_values(&file, &["tools", "rules"])?;
-    let known: Vec<String> = known.iter().filter_map(format_rule_text).collect();
+    let known = edit::read_toml_list(&file, &["tools", "rules"])?;
+    let known: Vec<String> = known.iter().filter_map(format_policy_rule).collect();
     let mut seen = known;
     plan.rules.retain(|rule| {
         let text = rule.rule.to_string();
@@ -150,7 +154,7 @@ fn exclude_existing_from_plan(
         seen.push(text);
         is_new
     });
-    let hooks = edit::list_toml_values(&file, &["hooks", "claude"])?;
+    let hooks = edit::read_toml_list(&file, &["hooks", "claude"])?;
     let is_named = |path: &Path| hooks.iter().any(|hook| hook.as_str() == path.to_str());
     plan.hooks.retain(|path| !is_named(path));
     plan.servers
@@ -178,7 +182,7 @@ fn exclude_existing_from_plan(
     Ok(())
 }
 
-fn format_rule_text(value: &Value) -> Option<String> {
+fn format_policy_rule(value: &Value) -> Option<String> {
     let text = format!("rule = {}", value.to_string().trim());
     let mut table: toml::Table = toml::from_str(&text).ok()?;
     let rule: PolicyRule = table.remove("rule")?.try_into().ok()?;
@@ -186,11 +190,11 @@ fn format_rule_text(value: &Value) -> Option<String> {
 }
 
 fn import_target_path(paths: &Paths, file: &ImportedFile) -> std::path::PathBuf {
-    let folder = paths.config.join(file.kind.folder());
+    let folder = paths.config.join(file.kind.settings_subfolder());
     folder.join(format!("{}.md", file.name))
 }
 
-fn write_import_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
+fn apply_import_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
     let settings = paths.user_config();
     let change = || format!("change {}", settings.display());
     for file in &plan.files {
@@ -213,13 +217,24 @@ fn write_import_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
     for rule in &plan.rules {
         rules.push(rule.rule.to_string().parse::<Value>()?);
     }
-    edit::add_to_toml_list(&settings, HEAD, &["tools", "rules"], rules).with_context(change)?;
+    edit::add_to_toml_list(
+        &settings,
+        NEW_SETTINGS_FILE_HEADER,
+        &["tools", "rules"],
+        rules,
+    )
+    .with_context(change)?;
     let hooks = plan
         .hooks
         .iter()
         .map(|path| Value::from(path.display().to_string()));
-    edit::add_to_toml_list(&settings, HEAD, &["hooks", "claude"], hooks.collect())
-        .with_context(change)?;
+    edit::add_to_toml_list(
+        &settings,
+        NEW_SETTINGS_FILE_HEADER,
+        &["hooks", "claude"],
+        hooks.collect(),
+    )
+    .with_context(change)?;
     Ok(())
 }
 
@@ -237,7 +252,7 @@ mod tests {
             .as_array()
             .unwrap()
             .clone();
-        let known: Vec<_> = array.iter().filter_map(format_rule_text).collect();
+        let known: Vec<_> = array.iter().filter_map(format_policy_rule).collect();
         assert_eq!(known, [r#"{ tool = "bash", decision = "deny" }"#]);
     }
 }

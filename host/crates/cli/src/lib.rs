@@ -75,7 +75,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 pub use carried::EmbeddedPluginFiles;
 #[doc(hidden)]
-pub use rind_embed::PackedFolder;
+pub use rind_embed::EmbeddedPackedFolder;
 
 use args::{ChatArgs, CliArgs, CliCommand, ConfigCommand, PluginSubcommand};
 use command::helper;
@@ -84,14 +84,14 @@ use rind_lib::plugin::compile;
 use rind_lib::tool::process::confine;
 
 /// Timeout for background tasks to end when the program exits.
-const SHUTDOWN: Duration = Duration::from_millis(200);
+const BACKGROUND_TASK_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Runs the `rind` program with the bundled plugins `carried`.
 #[must_use]
 pub fn main(carried: &'static EmbeddedPluginFiles) -> ExitCode {
     carried::set_embedded_plugins(carried);
-    let exit = run_program();
-    let Some(why) = render::output_failure() else {
+    let exit = parse_arguments_and_run_command();
+    let Some(why) = render::first_output_write_error() else {
         return exit;
     };
     render::print_error(&anyhow::anyhow!("{why}"));
@@ -107,36 +107,36 @@ pub fn main(carried: &'static EmbeddedPluginFiles) -> ExitCode {
 /// Runs the program `rind-guard-hook`, which other agents run as their hook and which does nothing
 /// else.
 #[must_use]
-pub fn run_hook_program() -> ExitCode {
+pub fn run_guard_hook_program() -> ExitCode {
     confine::deny_process_inspection();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    guard::hook::answer_with_arguments(&words)
+    guard::hook::answer_hook_with_arguments(&words)
 }
 
-fn run_program() -> ExitCode {
+fn parse_arguments_and_run_command() -> ExitCode {
     // Run a hidden command before anything else starts: the one that confines programs must run in
     // a process with a single thread.
-    if let Some(exit) = run_hidden_command() {
+    if let Some(exit) = run_hidden_helper_command() {
         return exit;
     }
     confine::deny_process_inspection();
-    completion::answer_completion_request();
+    completion::answer_shell_completion_request();
     let words: Vec<OsString> = std::env::args_os().collect();
-    let args = match CliArgs::try_parse_from(insert_chat_command(words)) {
+    let args = match CliArgs::try_parse_from(insert_implied_chat_command(words)) {
         Ok(args) => args,
         Err(said) => return print_clap_message(&said),
     };
     let Some(command) = args.command.or_else(create_default_chat_command) else {
-        return print_clap_message(&missing_command_error());
+        return print_clap_message(&missing_subcommand_help());
     };
     let hears_plugins = matches!(&command, CliCommand::Demo(demo) if demo.all);
     let limits_plugins = matches!(command, CliCommand::Serve(_) | CliCommand::Acp(_));
-    log_to_stderr(
+    init_stderr_logging(
         hears_plugins,
         is_plugin_dev_command(&command),
         limits_plugins,
     );
-    if let Err(error) = threads::check_thread_limit() {
+    if let Err(error) = threads::check_runtime_threads_can_start() {
         render::print_error(&anyhow::Error::new(error).context(
             "the system gives this program too few threads; raise the limit of processes (`ulimit -u`, or `pids.max` of the \
              control group)",
@@ -164,7 +164,7 @@ fn run_program() -> ExitCode {
         });
     // Limit the time of the shutdown: a thread that is blocked reading input would delay the exit
     // forever.
-    runtime.shutdown_timeout(SHUTDOWN);
+    runtime.shutdown_timeout(BACKGROUND_TASK_SHUTDOWN_TIMEOUT);
     exit.into()
 }
 
@@ -172,13 +172,13 @@ fn run_program() -> ExitCode {
 /// `rind "fix the test"`. A single word stays a command, so that a misspelt command is not sent to
 /// a model. `rind session` alone becomes `rind chat --resume`, which lets the person choose a
 /// session.
-fn insert_chat_command(mut words: Vec<OsString>) -> Vec<OsString> {
-    const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
+fn insert_implied_chat_command(mut words: Vec<OsString>) -> Vec<OsString> {
+    const HELP_AND_VERSION_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let first = words.get(1).map(|word| word.to_string_lossy());
     let is_chat = first
         .as_deref()
         .is_some_and(|first| match first.starts_with('-') {
-            true => !OWN.contains(&first),
+            true => !HELP_AND_VERSION_FLAGS.contains(&first),
             false => first.contains(char::is_whitespace),
         });
     let is_bare_session = words.len() == 2 && first.is_some_and(|first| first == "session");
@@ -202,7 +202,7 @@ fn create_default_chat_command() -> Option<CliCommand> {
 }
 
 /// Returns the help that is printed if the command is missing.
-fn missing_command_error() -> clap::Error {
+fn missing_subcommand_help() -> clap::Error {
     let mut command = CliArgs::command();
     let help = command.render_help();
     clap::Error::raw(ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help).with_cmd(&command)
@@ -212,40 +212,40 @@ fn missing_command_error() -> clap::Error {
 fn print_clap_message(said: &clap::Error) -> ExitCode {
     let text = said.render();
     if said.use_stderr() {
-        render::put_line(text.ansi());
+        render::write_or_buffer_output(text.ansi());
         ExitStatus::Usage.into()
     } else {
-        render::print_answer(text.ansi());
+        render::print_to_stdout(text.ansi());
         ExitStatus::Done.into()
     }
 }
 
 /// Runs one of the hidden commands with which Rind starts itself as a helper process, or the hook
 /// of `rind guard`. Returns `None` for any other command.
-fn run_hidden_command() -> Option<ExitCode> {
+fn run_hidden_helper_command() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     let command = args.next()?;
     if command == "guard" {
-        return guard::hook::run_hook(args);
+        return guard::hook::run_guard_hook_if_requested(args);
     }
     let worked = |done: Result<(), String>| {
         done.map(|()| (String::new(), ExitStatus::Done.into()))
             .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into()))
     };
     let outcome = match command.to_str()? {
-        confine::HELPER_COMMAND => confine::helper_main(args),
-        compile::COMPILE_COMMAND => worked(compile::run_compile_helper(args)),
-        helper::TEMPLATE_COMMAND => worked(helper::template_main(args)),
-        skill::OUTLINE_COMMAND => worked(skill::run_outline_process(args)),
+        confine::HIDDEN_HELPER_SUBCOMMAND => confine::helper_main(args),
+        compile::COMPILE_SUBCOMMAND_NAME => worked(compile::run_compile_helper(args)),
+        helper::TEMPLATE_WORKER_SUBCOMMAND => worked(helper::template_helper_process_main(args)),
+        skill::OUTLINE_WORKER_SUBCOMMAND => worked(skill::skill_derive_worker_main(args)),
         _ => return None,
     };
     Some(match outcome {
         Ok((text, code)) => {
-            render::print_answer(text);
+            render::print_to_stdout(text);
             code
         }
         Err((why, code)) => {
-            render::say_line(render::printable_text(&why));
+            render::print_stderr_line(render::printable_text(&why));
             code
         }
     })
@@ -266,13 +266,13 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Config {
             command: ConfigCommand::Show(args),
         } => config::show_config(args).await,
-        CliCommand::Init(args) => config::init_config(&args),
+        CliCommand::Init(args) => config::write_initial_config(&args),
         CliCommand::Guard { command } => guard::run_guard(command).await,
-        CliCommand::Import(args) => import::run_import(args).await,
+        CliCommand::Import(args) => import::run_agent_settings_import(args).await,
         CliCommand::Models(args) => models::run_models(args).await,
         CliCommand::Tools(args) => tools::run_tools(args).await,
         CliCommand::Doctor(doctor) => doctor::run_doctor(doctor).await,
-        CliCommand::Completions(args) => completion::print_completions(&args),
+        CliCommand::Completions(args) => completion::print_completion_script(&args),
         CliCommand::Manual(args) => manual::write_manual_pages(&args),
         CliCommand::Skill { command } => skill::run_skill(command).await,
         CliCommand::Mcp { command } => mcp::run_mcp(command).await,
@@ -280,9 +280,9 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Plugin { command } => match command {
             PluginSubcommand::List(list) => plugin::list_plugins(list).await,
             PluginSubcommand::Inspect(inspect) => plugin::inspect_plugin(inspect).await,
-            PluginSubcommand::Points(points) => plugin::list_points(points).await,
+            PluginSubcommand::Points(points) => plugin::list_extension_points(points).await,
             PluginSubcommand::Grants(args) => {
-                grants::run_grants(&environment::find_paths(None)?, &args)
+                grants::run_grants_command(&environment::find_rind_paths(None)?, &args)
             }
             PluginSubcommand::Enable(args) => switch::set_plugin_enabled(args, true).await,
             PluginSubcommand::Disable(args) => switch::set_plugin_enabled(args, false).await,
@@ -290,14 +290,14 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
             PluginSubcommand::Build(build) => plugin::run_plugin_build(build).await,
             PluginSubcommand::Check(args) => check::run_check(args).await,
             PluginSubcommand::Test(args) => case::run_plugin_tests(args).await,
-            PluginSubcommand::Dev(args) => plugin::dev::run_dev(args).await,
-            PluginSubcommand::Call(args) => case::run_call(args).await,
+            PluginSubcommand::Dev(args) => plugin::dev::run_plugin_dev(args).await,
+            PluginSubcommand::Call(args) => case::run_plugin_tool_call(args).await,
             PluginSubcommand::Pack(pack) => install::run_pack(pack).await,
             PluginSubcommand::Publish(args) => install::run_publish(args).await,
             PluginSubcommand::Install(args) => install::run_plugin_install(args).await,
             PluginSubcommand::Update(args) => install::run_update(args).await,
             PluginSubcommand::Remove(args) => install::run_remove(&args),
-            PluginSubcommand::SearchPath(args) => install::run_search_path(&args),
+            PluginSubcommand::SearchPath(args) => install::run_plugin_search_path(&args),
         },
     }
 }
@@ -313,23 +313,23 @@ fn is_plugin_dev_command(command: &CliCommand) -> bool {
 /// collected for the report of a demo. With `shows_plugins`, the default includes the debug log of
 /// plugins. With `limits_plugins`, the number of lines per plugin and minute is limited, unless
 /// `RIND_LOG` is set.
-fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
+fn init_stderr_logging(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
     // Do not log failures of the MCP protocol: the call or command that uses the server reports
     // them.
     let mut by_default = Targets::new()
         .with_default(LevelFilter::WARN)
-        .with_target(rind_mcp::PROTOCOL_LOG, LevelFilter::OFF);
+        .with_target(rind_mcp::PROTOCOL_LIBRARY_LOG_TARGET, LevelFilter::OFF);
     if shows_plugins {
         by_default = by_default.with_target("plugin", LevelFilter::DEBUG);
     }
     let asked = std::env::var("RIND_LOG").ok();
     let asked: Option<Targets> = asked.and_then(|filter| filter.parse().ok());
     let limited = (limits_plugins && asked.is_none())
-        .then(|| render::lines::LineLimitFilter(render::lines::global_loop_line_counts()));
+        .then(|| render::lines::PluginLogLineLimitFilter(render::lines::global_loop_line_counts()));
     let filter = asked.unwrap_or(by_default);
     let stderr = tracing_subscriber::fmt::layer()
-        .with_writer(|| render::hold::HeldBackLogWriter)
-        .with_ansi(render::has_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_writer(|| render::hold::BufferedLogWriter)
+        .with_ansi(render::is_stderr_terminal() && std::env::var_os("NO_COLOR").is_none())
         .without_time()
         .compact()
         .with_filter(limited)

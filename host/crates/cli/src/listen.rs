@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use rind_lib::paths::Paths;
 use rind_serve::ApiListener;
-use rind_serve::access::ApiAccess;
+use rind_serve::access::ApiAccessSecrets;
 
 /// Address of a server over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,14 +47,14 @@ impl FromStr for ListenAddress {
             "an address is an IP address and a port, such as 127.0.0.1:7463, or `unix:PATH`"
                 .to_owned()
         })?;
-        rind_serve::check_loopback(address)?;
+        rind_serve::check_loopback_address(address)?;
         Ok(Self::Tcp(address))
     }
 }
 
 /// Open socket on which a server listens, with the access checks for its requests.
-pub(super) struct OpenedListener {
-    pub(super) access: ApiAccess,
+pub(super) struct AuthenticatedListener {
+    pub(super) access: ApiAccessSecrets,
     pub(super) listener: ApiListener,
     /// Path of the file with the token.
     pub(super) token: PathBuf,
@@ -65,24 +65,24 @@ pub(super) struct OpenedListener {
 ///
 /// # Errors
 /// The token cannot be read or written, or the address is in use.
-pub(super) async fn open_listener(
+pub(super) async fn open_token_protected_listener(
     address: &ListenAddress,
     paths: &Paths,
     token_file: &str,
-) -> anyhow::Result<OpenedListener> {
+) -> anyhow::Result<AuthenticatedListener> {
     // Write the token before listening, so that a client that finds the socket also finds the
     // token.
     let token = paths.data.join(token_file);
     let failed = || format!("read the token of the server in {}", token.display());
     rind_lib::disk::create_private_folder(&paths.data).with_context(failed)?;
-    let access = ApiAccess::from_file(&token).with_context(failed)?;
+    let access = ApiAccessSecrets::from_token_file(&token).with_context(failed)?;
     let listener = match address {
         ListenAddress::Tcp(address) => ApiListener::bind_tcp(*address).await,
         ListenAddress::Unix(path) => ApiListener::bind_unix(path),
     };
     let listener = listener.with_context(|| format!("listen at {address}"))?;
-    Ok(OpenedListener {
-        access: access.with_port(listener.port()),
+    Ok(AuthenticatedListener {
+        access: access.with_server_port(listener.port()),
         listener,
         token,
     })

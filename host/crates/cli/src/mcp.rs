@@ -11,24 +11,25 @@ use serde::Serialize;
 use toml_edit::{Array, InlineTable, Value};
 
 use self::args::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs};
-use self::question::describe_offer;
+use self::question::describe_server_offer;
 pub(super) use self::question::{
-    TerminalServerAsker, server_start_question, server_tools_question,
+    TerminalMcpServerApprovalAsker, server_start_question, server_tools_question,
 };
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{edit, environment, render, terminal};
 use rind_mcp::{
-    AskServerApproval, McpConfig, McpServer, PinnedServers, ProbeFailure, ServerApprovalQuestion,
-    ServerOffer, ServerOfferChange, ServerPin, ServerSettings, StoredLogin, check_server_name,
-    find_offer_changes, login_file_path, pins_file, probe_server,
+    McpConfig, McpServerConnectionSpec, PinnedServerOfferDifference, ServerApprovalAsker,
+    ServerApprovalQuestion, ServerOffer, ServerPin, ServerPinsStore, ServerProbeError,
+    ServerSettings, StoredLogin, check_server_name, fetch_server_offer, find_offer_changes,
+    login_file_path, pins_file_path,
 };
-use rind_operator::mcp::ServerOfRun;
+use rind_operator::mcp::NamedMcpServerSettings;
 use rind_operator::settings::ModelSelection;
-use rind_operator::setup::OperatorSetup;
+use rind_operator::setup::OperatorWorkspaceSetup;
 use rind_operator::{confinement, mcp};
 
 /// Header of a settings file that is created for a server; empty.
-const HEAD: &str = "";
+const NEW_SETTINGS_FILE_HEADER: &str = "";
 
 pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
     match command {
@@ -37,24 +38,24 @@ pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
         McpCommand::Test(args) => test_server(&args).await,
         McpCommand::Login(args) => login::log_in(args).await,
         McpCommand::Remove(args) => remove_server(&args).await,
-        McpCommand::Serve(args) => serve::run_server(*args).await,
+        McpCommand::Serve(args) => serve::run_mcp_serve(*args).await,
     }
 }
 
 /// Builds the MCP server `name` with the confinement that it has in a session.
-async fn build_server(
-    setup: &OperatorSetup,
+async fn build_mcp_server_spec(
+    setup: &OperatorWorkspaceSetup,
     name: &str,
     settings: &ServerSettings,
-) -> anyhow::Result<McpServer> {
+) -> anyhow::Result<McpServerConnectionSpec> {
     let commands = confinement::find_confinement(setup)
         .await?
-        .command_environment();
-    mcp::build_server(setup, name, settings, &commands)
+        .command_confinement_and_environment();
+    mcp::build_mcp_server_spec(setup, name, settings, &commands)
 }
 
 async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::read_user_setup()?;
+    let setup = environment::read_operator_setup_without_project()?;
     let name = args.name.clone();
     let is_yes = args.yes;
     let is_tested = !args.no_test;
@@ -67,15 +68,15 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
             "there is an MCP server `{name}` already; remove it first with `rind mcp remove {name}`"
         );
     }
-    let server = build_server(&setup, &name, &settings).await?;
+    let server = build_mcp_server_spec(&setup, &name, &settings).await?;
     let (offer, wanted) = match is_tested {
         false => (None, None),
-        true => match probe_server(&server).await {
+        true => match fetch_server_offer(&server).await {
             Ok(offer) => (Some(offer), None),
             // Add a server that requires a login nevertheless: `rind mcp login` needs it in the
             // settings.
             Err(failure) if failure.wants_login => (None, Some(failure.why)),
-            Err(failure) => return Err(probe_error(&name, &failure)),
+            Err(failure) => return Err(mcp_server_probe_error(&name, &failure)),
         },
     };
     let file = setup.paths.user_config();
@@ -99,13 +100,13 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
 }
 
 async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
-    let setup = read_project_setup(args.trust_project).await?;
-    let own = find_named_server(&setup, &args.name)?;
+    let setup = read_trusted_project_setup(args.trust_project).await?;
+    let own = find_configured_server(&setup, &args.name)?;
     let commands = confinement::find_confinement(&setup)
         .await?
-        .command_environment();
+        .command_confinement_and_environment();
     let server = mcp::resolve_named_server(&setup, &own, &commands)?;
-    let pins = PinnedServers::read(&pins_file(&setup.paths))?;
+    let pins = ServerPinsStore::read(&pins_file_path(&setup.paths))?;
     let is_known = pins.find_pin(&server.pin, &server.settings).is_some();
     if let Some(place) = own.place
         && !is_known
@@ -113,7 +114,7 @@ async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
     {
         return Ok(ExitStatus::Failed);
     }
-    let offer = probe_server_once(&server).await?;
+    let offer = probe_mcp_server_offer(&server).await?;
     if args.json {
         let (standing, changes) =
             server_approval_state(&pins, &server.pin, &server.settings, Some(&offer));
@@ -132,10 +133,18 @@ async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Asks whether to start a server that a file of the project configures.
-async fn confirm_server_start(server: &McpServer, place: &str, args: &McpTestArgs) -> bool {
+async fn confirm_server_start(
+    server: &McpServerConnectionSpec,
+    place: &str,
+    args: &McpTestArgs,
+) -> bool {
     let is_yes = match (args.yes, terminal::can_ask_at_terminal() && !args.json) {
         (true, _) => true,
-        (false, true) => TerminalServerAsker.ask_start(server, place).await,
+        (false, true) => {
+            TerminalMcpServerApprovalAsker
+                .ask_start(server, place)
+                .await
+        }
         (false, false) => {
             render::print_warning(&format!(
                 "there is no terminal to ask whether the server of {place} may be started; to start it: `rind mcp test {} --yes`",
@@ -152,24 +161,30 @@ async fn confirm_server_start(server: &McpServer, place: &str, args: &McpTestArg
 
 /// Reads the settings, with those of the project in the current folder if it is trusted. Does not
 /// ask whether to trust it.
-async fn read_project_setup(trust_project: bool) -> anyhow::Result<OperatorSetup> {
-    environment::read_project_setup(None, &ModelSelection::default(), trust_project).await
+async fn read_trusted_project_setup(trust_project: bool) -> anyhow::Result<OperatorWorkspaceSetup> {
+    environment::read_operator_workspace_setup(None, &ModelSelection::default(), trust_project)
+        .await
 }
 
 /// Returns the servers in the settings and those of the trusted project.
-fn list_configured_servers(setup: &OperatorSetup) -> anyhow::Result<Vec<ServerOfRun>> {
+fn list_configured_servers(
+    setup: &OperatorWorkspaceSetup,
+) -> anyhow::Result<Vec<NamedMcpServerSettings>> {
     let config = mcp::read_mcp_settings(setup)?;
     let of_project = mcp::project_servers(setup, &config)?;
     let own = config.0.into_iter().filter(|(_, own)| !own.project);
-    let own = own.map(|(name, settings)| ServerOfRun {
+    let own = own.map(|(name, settings)| NamedMcpServerSettings {
         name,
         settings,
-        ..ServerOfRun::default()
+        ..NamedMcpServerSettings::default()
     });
     Ok(own.chain(of_project).collect())
 }
 
-fn find_named_server(setup: &OperatorSetup, name: &str) -> anyhow::Result<ServerOfRun> {
+fn find_configured_server(
+    setup: &OperatorWorkspaceSetup,
+    name: &str,
+) -> anyhow::Result<NamedMcpServerSettings> {
     let mut all = list_configured_servers(setup)?;
     match all.iter().position(|own| own.name == name) {
         Some(at) => Ok(all.swap_remove(at)),
@@ -179,24 +194,24 @@ fn find_named_server(setup: &OperatorSetup, name: &str) -> anyhow::Result<Server
 
 /// Starts a server once and reads which tools and prompts it offers. The error is a text for the
 /// user.
-async fn probe_server_once(server: &McpServer) -> anyhow::Result<ServerOffer> {
-    let probed = probe_server(server).await;
-    probed.map_err(|failure| probe_error(&server.name, &failure))
+async fn probe_mcp_server_offer(server: &McpServerConnectionSpec) -> anyhow::Result<ServerOffer> {
+    let probed = fetch_server_offer(server).await;
+    probed.map_err(|failure| mcp_server_probe_error(&server.name, &failure))
 }
 
-fn probe_error(name: &str, failure: &ProbeFailure) -> anyhow::Error {
+fn mcp_server_probe_error(name: &str, failure: &ServerProbeError) -> anyhow::Error {
     anyhow::anyhow!("MCP server `{name}` {failure}")
 }
 
 /// Shows the tools and prompts that a server offers. Asks whether to approve them if they differ
 /// from the approved ones, and records an approval.
 async fn review_server_offer(
-    setup: &OperatorSetup,
-    server: &McpServer,
+    setup: &OperatorWorkspaceSetup,
+    server: &McpServerConnectionSpec,
     offer: &ServerOffer,
     is_yes: bool,
 ) -> anyhow::Result<ExitStatus> {
-    let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
+    let mut pins = ServerPinsStore::read(&pins_file_path(&setup.paths))?;
     let (name, pin) = (&server.name, &server.pin);
     let (standing, changes) = server_approval_state(&pins, pin, &server.settings, Some(offer));
     if standing == ServerApprovalState::Pinned && changes.is_empty() {
@@ -217,7 +232,7 @@ async fn review_server_offer(
             render::mcp::print_offer_changes(&changes);
             true
         }
-        (false, true) => TerminalServerAsker.ask(question).await,
+        (false, true) => TerminalMcpServerApprovalAsker.ask(question).await,
         (false, false) => {
             render::mcp::print_server_offer(server, offer);
             render::mcp::print_offer_changes(&changes);
@@ -234,7 +249,7 @@ async fn review_server_offer(
     pins.pin_server(pin, mcp::create_server_pin(server, offer.clone()))?;
     render::print_note(&format!(
         "approved {} of `{name}`; a tool that changes later is withheld",
-        describe_offer(offer)
+        describe_server_offer(offer)
     ));
     Ok(ExitStatus::Done)
 }
@@ -254,11 +269,11 @@ pub(super) enum ServerApprovalState {
 }
 
 fn server_approval_state(
-    pins: &PinnedServers,
+    pins: &ServerPinsStore,
     name: &str,
     settings: &ServerSettings,
     offer: Option<&ServerOffer>,
-) -> (ServerApprovalState, Vec<ServerOfferChange>) {
+) -> (ServerApprovalState, Vec<PinnedServerOfferDifference>) {
     let standing = match (
         pins.find_pin(name, settings),
         pins.find_pin_with_any_settings(name),
@@ -290,14 +305,14 @@ pub(super) struct McpListEntry<'a> {
 }
 
 async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
-    let setup = read_project_setup(args.trust_project).await?;
+    let setup = read_trusted_project_setup(args.trust_project).await?;
     let servers = list_configured_servers(&setup)?;
-    let pins = PinnedServers::read(&pins_file(&setup.paths))?;
+    let pins = ServerPinsStore::read(&pins_file_path(&setup.paths))?;
     let listed: Vec<McpListEntry<'_>> = servers
         .iter()
         .map(|own| {
-            let ServerOfRun { name, settings, .. } = own;
-            let pin = approval_pin_name(&setup, own);
+            let NamedMcpServerSettings { name, settings, .. } = own;
+            let pin = mcp_server_approval_key(&setup, own);
             // Add the names of the server's environment variables, because they are part of the
             // approved settings.
             let mut approved = settings.clone();
@@ -313,20 +328,20 @@ async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
                 settings,
                 tools: tools.map(|tool| tool.name.as_str()).collect(),
                 given: known.map(|pin| pin.given.as_str()),
-                login: login_issuer(&setup, name, settings),
+                login: authorization_server_of_login(&setup, name, settings),
             }
         })
         .collect();
     match args.json {
         true => render::print_json(&listed)?,
-        false => render::mcp::list_servers(&listed),
+        false => render::mcp::print_servers(&listed),
     }
     Ok(ExitStatus::Done)
 }
 
 /// Returns the name under which the file of approvals stores the approved tools and prompts (the
 /// pin) of a server.
-fn approval_pin_name(setup: &OperatorSetup, own: &ServerOfRun) -> String {
+fn mcp_server_approval_key(setup: &OperatorWorkspaceSetup, own: &NamedMcpServerSettings) -> String {
     match own.place {
         Some(_) => mcp::project_server_pin_name(setup, &own.name),
         None => own.name.clone(),
@@ -334,15 +349,19 @@ fn approval_pin_name(setup: &OperatorSetup, own: &ServerOfRun) -> String {
 }
 
 /// Returns the authorization server of the login with which a server is used; `None` without one.
-fn login_issuer(setup: &OperatorSetup, name: &str, settings: &ServerSettings) -> Option<String> {
+fn authorization_server_of_login(
+    setup: &OperatorWorkspaceSetup,
+    name: &str,
+    settings: &ServerSettings,
+) -> Option<String> {
     // Ignore an unreadable login here: it is reported when the server is used.
     let login = StoredLogin::read(&login_file_path(&setup.paths, name)).ok()??;
-    let is_used = Some(&login.url) == settings.url.as_ref() && !settings.sets_authorization();
+    let is_used = Some(&login.url) == settings.url.as_ref() && !settings.has_authorization_header();
     is_used.then_some(login.issuer)
 }
 
 async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::read_user_setup()?;
+    let setup = environment::read_operator_setup_without_project()?;
     let file = setup.paths.user_config();
     // Ignore invalid settings, so that the server that they configure can still be removed.
     let settings = mcp::read_mcp_settings(&setup).ok();
@@ -351,7 +370,7 @@ async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     let keys: &[&str] = &[<McpConfig as rind_lib::config::Section>::NAME, &args.name];
     let was_there = edit::remove_toml_value(&file, keys)
         .with_context(|| format!("change {}", file.display()))?;
-    let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
+    let mut pins = ServerPinsStore::read(&pins_file_path(&setup.paths))?;
     let of_project = pins.remove(&mcp::project_server_pin_name(&setup, &args.name))?;
     let was_pinned = pins.remove(&args.name)? || of_project;
     let was_logged_in = match check_server_name(&args.name) {
@@ -372,7 +391,10 @@ async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-fn find_server<'a>(servers: &'a McpConfig, name: &str) -> anyhow::Result<&'a ServerSettings> {
+fn find_server_settings<'a>(
+    servers: &'a McpConfig,
+    name: &str,
+) -> anyhow::Result<&'a ServerSettings> {
     match servers.0.get(name) {
         Some(settings) => Ok(settings),
         None => unknown_server_error(name, servers.0.keys().map(String::as_str)),
@@ -393,7 +415,9 @@ fn unknown_server_error<'a, T>(
 }
 
 /// Returns the names of the servers in the settings.
-pub(super) fn server_names(setup: &OperatorSetup) -> anyhow::Result<Vec<String>> {
+pub(super) fn configured_server_names(
+    setup: &OperatorWorkspaceSetup,
+) -> anyhow::Result<Vec<String>> {
     Ok(mcp::read_mcp_settings(setup)?.0.into_keys().collect())
 }
 
@@ -444,6 +468,6 @@ pub(super) fn write_server_settings(
         .iter()
         .map(|(keys, value)| (keys.as_slice(), value.clone()))
         .collect();
-    edit::set_toml_values(file, HEAD, &values)?;
+    edit::set_toml_values(file, NEW_SETTINGS_FILE_HEADER, &values)?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::ModelArgs;
-use super::environment::read_project_setup;
+use super::environment::read_operator_workspace_setup;
 use super::exit_code::ExitStatus;
 use super::render;
 use rind_lib::price::Prices;
@@ -39,8 +39,8 @@ pub(super) struct ListedModel {
 }
 
 pub(super) async fn run_models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
-    let model = args.model.selection();
-    let setup = read_project_setup(None, &model, false).await?;
+    let model = args.model.to_model_selection();
+    let setup = read_operator_workspace_setup(None, &model, false).await?;
     let selected = model::select_model(&setup, &model, None)?;
     let names = selected.provider.models(&CancellationToken::new()).await;
     // Convert to plain text, because exit codes treat provider errors as wrong usage, which is
@@ -64,7 +64,7 @@ pub(super) async fn run_models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
     };
     match args.json {
         true => render::print_json(&found)?,
-        false => render::models::list_models(&found, &selected.why),
+        false => render::models::print_models(&found, &selected.why),
     }
     Ok(ExitStatus::Done)
 }

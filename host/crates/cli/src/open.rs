@@ -8,154 +8,157 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use super::approve::{TerminalApprover, TerminalQuestion};
-use super::command::{BuiltInCommandContext, CommandSet};
-use super::grants::TerminalGrantAsker;
-use super::mcp::TerminalServerAsker;
+use super::command::{BuiltInCommandContext, SlashCommandSet};
+use super::grants::TerminalPermissionGrantAsker;
+use super::mcp::TerminalMcpServerApprovalAsker;
 use super::permission::TerminalTrustAsker;
-use super::terminal::SignalExitGuard;
+use super::terminal::ExitOnSignalGuard;
 use super::{command, first_use, looks, render};
-use rind_lib::grant::ask::Ask;
+use rind_lib::grant::ask::PermissionAsker;
 use rind_lib::host::Session;
-use rind_lib::plugin::load::{CompileCallback, PluginSet};
-use rind_lib::provider::SelectedModel;
+use rind_lib::plugin::load::{BeforeCompileCallback, FoundPluginSet};
+use rind_lib::provider::SelectedProviderAndModel;
 use rind_lib::session::SessionStore;
-use rind_lib::skill::Skills;
-use rind_lib::tool::approval::{Approver, DenyAll};
-use rind_lib::tool::builtin::CommandEnvironment as ShellCommands;
-use rind_lib::tool::policy::{ModeSwitch, ToolPolicy};
-use rind_mcp::AskServerApproval;
-use rind_operator::load::PreparedPluginLoad;
-use rind_operator::project::AskProjectTrust;
+use rind_lib::skill::SessionSkills;
+use rind_lib::tool::approval::{Approver, DenyAllApprover};
+use rind_lib::tool::builtin::CommandConfinementAndEnvironment as ShellCommands;
+use rind_lib::tool::policy::{SharedApprovalMode, ToolPolicy};
+use rind_mcp::ServerApprovalAsker;
+use rind_operator::load::PluginLoadPlan;
+use rind_operator::project::ProjectTrustAsker;
 use rind_operator::settings::RunSettings;
-use rind_operator::setup::OperatorSetup;
-use rind_operator::start::{RunBeforeHost, RunFrontend, RunWithHost};
+use rind_operator::setup::OperatorWorkspaceSetup;
+use rind_operator::start::{RunBeforeHostCreation, RunFrontend, RunWithCreatedHost};
 
 /// Front end of a run from a terminal or a script. Asks a person at a terminal about trust, grants
 /// and, at the first use, a model; otherwise asks nothing.
-struct TerminalFrontend {
+struct TerminalSessionStartFrontend {
     /// Whether a user at a terminal can answer questions.
     has_terminal: bool,
 }
 
-impl RunFrontend for TerminalFrontend {
-    fn ask_project(&self) -> Option<&dyn AskProjectTrust> {
+impl RunFrontend for TerminalSessionStartFrontend {
+    fn ask_project(&self) -> Option<&dyn ProjectTrustAsker> {
         self.has_terminal.then_some(&TerminalTrustAsker)
     }
 
-    fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
+    fn ask_plugin(&self) -> Option<Arc<dyn PermissionAsker>> {
         self.has_terminal
-            .then(|| Arc::new(TerminalGrantAsker) as Arc<dyn Ask>)
+            .then(|| Arc::new(TerminalPermissionGrantAsker) as Arc<dyn PermissionAsker>)
     }
 
-    fn server_approval_asker(&self) -> Option<&dyn AskServerApproval> {
-        self.has_terminal.then_some(&TerminalServerAsker)
+    fn server_approval_asker(&self) -> Option<&dyn ServerApprovalAsker> {
+        self.has_terminal.then_some(&TerminalMcpServerApprovalAsker)
     }
 
     fn choose_model<'a>(
         &'a self,
-        setup: &'a OperatorSetup,
-    ) -> BoxFuture<'a, anyhow::Result<Option<SelectedModel>>> {
+        setup: &'a OperatorWorkspaceSetup,
+    ) -> BoxFuture<'a, anyhow::Result<Option<SelectedProviderAndModel>>> {
         Box::pin(async move {
             match self.has_terminal {
-                true => first_use::choose_model(setup).await,
+                true => first_use::ask_and_store_first_model(setup).await,
                 false => Ok(None),
             }
         })
     }
 
-    fn on_compile(&self) -> Option<CompileCallback> {
+    fn on_compile(&self) -> Option<BeforeCompileCallback> {
         // Show progress: the first compilation takes long.
-        self.has_terminal.then(render::plugins::on_compile)
+        self.has_terminal
+            .then(render::plugins::plugin_compile_notice_callback)
     }
 
-    fn show_plugins(&self, plugins: &PluginSet) {
-        render::plugins::warn_left_out(plugins);
+    fn show_plugins(&self, plugins: &FoundPluginSet) {
+        render::plugins::warn_about_plugins_not_loaded(plugins);
     }
 
-    fn show_skills(&self, skills: &Skills) {
-        render::skills::warn_left_out(skills);
+    fn show_skills(&self, skills: &SessionSkills) {
+        render::skills::warn_about_omitted_skills(skills);
     }
 
     fn reserved_names(&self) -> Vec<&'static str> {
-        command::reserved_names()
+        command::reserved_skill_names()
     }
 }
 
 /// A prepared run whose session is not open yet.
-pub(super) struct PreparedSession {
-    run: RunBeforeHost,
-    exits: SignalExitGuard,
+pub(super) struct PreparedRunBeforeSessionOpen {
+    run: RunBeforeHostCreation,
+    exits: ExitOnSignalGuard,
 }
 
 /// A host with the channels for questions to the person.
-pub(super) struct ReadyHost {
-    pub(super) run: RunWithHost,
+pub(super) struct HostWithUserQuestionChannels {
+    pub(super) run: RunWithCreatedHost,
     questions: UnboundedReceiver<TerminalQuestion>,
-    asker: Asker,
+    asker: OptionalTerminalQuestionSender,
     /// Exits the program at signals. Dropped once another listener handles signals.
-    pub(super) exits: SignalExitGuard,
+    pub(super) exits: ExitOnSignalGuard,
 }
 
 /// An open session with the channels for questions to the person.
-pub(super) struct OpenedSession {
+pub(super) struct SessionWithUserQuestionChannels {
     pub(super) session: Session,
     /// Receiver of the questions to the person, such as approval questions about tool calls and
     /// questions of plugins; receives none if no person answers.
     pub(super) questions: UnboundedReceiver<TerminalQuestion>,
-    pub(super) setup: OperatorSetup,
+    pub(super) setup: OperatorWorkspaceSetup,
     /// Sender of further questions to the person, such as those of built-in commands; `None` if no
     /// person answers.
-    pub(super) asker: Asker,
+    pub(super) asker: OptionalTerminalQuestionSender,
     /// Runs shell commands, confined as the settings require.
     pub(super) commands: ShellCommands,
     /// Describes the model and why it was chosen.
     pub(super) chosen: String,
     /// The current approval mode.
-    pub(super) switch: ModeSwitch,
+    pub(super) switch: SharedApprovalMode,
     /// Whether calls that do more than read are only described and not run.
     pub(super) is_dry_run: bool,
     /// Guard under which a signal ends the program at once. Dropped when another listener handles
     /// signals.
-    pub(super) exits: SignalExitGuard,
+    pub(super) exits: ExitOnSignalGuard,
 }
 
 /// Builds another host while the program runs, for example for another folder. Asks no questions
 /// and installs no signal handlers.
-pub(super) async fn build_another_host(
+pub(super) async fn build_host_without_questions(
     settings: RunSettings,
     store: Option<SessionStore>,
-) -> anyhow::Result<RunWithHost> {
-    let frontend = TerminalFrontend {
+) -> anyhow::Result<RunWithCreatedHost> {
+    let frontend = TerminalSessionStartFrontend {
         has_terminal: false,
     };
-    let mut run = RunBeforeHost::new(settings, &frontend).await?;
+    let mut run = RunBeforeHostCreation::new(settings, &frontend).await?;
     run.store = store;
-    let (approver, ..) = choose_approver(false);
+    let (approver, ..) = create_approver_and_question_channels(false);
     run.create_host(approver).await
 }
 
 /// Prepares a run: asks the questions, loads the plugins and selects the model. Until the exits are
 /// dropped, a signal exits the program.
-pub(super) async fn prepare_session(settings: RunSettings) -> anyhow::Result<PreparedSession> {
-    let exits = SignalExitGuard::new().context("listen for signals")?;
-    let frontend = TerminalFrontend {
+pub(super) async fn prepare_session(
+    settings: RunSettings,
+) -> anyhow::Result<PreparedRunBeforeSessionOpen> {
+    let exits = ExitOnSignalGuard::new().context("listen for signals")?;
+    let frontend = TerminalSessionStartFrontend {
         has_terminal: settings.mode.has_terminal,
     };
-    let run = RunBeforeHost::new(settings, &frontend).await?;
-    looks::configure_terminal_style(&run.setup.config)?;
-    Ok(PreparedSession { run, exits })
+    let run = RunBeforeHostCreation::new(settings, &frontend).await?;
+    looks::configure_colors_and_links(&run.setup.config)?;
+    Ok(PreparedRunBeforeSessionOpen { run, exits })
 }
 
-impl PreparedSession {
+impl PreparedRunBeforeSessionOpen {
     /// Permits a run without a configured model.
-    pub(super) fn without_model(mut self) -> Self {
-        self.run = self.run.without_model();
+    pub(super) fn allow_missing_model(mut self) -> Self {
+        self.run = self.run.with_refusing_provider_if_no_model();
         self
     }
 
     /// Offers prompts and resources of these MCP servers to the clients of Rind's own server.
-    pub(super) fn expose_mcp_servers(mut self, servers: &[String]) -> Self {
-        self.run = self.run.expose_mcp_servers(servers);
+    pub(super) fn forward_mcp_servers_to_clients(mut self, servers: &[String]) -> Self {
+        self.run = self.run.expose_mcp_servers_to_clients(servers);
         self
     }
 
@@ -166,33 +169,33 @@ impl PreparedSession {
     }
 
     /// Returns the setup of the operator.
-    pub(super) fn setup(&self) -> &OperatorSetup {
+    pub(super) fn operator_setup(&self) -> &OperatorWorkspaceSetup {
         &self.run.setup
     }
 
     /// Collects the slash commands.
-    pub(super) async fn commands(&self) -> anyhow::Result<CommandSet> {
+    pub(super) async fn collect_slash_commands(&self) -> anyhow::Result<SlashCommandSet> {
         let about = built_in_command_context(&self.run)?;
         let project = self.run.setup.project.as_deref();
         let program = std::env::current_exe().context("cannot find the path of this program")?;
-        Ok(CommandSet::new(about, project, program).await)
+        Ok(SlashCommandSet::new(about, project, program).await)
     }
 
     /// Returns the loaded plugins.
-    pub(super) fn plugins(&self) -> Arc<PluginSet> {
-        self.run.plugins.shared_set().clone()
+    pub(super) fn plugins(&self) -> Arc<FoundPluginSet> {
+        self.run.plugins.plugin_set().clone()
     }
 
     /// Returns a loader for later versions of a plugin.
-    pub(super) fn plugin_reload_loader(&self, plugin: &str) -> anyhow::Result<PreparedPluginLoad> {
+    pub(super) fn plugin_reload_loader(&self, plugin: &str) -> anyhow::Result<PluginLoadPlan> {
         self.run.prepare_plugin_reload(plugin)
     }
 
     /// Opens the session.
-    pub(super) async fn open_session(self) -> anyhow::Result<OpenedSession> {
+    pub(super) async fn open_session(self) -> anyhow::Result<SessionWithUserQuestionChannels> {
         let is_dry_run = self.run.mode.dry_run;
         let ready = self.build_host().await?;
-        Ok(OpenedSession {
+        Ok(SessionWithUserQuestionChannels {
             session: ready.run.session()?,
             questions: ready.questions,
             asker: ready.asker,
@@ -206,9 +209,10 @@ impl PreparedSession {
     }
 
     /// Creates the host.
-    pub(super) async fn build_host(self) -> anyhow::Result<ReadyHost> {
-        let (approver, questions, asker) = choose_approver(self.run.has_terminal());
-        Ok(ReadyHost {
+    pub(super) async fn build_host(self) -> anyhow::Result<HostWithUserQuestionChannels> {
+        let (approver, questions, asker) =
+            create_approver_and_question_channels(self.run.has_terminal());
+        Ok(HostWithUserQuestionChannels {
             run: self.run.create_host(approver).await?,
             questions,
             asker,
@@ -219,12 +223,12 @@ impl PreparedSession {
 
 /// Collects the parts of the host that built-in commands show and change.
 pub(super) fn built_in_command_context(
-    run: &RunBeforeHost,
+    run: &RunBeforeHostCreation,
 ) -> anyhow::Result<BuiltInCommandContext> {
     let policy: ToolPolicy = run.setup.config.section()?;
     Ok(BuiltInCommandContext {
         paths: run.setup.paths.clone(),
-        plugins: run.plugins.shared_set().clone(),
+        plugins: run.plugins.plugin_set().clone(),
         rules: policy.rules.iter().map(ToString::to_string).collect(),
         skills: run.skills.clone(),
         compact: run.setup.agent_config()?.compact,
@@ -235,21 +239,21 @@ pub(super) fn built_in_command_context(
 }
 
 /// Sender of questions to the person at the terminal; `None` if there is no person.
-pub(super) type Asker = Option<UnboundedSender<TerminalQuestion>>;
+pub(super) type OptionalTerminalQuestionSender = Option<UnboundedSender<TerminalQuestion>>;
 
-pub(super) fn choose_approver(
+pub(super) fn create_approver_and_question_channels(
     has_terminal: bool,
 ) -> (
     Arc<dyn Approver>,
     UnboundedReceiver<TerminalQuestion>,
-    Asker,
+    OptionalTerminalQuestionSender,
 ) {
     let (sender, questions) = mpsc::unbounded_channel();
     if has_terminal {
         let approver = Arc::new(TerminalApprover(sender.clone()));
         return (approver, questions, Some(sender));
     }
-    let approver = Arc::new(DenyAll(
+    let approver = Arc::new(DenyAllApprover(
         "there is no terminal to ask at; pass --yes, or add a rule to [tools] in config.toml"
             .to_owned(),
     ));

@@ -5,27 +5,29 @@ use std::path::Path;
 
 use futures_util::future::BoxFuture;
 
-use super::command::{ProjectTemplate, project_templates};
-use super::question::{QuestionLine, QuestionScreen};
+use super::command::{ProjectCommandTemplate, project_templates};
+use super::question::{QuestionScreenContent, TerminalQuestionLine};
 use super::render::grants::{describe_trust_origin, short_digest};
-use super::render::{BOLD, DIM, PLUGIN, WARN};
+use super::render::{BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE};
 use rind_lib::grant::answers::GrantAnswer;
-use rind_lib::grant::ask::{ApprovalLifetime, Question};
+use rind_lib::grant::ask::{GrantApprovalLifetime, GrantQuestion};
 use rind_lib::grant::decide::GrantStatus;
 use rind_lib::grant::project::ProjectTrust;
 use rind_lib::grant::{describe_capability, describe_combined_risk};
-use rind_lib::script::Script;
+use rind_lib::script::HookScript;
 use rind_operator::project::{
-    AskProjectTrust, ProjectApproval, ProjectContents, ProjectTrustQuestion,
+    ProjectApprovalDuration, ProjectContentsSummary, ProjectTrustAsker, ProjectTrustQuestion,
 };
-use rind_operator::project_hooks::ProjectHookQuestion;
+use rind_operator::project_hooks::ProjectHookApprovalQuestion;
 
 /// Asks which permissions to grant to a plugin. Returns `None` for a no, and at the end of input.
-pub(super) async fn ask_plugin_permissions(question: &Question) -> Option<ApprovalLifetime> {
+pub(super) async fn ask_plugin_permissions(
+    question: &GrantQuestion,
+) -> Option<GrantApprovalLifetime> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
-        "o" | "once" => Some(Some(ApprovalLifetime::Once)),
-        "s" | "session" => Some(Some(ApprovalLifetime::Session)),
-        "a" | "always" => Some(Some(ApprovalLifetime::Always)),
+        "o" | "once" => Some(Some(GrantApprovalLifetime::Once)),
+        "s" | "session" => Some(Some(GrantApprovalLifetime::Session)),
+        "a" | "always" => Some(Some(GrantApprovalLifetime::Always)),
         "n" | "no" => Some(None),
         _ => None,
     };
@@ -35,34 +37,42 @@ pub(super) async fn ask_plugin_permissions(question: &Question) -> Option<Approv
         .flatten()
 }
 
-fn plugin_permissions_screen(question: &Question) -> QuestionScreen {
-    let Question {
+fn plugin_permissions_screen(question: &GrantQuestion) -> QuestionScreenContent {
+    let GrantQuestion {
         request,
         decision,
         earlier,
     } = question;
-    let mut about = vec![QuestionLine::new("  ").with_styled_text(
-        DIM,
+    let mut about = vec![TerminalQuestionLine::new("  ").with_styled_text(
+        DIM_STYLE,
         &format!(
             "it {} ({}), digest {}",
             describe_trust_origin(request.trust),
             request.trust,
-            short_digest(&request.content())
+            short_digest(&request.compute_content_digest())
         ),
     )];
     if !request.source.is_empty() {
-        about.push(QuestionLine::new("  from ").with_escaped_text(DIM, &request.source));
+        about.push(
+            TerminalQuestionLine::new("  from ").with_escaped_text(DIM_STYLE, &request.source),
+        );
     }
     if let Some(earlier) = earlier {
         about.push(
-            QuestionLine::new("  ")
-                .with_styled_text(WARN, "changed:")
+            TerminalQuestionLine::new("  ")
+                .with_styled_text(WARNING_STYLE, "changed:")
                 .with_text(" you said yes to version ")
-                .with_escaped_text(BOLD, &earlier.version)
+                .with_escaped_text(BOLD_STYLE, &earlier.version)
                 .with_text(" on ")
-                .with_escaped_text(DIM, earlier.given.split('T').next().unwrap_or_default())
+                .with_escaped_text(
+                    DIM_STYLE,
+                    earlier.given.split('T').next().unwrap_or_default(),
+                )
                 .with_text("; ")
-                .with_escaped_text(DIM, &describe_changes_since_answer(earlier, question)),
+                .with_escaped_text(
+                    DIM_STYLE,
+                    &describe_request_changes_since_answer(earlier, question),
+                ),
         );
     }
     let rows = |standing| {
@@ -72,9 +82,9 @@ fn plugin_permissions_screen(question: &Question) -> QuestionScreen {
             .filter(move |row| row.standing == standing)
     };
     let waiting = rows(GrantStatus::Waiting).map(|row| {
-        QuestionLine::new("    • ")
+        TerminalQuestionLine::new("    • ")
             .with_text(&describe_capability(&row.capability))
-            .with_escaped_text(DIM, &format!(" ({}; {})", row.capability, row.why))
+            .with_escaped_text(DIM_STYLE, &format!(" ({}; {})", row.capability, row.why))
     });
     let granted = rows(GrantStatus::Granted).map(|row| {
         let words = format!(
@@ -82,40 +92,45 @@ fn plugin_permissions_screen(question: &Question) -> QuestionScreen {
             describe_capability(&row.capability),
             row.why
         );
-        QuestionLine::new("    • ").with_escaped_text(DIM, &words)
+        TerminalQuestionLine::new("    • ").with_escaped_text(DIM_STYLE, &words)
     });
-    let mut wants = vec![QuestionLine::new("  it may then:")];
+    let mut wants = vec![TerminalQuestionLine::new("  it may then:")];
     wants.extend(waiting.chain(granted));
-    if let Some(combined) =
-        describe_combined_risk(&decision.granted_or_pending(), request.has_hooks)
-    {
+    if let Some(combined) = describe_combined_risk(
+        &decision.granted_or_pending_capabilities(),
+        request.has_hooks,
+    ) {
         let text = format!("together, these permissions mean that the plugin {combined}");
-        wants.push(QuestionLine::new("  ").with_styled_text(WARN, &text));
+        wants.push(TerminalQuestionLine::new("  ").with_styled_text(WARNING_STYLE, &text));
     }
     let mut own = vec![
-        QuestionLine::new("  in its own words: ").with_escaped_text(DIM, &request.description),
+        TerminalQuestionLine::new("  in its own words: ")
+            .with_escaped_text(DIM_STYLE, &request.description),
     ];
     own.extend(request.tools.iter().map(|tool| {
-        QuestionLine::new("  tool ")
-            .with_escaped_text(BOLD, &tool.name)
+        TerminalQuestionLine::new("  tool ")
+            .with_escaped_text(BOLD_STYLE, &tool.name)
             .with_text(": ")
-            .with_escaped_text(DIM, &tool.description)
+            .with_escaped_text(DIM_STYLE, &tool.description)
     }));
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
-        .with_escaped_text(PLUGIN, &request.plugin)
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
+        .with_escaped_text(PLUGIN_NAME_STYLE, &request.plugin)
         .with_text(" ")
-        .with_escaped_text(BOLD, &request.version)
+        .with_escaped_text(BOLD_STYLE, &request.version)
         .with_text(" requests permissions that are not granted automatically");
-    QuestionScreen {
+    QuestionScreenContent {
         parts: vec![vec![head], about, wants, own],
         covers: Vec::new(),
         keys: "[o]nce, for this [s]ession, [a]lways, or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     }
 }
 
-fn describe_changes_since_answer(earlier: &GrantAnswer, question: &Question) -> String {
+fn describe_request_changes_since_answer(
+    earlier: &GrantAnswer,
+    question: &GrantQuestion,
+) -> String {
     let is_new = |text: &String| !earlier.capabilities.contains(text);
     let waiting = question
         .decision
@@ -133,28 +148,30 @@ fn describe_changes_since_answer(earlier: &GrantAnswer, question: &Question) -> 
 /// Asks the person at the terminal whether to trust a project.
 pub(super) struct TerminalTrustAsker;
 
-impl AskProjectTrust for TerminalTrustAsker {
+impl ProjectTrustAsker for TerminalTrustAsker {
     fn ask<'a>(
         &'a self,
         question: &'a ProjectTrustQuestion<'a>,
-    ) -> BoxFuture<'a, Option<ProjectApproval>> {
+    ) -> BoxFuture<'a, Option<ProjectApprovalDuration>> {
         Box::pin(ask_project_trust(question))
     }
 
     fn ask_hooks<'a>(
         &'a self,
-        question: &'a ProjectHookQuestion<'a>,
-    ) -> BoxFuture<'a, Option<ProjectApproval>> {
+        question: &'a ProjectHookApprovalQuestion<'a>,
+    ) -> BoxFuture<'a, Option<ProjectApprovalDuration>> {
         Box::pin(ask_for_project_approval(hook_trust_screen(question)))
     }
 }
 
 /// Asks for an approval that is valid for this run, or until the content that the question showed
 /// changes.
-async fn ask_for_project_approval(screen: QuestionScreen) -> Option<ProjectApproval> {
+async fn ask_for_project_approval(
+    screen: QuestionScreenContent,
+) -> Option<ProjectApprovalDuration> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
-        "y" | "yes" | "o" | "once" => Some(Some(ProjectApproval::Once)),
-        "a" | "always" => Some(Some(ProjectApproval::UntilChanged)),
+        "y" | "yes" | "o" | "once" => Some(Some(ProjectApprovalDuration::Once)),
+        "a" | "always" => Some(Some(ProjectApprovalDuration::UntilChanged)),
         "n" | "no" => Some(None),
         _ => None,
     };
@@ -162,7 +179,7 @@ async fn ask_for_project_approval(screen: QuestionScreen) -> Option<ProjectAppro
 }
 
 /// Asks whether to trust a project in its present state.
-async fn ask_project_trust(question: &ProjectTrustQuestion<'_>) -> Option<ProjectApproval> {
+async fn ask_project_trust(question: &ProjectTrustQuestion<'_>) -> Option<ProjectApprovalDuration> {
     let ProjectTrustQuestion {
         paths,
         trust,
@@ -174,62 +191,65 @@ async fn ask_project_trust(question: &ProjectTrustQuestion<'_>) -> Option<Projec
     ask_for_project_approval(screen).await
 }
 
-fn hook_trust_screen(question: &ProjectHookQuestion<'_>) -> QuestionScreen {
-    let ProjectHookQuestion {
+fn hook_trust_screen(question: &ProjectHookApprovalQuestion<'_>) -> QuestionScreenContent {
+    let ProjectHookApprovalQuestion {
         paths,
         trust,
         hooks,
     } = question;
     let mut head = vec![
-        QuestionLine::new("")
-            .with_styled_text(WARN.bold(), "? ")
+        TerminalQuestionLine::new("")
+            .with_styled_text(WARNING_STYLE.bold(), "? ")
             .with_text("the project ")
-            .with_escaped_text(BOLD, &paths.workspace.display().to_string())
+            .with_escaped_text(BOLD_STYLE, &paths.workspace.display().to_string())
             .with_text(&format!(
                 " has hooks in {}: programs that see calls and can refuse or change them",
                 hooks.places.join(" and ")
             )),
     ];
     head.extend(describe_changes_since_approval(trust, "allowed them"));
-    let of_hook = |script: &Script| {
+    let of_hook = |script: &HookScript| {
         let (event, matcher, command) = script.claude_hook()?;
         let about = match matcher {
             "" => String::new(),
             matcher => format!(" ({matcher})"),
         };
-        let head = QuestionLine::new("  ")
-            .with_escaped_text(PLUGIN, &format!("{event}{about}"))
+        let head = TerminalQuestionLine::new("  ")
+            .with_escaped_text(PLUGIN_NAME_STYLE, &format!("{event}{about}"))
             .with_text(" runs:");
-        Some(std::iter::once(head).chain(permission_lines(&command).collect::<Vec<_>>()))
+        Some(std::iter::once(head).chain(to_prefixed_question_lines(&command).collect::<Vec<_>>()))
     };
     let rows = hooks.scripts.iter().filter_map(of_hook).flatten();
     let files = hooks.files_covered_by_approval(&paths.workspace);
     let of_files = (!files.is_empty()).then(|| {
-        QuestionLine::new("  files of the project among them: ")
-            .with_escaped_text(DIM, &files.join(", "))
+        TerminalQuestionLine::new("  files of the project among them: ")
+            .with_escaped_text(DIM_STYLE, &files.join(", "))
             .with_text("; a change of one is asked about again")
     });
-    QuestionScreen {
+    QuestionScreenContent {
         parts: vec![head, rows.collect(), of_files.into_iter().collect()],
-        covers: vec![QuestionLine::new("  ").with_styled_text(
-            DIM,
+        covers: vec![TerminalQuestionLine::new("  ").with_styled_text(
+            DIM_STYLE,
             "they are confined like commands; what their programs read besides is not shown here",
         )],
         keys: "call them in this run [y]es, [a]lways until they change, or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     }
 }
 
 /// Returns the line that reports changes since an earlier approval; `None` if nothing has changed.
 /// `did` is what the person approved.
-fn describe_changes_since_approval(trust: &ProjectTrust, did: &str) -> Option<QuestionLine> {
+fn describe_changes_since_approval(
+    trust: &ProjectTrust,
+    did: &str,
+) -> Option<TerminalQuestionLine> {
     let ProjectTrust::Changed { since } = trust else {
         return None;
     };
-    let line = QuestionLine::new("  ")
-        .with_styled_text(WARN, "changed:")
+    let line = TerminalQuestionLine::new("  ")
+        .with_styled_text(WARNING_STYLE, "changed:")
         .with_text(&format!(" you {did} on "))
-        .with_escaped_text(DIM, since.split('T').next().unwrap_or_default())
+        .with_escaped_text(DIM_STYLE, since.split('T').next().unwrap_or_default())
         .with_text(", and something has changed since");
     Some(line)
 }
@@ -237,14 +257,14 @@ fn describe_changes_since_approval(trust: &ProjectTrust, did: &str) -> Option<Qu
 fn project_trust_screen(
     workspace: &Path,
     trust: &ProjectTrust,
-    brought: &ProjectContents,
-    templates: &[ProjectTemplate],
-) -> QuestionScreen {
+    brought: &ProjectContentsSummary,
+    templates: &[ProjectCommandTemplate],
+) -> QuestionScreenContent {
     let mut head = vec![
-        QuestionLine::new("")
-            .with_styled_text(WARN.bold(), "? ")
+        TerminalQuestionLine::new("")
+            .with_styled_text(WARNING_STYLE.bold(), "? ")
             .with_text("the project ")
-            .with_escaped_text(BOLD, &workspace.display().to_string())
+            .with_escaped_text(BOLD_STYLE, &workspace.display().to_string())
             .with_text(&format!(
                 " brings plugins, skills, servers or settings of its own in {}",
                 brought.places.join(" and ")
@@ -252,10 +272,10 @@ fn project_trust_screen(
     ];
     head.extend(describe_changes_since_approval(trust, "trusted it"));
     let row = |kind: &str, (name, description): &(String, String)| {
-        QuestionLine::new(kind)
-            .with_escaped_text(PLUGIN, name)
+        TerminalQuestionLine::new(kind)
+            .with_escaped_text(PLUGIN_NAME_STYLE, name)
             .with_text(": ")
-            .with_escaped_text(DIM, description)
+            .with_escaped_text(DIM_STYLE, description)
     };
     let of_plugins = brought
         .plugins
@@ -270,19 +290,20 @@ fn project_trust_screen(
         .servers
         .iter()
         .map(|server| row("  MCP server ", server));
-    let of_template = |template: &ProjectTemplate| {
-        let head = QuestionLine::new("  template /")
-            .with_escaped_text(PLUGIN, &template.name)
+    let of_template = |template: &ProjectCommandTemplate| {
+        let head = TerminalQuestionLine::new("  template /")
+            .with_escaped_text(PLUGIN_NAME_STYLE, &template.name)
             .with_text(": ")
-            .with_escaped_text(DIM, &template.description);
+            .with_escaped_text(DIM_STYLE, &template.description);
         let mut lines = vec![head];
-        lines.extend(permission_lines(&template.text));
+        lines.extend(to_prefixed_question_lines(&template.text));
         lines
     };
     let of_templates = templates.iter().flat_map(of_template);
-    let of_settings: Vec<QuestionLine> = permission_lines(&brought.settings).collect();
-    let title = (!of_settings.is_empty()).then(|| QuestionLine::new("  settings:"));
-    QuestionScreen {
+    let of_settings: Vec<TerminalQuestionLine> =
+        to_prefixed_question_lines(&brought.settings).collect();
+    let title = (!of_settings.is_empty()).then(|| TerminalQuestionLine::new("  settings:"));
+    QuestionScreenContent {
         parts: vec![
             head,
             of_plugins
@@ -293,19 +314,19 @@ fn project_trust_screen(
             of_templates.collect(),
             title.into_iter().chain(of_settings).collect(),
         ],
-        covers: vec![QuestionLine::new("  ").with_styled_text(
-            DIM,
+        covers: vec![TerminalQuestionLine::new("  ").with_styled_text(
+            DIM_STYLE,
             "the permissions of its plugins are asked about one by one, and so is the start of its MCP servers",
         )],
         keys: "trust it for this run [y]es, [a]lways until it changes, or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     }
 }
 
 /// Returns the lines of a text that are not empty, each after the prefix `|`.
-fn permission_lines(text: &str) -> impl Iterator<Item = QuestionLine> {
+fn to_prefixed_question_lines(text: &str) -> impl Iterator<Item = TerminalQuestionLine> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| QuestionLine::new("    | ").with_escaped_block_line(line))
+    lines.map(|line| TerminalQuestionLine::new("    | ").with_escaped_block_line(line))
 }
 
 #[cfg(test)]
@@ -316,12 +337,12 @@ mod tests {
     fn everything_that_a_project_brings_is_in_the_question() {
         let settings: String = (0..500).map(|n| format!("line{n} = {n}\n")).collect();
         let plugins = [("a\n? forged".to_owned(), "d".repeat(5_000))];
-        let template = ProjectTemplate {
+        let template = ProjectCommandTemplate {
             name: "deploy".to_owned(),
             description: "Deploys".to_owned(),
             text: "\n\nFirst.\nThen rm -rf /\n".to_owned(),
         };
-        let brought = ProjectContents {
+        let brought = ProjectContentsSummary {
             places: vec![".rind", ".claude/skills"],
             plugins: plugins.to_vec(),
             skills: vec![("review".to_owned(), "reads".to_owned())],

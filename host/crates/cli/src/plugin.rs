@@ -12,46 +12,49 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{PluginArgs, PluginBuildArgs, PluginInspectArgs, PluginListArgs};
-use super::environment::{find_paths, read_project_setup};
+use super::environment::{find_rind_paths, read_operator_workspace_setup};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{alone, guard, render};
-use rind_author::build::{BuildOptions, BuildReport, Progress, SharedBuildFolders};
+use rind_author::build::{BuildOptions, BuildReport, ProgressCallback, SharedPluginBuildFolders};
 use rind_lib::grant::Trust;
 use rind_lib::plugin::Error;
 use rind_lib::plugin::inspect::{self, Report};
-use rind_lib::plugin::load::{LeftOutPlugin, LeftOutReason, PluginSet};
+use rind_lib::plugin::load::{FoundPluginSet, PluginSkipReason, SkippedPlugin};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::point_use::list_point_uses;
-use rind_operator::load::PreparedPluginLoad;
+use rind_operator::load::PluginLoadPlan;
 use rind_operator::settings::ModelSelection;
 use rind_operator::{grants, plugin_flags, scripts};
 
 /// Deadline for a build. A first build compiles the SDK's dependencies, which takes a minute or two
 /// on a small machine.
-const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
+const PLUGIN_BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
 /// Prepares to load the plugins that a session in this folder would have, without asking questions.
-pub(super) async fn prepare_load(args: &PluginArgs) -> anyhow::Result<PreparedPluginLoad> {
-    let selection = args.selection();
+pub(super) async fn plan_session_plugin_load(args: &PluginArgs) -> anyhow::Result<PluginLoadPlan> {
+    let selection = args.to_plugin_selection();
     let setup =
-        read_project_setup(None, &ModelSelection::default(), selection.trust_project).await?;
-    let grants = grants::grant_options(&setup.paths, &selection.grants, None, None)?;
-    PreparedPluginLoad::new(&setup, &selection, grants)
+        read_operator_workspace_setup(None, &ModelSelection::default(), selection.trust_project)
+            .await?;
+    let grants = grants::build_plugin_grant_options(&setup.paths, &selection.grants, None, None)?;
+    PluginLoadPlan::new(&setup, &selection, grants)
 }
 
 /// Loads the plugins that a session in this folder would have.
-pub(super) async fn load_session_plugins(args: &PluginArgs) -> anyhow::Result<PluginSet> {
-    let load = prepare_load(args).await?;
+pub(super) async fn load_session_plugins(args: &PluginArgs) -> anyhow::Result<FoundPluginSet> {
+    let load = plan_session_plugin_load(args).await?;
     load.load().await.context("load plugins")
 }
 
 pub(super) async fn list_plugins(args: PluginListArgs) -> anyhow::Result<ExitStatus> {
-    let load = prepare_load(&args.plugins).await?;
-    plugin_flags::check_plugin_paths(&args.plugins.selection())?;
+    let load = plan_session_plugin_load(&args.plugins).await?;
+    plugin_flags::check_plugin_folders_contain_plugin(&args.plugins.to_plugin_selection())?;
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
     let all = plugins.plugins.iter();
-    let reports: Vec<Report> = all.map(|plugin| inspect::inspect(plugin)).collect();
+    let reports: Vec<Report> = all
+        .map(|plugin| inspect::build_plugin_report(plugin))
+        .collect();
     let scripts = scripts::read_scripts(load.setup())?;
     let found = plugins.left_out.len() + plugins.absent.len() + scripts.len();
     if args.json {
@@ -62,44 +65,44 @@ pub(super) async fn list_plugins(args: PluginListArgs) -> anyhow::Result<ExitSta
              `rind run`",
         );
     } else {
-        reports.iter().for_each(render::plugins::print_row);
+        reports.iter().for_each(render::plugins::print_plugin_row);
         plugins
             .left_out
             .iter()
-            .for_each(render::plugins::print_left_out_plugin);
+            .for_each(render::plugins::print_not_loaded_plugin);
         plugins
             .absent
             .iter()
-            .for_each(render::plugins::print_absent_plugin);
-        scripts.iter().for_each(render::scripts::print_row);
+            .for_each(render::plugins::print_missing_required_plugin);
+        scripts.iter().for_each(render::scripts::print_script);
         for collision in plugins.find_tool_collisions() {
             render::print_warning(&collision.to_string());
         }
         scripts::warn_writable_scripts(load.setup(), &scripts)?;
-        render::plugins::print_streaming_status(&reports, &scripts);
+        render::plugins::print_answer_streaming_status(&reports, &scripts);
     }
     Ok(exit_status_for_plugins(&plugins))
 }
 
-pub(super) async fn list_points(args: PluginListArgs) -> anyhow::Result<ExitStatus> {
-    let load = prepare_load(&args.plugins).await?;
-    plugin_flags::check_plugin_paths(&args.plugins.selection())?;
+pub(super) async fn list_extension_points(args: PluginListArgs) -> anyhow::Result<ExitStatus> {
+    let load = plan_session_plugin_load(&args.plugins).await?;
+    plugin_flags::check_plugin_folders_contain_plugin(&args.plugins.to_plugin_selection())?;
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
     let uses = list_point_uses(plugins.plugins.iter().map(|plugin| &**plugin));
     if args.json {
         render::print_json(&serde_json::json!({ "points": uses }))?;
     } else {
-        render::points::print_points(&uses);
+        render::points::print_extension_points(&uses);
     }
     Ok(exit_status_for_plugins(&plugins))
 }
 
 /// Returns a failure if a plugin failed to load, or does not run or is missing although the
 /// operator relies on it.
-fn exit_status_for_plugins(plugins: &PluginSet) -> ExitStatus {
-    let is_missed = |left: &LeftOutPlugin| {
-        matches!(left.why, LeftOutReason::Failed(_)) || left.reliance.is_some()
+fn exit_status_for_plugins(plugins: &FoundPluginSet) -> ExitStatus {
+    let is_missed = |left: &SkippedPlugin| {
+        matches!(left.why, PluginSkipReason::Failed(_)) || left.reliance.is_some()
     };
     ExitStatus::from_success(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
 }
@@ -116,7 +119,7 @@ pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<Ex
     } else {
         PluginArgs::default()
     };
-    let mut load = prepare_load(&plugin_args).await?;
+    let mut load = plan_session_plugin_load(&plugin_args).await?;
     // Load disabled plugins too, because a person may inspect a plugin before enabling it.
     let off = load.enable_all_plugins();
     let plugins = load.load().await.context("load plugins")?;
@@ -129,8 +132,11 @@ pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<Ex
     };
     let loaded = plugins.plugins.iter().map(|plugin| (&***plugin, None));
     let held = plugins.left_out.iter().filter_map(|left| match &left.why {
-        LeftOutReason::Held(plugin) | LeftOutReason::Failed(Error::Denied { plugin, .. }) => {
-            Some((&**plugin, Some(render::plugins::left_out_reason(left))))
+        PluginSkipReason::Held(plugin) | PluginSkipReason::Failed(Error::Denied { plugin, .. }) => {
+            Some((
+                &**plugin,
+                Some(render::plugins::plugin_not_loaded_reason(left)),
+            ))
         }
         _ => None,
     });
@@ -138,8 +144,8 @@ pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<Ex
         .chain(held)
         .find(|(p, _)| is_it(&p.manifest.name, p.trust))
     {
-        let mut report = inspect::inspect(plugin);
-        report.has_own_manifest = inspect::has_own_manifest(plugin);
+        let mut report = inspect::build_plugin_report(plugin);
+        report.has_own_manifest = inspect::has_matching_embedded_manifest(plugin);
         let off = off.get(&(report.name.clone(), plugin.trust == Trust::Project));
         report.stopped = off
             .map(|place| format!("switched off by {place}"))
@@ -151,22 +157,23 @@ pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<Ex
         } else {
             render::plugins::print_report(&report);
             let points = report.hooks.iter().map(|hook| hook.point.as_str());
-            let covers = guard::installed_guard_coverage(&report.name, &points.collect::<Vec<_>>());
-            render::guard::print_plugin_coverage(&covers);
+            let covers =
+                guard::coverage_by_installed_guards(&report.name, &points.collect::<Vec<_>>());
+            render::guard::print_plugin_coverage_by_agent(&covers);
         }
         return Ok(ExitStatus::Done);
     }
     let mut left_out = plugins.left_out.into_iter();
     match left_out.find(|left| is_it(&left.name, left.found.trust)) {
-        Some(LeftOutPlugin {
-            why: LeftOutReason::Failed(error),
+        Some(SkippedPlugin {
+            why: PluginSkipReason::Failed(error),
             ..
         }) => {
             let context = format!("inspect plugin `{}`", args.plugin);
             Err(anyhow::Error::new(error).context(context))
         }
         Some(left) => {
-            let why = render::plugins::left_out_reason(&left);
+            let why = render::plugins::plugin_not_loaded_reason(&left);
             bail_usage!("plugin `{}` is {why}", args.plugin)
         }
         None => bail_usage!(
@@ -226,7 +233,7 @@ async fn find_unloadable_plugins(
         let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
             continue;
         };
-        let loaded = alone::load_plugin_for_author(folder).await?;
+        let loaded = alone::load_plugin_with_all_grants(folder).await?;
         plugin.seconds += started.elapsed().as_secs_f64();
         let why = alone::find_load_failure(&loaded, &plugin.name);
         unloadable.extend(why.map(|why| (plugin.name.clone(), why)));
@@ -235,10 +242,10 @@ async fn find_unloadable_plugins(
 }
 
 /// Returns the folders that all plugins on this machine share.
-pub(super) fn shared_folders() -> anyhow::Result<SharedBuildFolders> {
-    let paths = find_paths(None)?;
-    Ok(SharedBuildFolders {
-        sdks: paths.sdks(),
+pub(super) fn shared_build_folders() -> anyhow::Result<SharedPluginBuildFolders> {
+    let paths = find_rind_paths(None)?;
+    Ok(SharedPluginBuildFolders {
+        sdks: paths.unpacked_sdks_folder(),
         builds: paths.plugin_builds(),
     })
 }
@@ -252,8 +259,8 @@ async fn build_plugins_with_progress(
     let options = BuildOptions {
         dirs,
         out,
-        deadline: BUILD_DEADLINE,
-        shared: Some(shared_folders()?),
+        deadline: PLUGIN_BUILD_DEADLINE,
+        shared: Some(shared_build_folders()?),
     };
     let cancel = CancellationToken::new();
     let on_interrupt = cancel.clone();
@@ -264,13 +271,13 @@ async fn build_plugins_with_progress(
     });
     let progress = render::plugins::BuildProgress::start_progress();
     let line = progress.clone();
-    let on_line: Progress = Arc::new(move |text| line.print_progress_line(text));
+    let on_line: ProgressCallback = Arc::new(move |text| line.print_progress_line(text));
     let report = rind_author::build::build_plugins(&options, &on_line, &cancel).await;
-    progress.end_progress();
+    progress.clear_progress_line();
     interrupt.abort();
     Ok((
         report.context("build plugins")?,
-        progress.prints_every_line(),
+        progress.should_print_every_line(),
     ))
 }
 
@@ -283,19 +290,20 @@ pub(super) async fn build_plugin_quietly(
     let options = BuildOptions {
         dirs: vec![dir.to_owned()],
         out: None,
-        deadline: BUILD_DEADLINE,
-        shared: Some(shared_folders().map_err(|error| format!("{error:#}"))?),
+        deadline: PLUGIN_BUILD_DEADLINE,
+        shared: Some(shared_build_folders().map_err(|error| format!("{error:#}"))?),
     };
     let lines: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
     let said = lines.clone();
-    let on_line: Progress = Arc::new(move |text| rind_lib::lock::lock(&said).push(text.to_owned()));
+    let on_line: ProgressCallback =
+        Arc::new(move |text| rind_lib::lock::lock(&said).push(text.to_owned()));
     let report = rind_author::build::build_plugins(&options, &on_line, cancel).await;
     let why = match report {
         Ok(report) => match report.failed.first() {
             None => {
                 // Load the plugin once, so that its compiled component is in the cache. Ignore an
                 // error: the next load reports it.
-                let _ = alone::load_plugin_for_author(dir).await;
+                let _ = alone::load_plugin_with_all_grants(dir).await;
                 return Ok(());
             }
             Some(error) => error.to_string(),

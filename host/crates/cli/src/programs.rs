@@ -4,25 +4,26 @@ use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
-use super::event_file::EventFile;
-use super::steer::{self, Lines, TurnSteering};
-use rind_lib::agent::SteerHandle;
+use super::event_file::EventLogFile;
+use super::steer::{self, SteeringLineReceiver, TurnSteeringController};
+use rind_lib::agent::AgentSteeringHandle;
 use rind_lib::event::{Event, Stamped};
 
-type Watch = Box<dyn FnMut(&Event) + Send>;
+type TurnEventCallback = Box<dyn FnMut(&Event) + Send>;
 
 /// Receivers of the events of a turn, and the source of texts that steer it; by default none.
 #[derive(Default)]
-pub(super) struct TurnFollowers {
-    watch: Option<Watch>,
-    file: Option<EventFile>,
-    lines: Option<Lines>,
-    steering: Option<TurnSteering>,
+pub(super) struct TurnEventReceiversAndSteering {
+    watch: Option<TurnEventCallback>,
+    file: Option<EventLogFile>,
+    lines: Option<SteeringLineReceiver>,
+    steering: Option<TurnSteeringController>,
 }
 
-impl TurnFollowers {
-    /// Creates a follower that calls a function of this program with every event.
-    pub(super) fn with_event_watch(watch: impl FnMut(&Event) + Send + 'static) -> Self {
+impl TurnEventReceiversAndSteering {
+    /// Creates receivers of which one is a function of this program that is called with every
+    /// event.
+    pub(super) fn with_event_callback(watch: impl FnMut(&Event) + Send + 'static) -> Self {
         Self {
             watch: Some(Box::new(watch)),
             ..Self::default()
@@ -31,13 +32,13 @@ impl TurnFollowers {
 
     /// Opens the file to which events are written, and the input from which lines to steer the turn
     /// are read.
-    pub(super) fn open_turn_followers(
+    pub(super) fn open_event_file_and_steering(
         events: Option<&Path>,
         steer_from: Option<&Path>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             watch: None,
-            file: events.map(EventFile::open_file).transpose()?,
+            file: events.map(EventLogFile::open_file).transpose()?,
             lines: steer_from.map(steer::open_steering_input).transpose()?,
             steering: None,
         })
@@ -45,19 +46,19 @@ impl TurnFollowers {
 
     /// Begins to steer the turn of `handle` with the lines of the steering input, if such an input
     /// was opened.
-    pub(super) fn begin_steering(
+    pub(super) fn begin_steering_turn_from_input(
         &mut self,
-        handle: SteerHandle,
+        handle: AgentSteeringHandle,
         cancel: &CancellationToken,
         is_json: bool,
     ) {
         let lines = self.lines.take();
         self.steering =
-            lines.map(|lines| TurnSteering::new(lines, handle, cancel.clone(), is_json));
+            lines.map(|lines| TurnSteeringController::new(lines, handle, cancel.clone(), is_json));
     }
 
     /// Passes an event to all programs.
-    pub(super) fn handle_event(&mut self, event: &Stamped) {
+    pub(super) fn forward_event_to_followers(&mut self, event: &Stamped) {
         if let Some(watch) = &mut self.watch {
             watch(&event.event);
         }
@@ -65,27 +66,27 @@ impl TurnFollowers {
             file.write_event(event);
         }
         if let Some(steering) = &mut self.steering {
-            steering.handle_event(event);
+            steering.answer_steering_lines_settled_by_event(event);
         }
     }
 
-    pub(super) async fn next_steering_line(&mut self) -> steer::Line {
+    pub(super) async fn next_steering_line(&mut self) -> steer::SteeringLineReadResult {
         match &mut self.steering {
-            Some(steering) => steering.next_line().await,
+            Some(steering) => steering.next_steering_input_line().await,
             None => std::future::pending().await,
         }
     }
 
-    pub(super) fn steer_turn(&mut self, line: steer::Line) {
+    pub(super) fn steer_turn(&mut self, line: steer::SteeringLineReadResult) {
         if let Some(steering) = &mut self.steering {
-            steering.steer_turn(line);
+            steering.handle_steering_line(line);
         }
     }
 
     /// Reports the lines that arrived too late to steer the turn.
-    pub(super) async fn finish_followers(&mut self) {
+    pub(super) async fn answer_late_steering_lines(&mut self) {
         if let Some(steering) = &mut self.steering {
-            steering.finish_steering().await;
+            steering.answer_pending_steering_lines_too_late().await;
         }
     }
 }

@@ -3,45 +3,46 @@
 //!
 //! Text by other authors is shown as one escaped line, or as rows that each begin with a mark, so
 //! that it cannot imitate a part of the question. If the question does not fit, `v` shows all of it
-//! page by page. Start from [`QuestionScreen`].
+//! page by page. Start from [`QuestionScreenContent`].
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar;
 
-use super::render::hold::{hold_output, write_immediately};
-use super::render::wrap::{text_width, wrap_text};
-use super::render::{DIM, WARN, style_text};
+use super::render::hold::{buffer_output_during_question, write_stderr_immediately};
+use super::render::wrap::{text_width, wrap_lines_to_columns};
+use super::render::{DIM_STYLE, WARNING_STYLE, style_text};
 use super::terminal::{self, TerminalSize};
 use rind_lib::text;
 
-const TAB: &str = "    ";
+const TAB_REPLACEMENT_SPACES: &str = "    ";
 
 /// Reply to an approval that was typed before all of the question was shown.
-pub(super) const UNREAD: &str = "view the whole question first: v and Enter";
+pub(super) const QUESTION_NOT_FULLY_SHOWN_REPLY: &str =
+    "view the whole question first: v and Enter";
 
 /// Mark at the beginning of a row that continues a line.
-const CONTINUED: &str = "↪ ";
+const WRAPPED_ROW_MARK: &str = "↪ ";
 
 /// Escapes one line of a text by another author. Tabs become four spaces.
-pub(super) fn escape_line(line: &str) -> String {
-    let parts: Vec<String> = line.split('\t').map(text::one_line).collect();
-    parts.join(TAB)
+pub(super) fn escape_untrusted_line(line: &str) -> String {
+    let parts: Vec<String> = line.split('\t').map(text::escape_to_one_line).collect();
+    parts.join(TAB_REPLACEMENT_SPACES)
 }
 
 /// Rows of a question, truncated if they do not fit the screen.
 #[derive(Debug)]
-pub(super) struct TruncatedQuestion {
+pub(super) struct ScreenFittedQuestionRows {
     pub(super) rows: Vec<String>,
     /// Whether rows were left out.
     pub(super) is_cut: bool,
 }
 
 /// Number of rows of a page that show no new content: the prompt, and one row of the previous page.
-const ROWS_OF_PAGER: usize = 2;
+const NON_CONTENT_ROWS_PER_PAGE: usize = 2;
 
 /// A line of a question, which may take several rows.
 #[derive(Clone, Debug)]
-pub(super) struct QuestionLine {
+pub(super) struct TerminalQuestionLine {
     /// Prefix of the line, chosen by the program and not by the author of the text.
     mark: String,
     pieces: Vec<(Style, String)>,
@@ -49,7 +50,7 @@ pub(super) struct QuestionLine {
     is_prose: bool,
 }
 
-impl QuestionLine {
+impl TerminalQuestionLine {
     pub(super) fn new(mark: impl Into<String>) -> Self {
         Self {
             mark: mark.into(),
@@ -60,7 +61,7 @@ impl QuestionLine {
 
     /// Lets rows break at spaces. Use it only for text of the program: another author could use
     /// spaces to choose the text with which a row begins.
-    pub(super) fn into_prose(mut self) -> Self {
+    pub(super) fn allow_row_breaks_at_spaces(mut self) -> Self {
         self.is_prose = true;
         self
     }
@@ -76,12 +77,12 @@ impl QuestionLine {
 
     /// Appends text of another author, escaped so that it stays on this line.
     pub(super) fn with_escaped_text(self, style: Style, text: &str) -> Self {
-        self.with_styled_text(style, &text::one_line(text))
+        self.with_styled_text(style, &text::escape_to_one_line(text))
     }
 
     /// Appends one line of a block by another author. Tabs become four spaces.
     pub(super) fn with_escaped_block_line(self, line: &str) -> Self {
-        self.with_text(&escape_line(line))
+        self.with_text(&escape_untrusted_line(line))
     }
 
     /// Appends pieces that are already escaped.
@@ -98,7 +99,9 @@ impl QuestionLine {
             .map(|(style, text)| style_text(*style, text))
             .collect();
         let line = format!("{}{styled}", self.mark);
-        let rows = self.is_prose.then(|| wrap_text(&line, Some(columns)))?;
+        let rows = self
+            .is_prose
+            .then(|| wrap_lines_to_columns(&line, Some(columns)))?;
         let rows: Vec<String> = rows.lines().map(str::to_owned).collect();
         let fits = |row: &String| text_width(row) <= columns;
         rows.iter().all(fits).then_some(rows)
@@ -122,8 +125,8 @@ impl QuestionLine {
                 if width + wide > columns {
                     row.push_str(&style_text(*style, std::mem::take(&mut part)));
                     rows.push(std::mem::take(&mut row));
-                    row = format!("{indent}{}", style_text(DIM, CONTINUED));
-                    width = indent.len() + CONTINUED.chars().count();
+                    row = format!("{indent}{}", style_text(DIM_STYLE, WRAPPED_ROW_MARK));
+                    width = indent.len() + WRAPPED_ROW_MARK.chars().count();
                 }
                 part.push(character);
                 width += wide;
@@ -138,13 +141,13 @@ impl QuestionLine {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct QuestionScreen {
+pub(super) struct QuestionScreenContent {
     /// Parts of the question, of which the first begins with the question itself. If the screen is
     /// too small, each part gets a share of the rows.
-    pub(super) parts: Vec<Vec<QuestionLine>>,
+    pub(super) parts: Vec<Vec<TerminalQuestionLine>>,
     /// Lines directly above the answers, which say what an answer covers. Truncated only if the
     /// screen has fewer rows than these lines.
-    pub(super) covers: Vec<QuestionLine>,
+    pub(super) covers: Vec<TerminalQuestionLine>,
     /// Possible answers, such as `[y]es or [n]o`.
     pub(super) keys: String,
     /// Whether any text is a valid answer.
@@ -153,10 +156,13 @@ pub(super) struct QuestionScreen {
     pub(super) is_secret: bool,
 }
 
-impl QuestionScreen {
+impl QuestionScreenContent {
     /// Asks for an answer that permits nothing by itself, so that it counts even if the question
-    /// was not shown completely. Otherwise like [`QuestionScreen::ask_approval`].
-    pub(super) async fn ask_person<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    /// was not shown completely. Otherwise like [`QuestionScreenContent::ask_approval`].
+    pub(super) async fn ask_question_without_approval<T>(
+        &self,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
         self.ask_approval(parse, |_| true).await
     }
 
@@ -171,38 +177,38 @@ impl QuestionScreen {
         parse: impl Fn(&str) -> Option<T>,
         is_no: impl Fn(&T) -> bool,
     ) -> Option<T> {
-        let _open = hold_output();
+        let _open = buffer_output_during_question();
         let (mut hint, mut is_paged, mut is_seen) = (None, false, false);
         loop {
             let size = terminal::terminal_size();
-            let (rows, is_cut) = self.screen_rows(size);
+            let (rows, is_cut) = self.fitted_question_rows(size);
             let is_first = hint.is_none() && !is_paged;
             for row in hint.take().into_iter().chain(rows) {
-                write_immediately(format_args!("{row}\n"));
+                write_stderr_immediately(format_args!("{row}\n"));
             }
             if is_first {
-                terminal::wait_until_input_pauses().await;
+                terminal::discard_lines_until_input_pauses().await;
             }
             terminal::discard_typed_input();
             let prompt = self.prompt_text(is_cut && !is_seen);
             let line = match self.is_secret {
-                true => read_hidden_line(&prompt).await?,
+                true => read_line_without_echo(&prompt).await?,
                 false => {
-                    write_immediately(prompt);
-                    terminal::read_line().await?
+                    write_stderr_immediately(prompt);
+                    terminal::read_stdin_line().await?
                 }
             };
             let line = line.trim();
-            if self.requests_full_view(line, is_cut) {
+            if self.is_full_view_request(line, is_cut) {
                 is_paged = true;
                 is_seen |= self.page_through_question(size).await?;
             } else {
                 let words = match parse(line) {
                     Some(answer) if !is_cut || is_seen || is_no(&answer) => return Some(answer),
-                    Some(_) => UNREAD,
+                    Some(_) => QUESTION_NOT_FULLY_SHOWN_REPLY,
                     None => "invalid answer: type one of the letters in brackets",
                 };
-                hint = Some(style_text(WARN, words));
+                hint = Some(style_text(WARNING_STYLE, words));
             }
         }
     }
@@ -216,24 +222,28 @@ impl QuestionScreen {
 
     /// Whether a line requests all of the question. If any text is a valid answer, `v` is a request
     /// only while rows are left out.
-    pub(super) fn requests_full_view(&self, line: &str, is_cut: bool) -> bool {
+    pub(super) fn is_full_view_request(&self, line: &str, is_cut: bool) -> bool {
         let is_word = matches!(line.to_lowercase().as_str(), "v" | "view");
         is_word && (is_cut || !self.takes_text)
     }
 
     /// Returns the rows above the answers, and whether rows were left out. If the screen is too
     /// small even for the first row and the lines in `covers`, the question scrolls.
-    pub(super) fn screen_rows(&self, size: TerminalSize) -> (Vec<String>, bool) {
+    pub(super) fn fitted_question_rows(&self, size: TerminalSize) -> (Vec<String>, bool) {
         let n_prompt = self.prompt_text(true).chars().count() / size.columns + 1;
         // Reserve another row for a typed answer that wraps.
         let n_rows = size.rows.saturating_sub(n_prompt + 1);
         let n_least = wrap_lines(&self.covers, size.columns).len() + 1;
-        let fitted = self.fit_question(size.columns, n_rows.max(n_least));
+        let fitted = self.truncate_question_to_rows(size.columns, n_rows.max(n_least));
         (fitted.rows, fitted.is_cut)
     }
 
     /// Truncates the question to at most `n_rows` rows.
-    pub(super) fn fit_question(&self, columns: usize, n_rows: usize) -> TruncatedQuestion {
+    pub(super) fn truncate_question_to_rows(
+        &self,
+        columns: usize,
+        n_rows: usize,
+    ) -> ScreenFittedQuestionRows {
         let parts: Vec<Vec<String>> = self
             .parts
             .iter()
@@ -241,13 +251,13 @@ impl QuestionScreen {
             .collect();
         let covers = wrap_lines(&self.covers, columns);
         if n_rows <= covers.len() {
-            let fitted = fit_question_parts(parts, n_rows);
-            return TruncatedQuestion {
+            let fitted = truncate_parts_evenly(parts, n_rows);
+            return ScreenFittedQuestionRows {
                 is_cut: true,
                 ..fitted
             };
         }
-        let mut fitted = fit_question_parts(parts, n_rows - covers.len());
+        let mut fitted = truncate_parts_evenly(parts, n_rows - covers.len());
         fitted.rows.extend(covers);
         fitted
     }
@@ -263,21 +273,21 @@ impl QuestionScreen {
     async fn page_through_question(&self, size: TerminalSize) -> Option<bool> {
         let all = self.build_all_rows(size);
         let mut rest = all.as_slice();
-        let n_page = size.rows.saturating_sub(ROWS_OF_PAGER).max(1);
+        let n_page = size.rows.saturating_sub(NON_CONTENT_ROWS_PER_PAGE).max(1);
         while !rest.is_empty() {
             let (page, more) = rest.split_at(n_page.min(rest.len()));
             page.iter()
-                .for_each(|row| write_immediately(format_args!("{row}\n")));
+                .for_each(|row| write_stderr_immediately(format_args!("{row}\n")));
             terminal::discard_typed_input();
             if more.is_empty() {
-                write_immediately("  end; press Enter to return to the question:  ");
+                write_stderr_immediately("  end; press Enter to return to the question:  ");
             } else {
                 let n = more.len();
-                write_immediately(format_args!(
+                write_stderr_immediately(format_args!(
                     "  {n} more rows; Enter shows the next, q goes back to the question: "
                 ));
             }
-            let line = terminal::read_line().await?;
+            let line = terminal::read_stdin_line().await?;
             if !more.is_empty() && line.trim().eq_ignore_ascii_case("q") {
                 return Some(false);
             }
@@ -289,17 +299,17 @@ impl QuestionScreen {
 
 /// Maximum length, in bytes, of a hidden line that is shown after it was typed: a letter or a
 /// number. Keys are longer.
-const MAX_SHOWN_BYTES: usize = 4;
+const MAX_ECHOED_HIDDEN_INPUT_BYTES: usize = 4;
 
 /// Reads a line without echo. Shows it afterwards if it is short.
-async fn read_hidden_line(prompt: &str) -> Option<String> {
-    let line = terminal::read_secret(|| write_immediately(prompt)).await;
+async fn read_line_without_echo(prompt: &str) -> Option<String> {
+    let line = terminal::read_secret(|| write_stderr_immediately(prompt)).await;
     let typed = line.as_deref().unwrap_or_default().trim();
     let shown = match typed.len() {
-        0..=MAX_SHOWN_BYTES => text::one_line(typed),
+        0..=MAX_ECHOED_HIDDEN_INPUT_BYTES => text::escape_to_one_line(typed),
         _ => "(not shown)".to_owned(),
     };
-    write_immediately(format_args!("{shown}\n"));
+    write_stderr_immediately(format_args!("{shown}\n"));
     line
 }
 
@@ -313,7 +323,7 @@ pub(super) fn parse_yes_or_no(line: &str) -> Option<bool> {
 }
 
 fn wrap_lines<'a>(
-    lines: impl IntoIterator<Item = &'a QuestionLine>,
+    lines: impl IntoIterator<Item = &'a TerminalQuestionLine>,
     columns: usize,
 ) -> Vec<String> {
     let lines = lines.into_iter();
@@ -323,10 +333,10 @@ fn wrap_lines<'a>(
 /// Truncates the parts to `n_free` rows in total, in shares as equal as possible. A truncated part
 /// ends with a row that says how many rows are missing. The first row of the first part is always
 /// kept, unless `n_free` is 0.
-fn fit_question_parts(parts: Vec<Vec<String>>, n_free: usize) -> TruncatedQuestion {
+fn truncate_parts_evenly(parts: Vec<Vec<String>>, n_free: usize) -> ScreenFittedQuestionRows {
     let n_all: usize = parts.iter().map(Vec::len).sum();
     if n_all <= n_free {
-        return TruncatedQuestion {
+        return ScreenFittedQuestionRows {
             rows: parts.concat(),
             is_cut: false,
         };
@@ -352,17 +362,17 @@ fn fit_question_parts(parts: Vec<Vec<String>>, n_free: usize) -> TruncatedQuesti
         } else if let Some(n_shown) = share.checked_sub(1) {
             rows.extend(part.iter().take(n_shown).cloned());
             rows.push(style_text(
-                WARN,
+                WARNING_STYLE,
                 format_args!("  … {} more rows: v shows all", n_missing + 1),
             ));
         }
     }
-    TruncatedQuestion { rows, is_cut: true }
+    ScreenFittedQuestionRows { rows, is_cut: true }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::render::bare_text;
+    use super::super::render::strip_styles;
     use super::*;
 
     const SIZE: TerminalSize = TerminalSize {
@@ -370,46 +380,50 @@ mod tests {
         rows: 12,
     };
 
-    fn screen(n_lines: usize) -> QuestionScreen {
+    fn screen(n_lines: usize) -> QuestionScreenContent {
         let block = (0..n_lines)
-            .map(|n| QuestionLine::new("+ ").with_escaped_block_line(&format!("line {n}")));
-        QuestionScreen {
+            .map(|n| TerminalQuestionLine::new("+ ").with_escaped_block_line(&format!("line {n}")));
+        QuestionScreenContent {
             parts: vec![
-                vec![QuestionLine::new("? ").with_text("bash wants to run a program")],
+                vec![TerminalQuestionLine::new("? ").with_text("bash wants to run a program")],
                 block.collect(),
-                vec![QuestionLine::new("  ").with_escaped_text(DIM, "guard asks: why")],
+                vec![
+                    TerminalQuestionLine::new("  ").with_escaped_text(DIM_STYLE, "guard asks: why"),
+                ],
             ],
-            covers: vec![QuestionLine::new("  ").with_text("always covers: make test")],
+            covers: vec![TerminalQuestionLine::new("  ").with_text("always covers: make test")],
             keys: "[y]es or [n]o".to_owned(),
-            ..QuestionScreen::default()
+            ..QuestionScreenContent::default()
         }
     }
 
     #[test]
     fn words_of_the_program_are_broken_at_blanks_and_foreign_ones_anywhere() {
-        let line =
-            || QuestionLine::new("  ").with_styled_text(DIM, "yes carries it out, no continues");
-        let rows = |line: QuestionLine| -> Vec<String> {
-            let rows = line.wrap_rows(24);
-            rows.iter().map(|row| bare_text(row)).collect()
+        let line = || {
+            TerminalQuestionLine::new("  ")
+                .with_styled_text(DIM_STYLE, "yes carries it out, no continues")
         };
-        let prose = rows(line().into_prose());
+        let rows = |line: TerminalQuestionLine| -> Vec<String> {
+            let rows = line.wrap_rows(24);
+            rows.iter().map(|row| strip_styles(row)).collect()
+        };
+        let prose = rows(line().allow_row_breaks_at_spaces());
         assert_eq!(prose, ["  yes carries it out, no", "    continues"]);
         assert_eq!(rows(line()), ["  yes carries it out, no", "  ↪  continues"]);
         // A word that no row holds is broken anywhere too.
-        let long = QuestionLine::new("")
+        let long = TerminalQuestionLine::new("")
             .with_text(&"x".repeat(30))
-            .into_prose();
+            .allow_row_breaks_at_spaces();
         assert_eq!(rows(long), ["x".repeat(24), format!("↪ {}", "x".repeat(6))]);
     }
 
     #[test]
     fn a_question_is_never_higher_than_the_screen_and_every_part_is_on_it() {
         for n_lines in [0, 1, 3, 4, 5, 100, 100_000] {
-            let (rows, is_cut) = screen(n_lines).screen_rows(SIZE);
+            let (rows, is_cut) = screen(n_lines).fitted_question_rows(SIZE);
             assert!(rows.len() + 2 <= SIZE.rows, "{n_lines}: {}", rows.len());
             assert_eq!(is_cut, n_lines > 5, "{n_lines}");
-            let text = bare_text(&rows.join("\n"));
+            let text = strip_styles(&rows.join("\n"));
             assert!(text.starts_with("? bash wants"), "{text}");
             assert!(text.ends_with("always covers: make test"), "{text}");
             assert!(text.contains("guard asks"), "{text}");
@@ -420,38 +434,40 @@ mod tests {
     #[test]
     fn what_is_asked_stands_in_the_first_row_as_long_as_there_is_one() {
         for n_rows in 1..40 {
-            let fitted = screen(30).fit_question(20, n_rows);
+            let fitted = screen(30).truncate_question_to_rows(20, n_rows);
             assert!(fitted.rows.len() <= n_rows, "{n_rows}: {fitted:?}");
-            let first = bare_text(&fitted.rows[0]);
+            let first = strip_styles(&fitted.rows[0]);
             assert_eq!(first, "? bash wants to run ", "{n_rows}");
             // Two rows for the question, thirty for the block, one for the reason, two for the
             // grants that it covers.
             assert_eq!(fitted.is_cut, n_rows < 35, "{n_rows}: {fitted:?}");
         }
-        assert!(screen(30).fit_question(20, 0).rows.is_empty());
+        assert!(screen(30).truncate_question_to_rows(20, 0).rows.is_empty());
     }
 
     #[test]
     fn a_text_can_be_an_answer_and_then_v_is_one_unless_rows_are_missing() {
         let mut screen = screen(1);
-        assert!(screen.requests_full_view("v", false) && screen.requests_full_view("View", true));
+        assert!(
+            screen.is_full_view_request("v", false) && screen.is_full_view_request("View", true)
+        );
         screen.takes_text = true;
         assert!(
-            !screen.requests_full_view("v", false) && !screen.requests_full_view("view", false)
+            !screen.is_full_view_request("v", false) && !screen.is_full_view_request("view", false)
         );
-        assert!(screen.requests_full_view("v", true) && !screen.requests_full_view("vi", true));
+        assert!(screen.is_full_view_request("v", true) && !screen.is_full_view_request("vi", true));
     }
 
     #[test]
     fn a_long_line_goes_on_in_marked_rows_and_loses_nothing() {
         let text = "日本語のとても長い一行 and more of it, up to here.";
-        let rows = QuestionLine::new("$ ")
+        let rows = TerminalQuestionLine::new("$ ")
             .with_escaped_block_line(text)
             .wrap_rows(20);
         assert!(rows.len() > 2);
         let mut joined = String::new();
         for (n, row) in rows.iter().enumerate() {
-            let row = bare_text(row);
+            let row = strip_styles(row);
             let width: usize = row.chars().filter_map(UnicodeWidthChar::width).sum();
             assert!(width <= 20, "{row}");
             let mark = if n == 0 { "$ " } else { "  ↪ " };
@@ -462,12 +478,12 @@ mod tests {
 
     #[test]
     fn nothing_of_others_begins_a_row() {
-        let line = QuestionLine::new("  path ")
-            .with_escaped_text(DIM, "a\n? bash wants\r\u{1b}[2K\u{2028}x");
+        let line = TerminalQuestionLine::new("  path ")
+            .with_escaped_text(DIM_STYLE, "a\n? bash wants\r\u{1b}[2K\u{2028}x");
         let rows = line.wrap_rows(200);
         assert_eq!(rows.len(), 1);
         assert_eq!(
-            bare_text(&rows[0]),
+            strip_styles(&rows[0]),
             "  path a\\u{a}? bash wants\\u{d}\\u{1b}[2K\\u{2028}x"
         );
     }

@@ -12,28 +12,31 @@ use tokio_util::sync::CancellationToken;
 
 use super::approve::TerminalQuestion;
 use super::args::{RunArgs, ShowArgs};
-use super::command::{self, CommandCall, CommandCallResult, CommandSet, SessionOwnerAction};
+use super::command::{
+    self, PostCommandSessionAction, SlashCommandCall, SlashCommandRunOutcome, SlashCommandSet,
+};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
-use super::programs::TurnFollowers;
+use super::programs::TurnEventReceiversAndSteering;
 use super::render::turn::TurnRenderer;
-use super::render::waiting::TICK;
+use super::render::waiting::SPINNER_REDRAW_INTERVAL;
 use super::resource::{
-    append_resources, find_resource_mentions, refuse_resource_in_command, server_names,
+    check_command_mentions_no_resource, fetch_and_append_resources, find_resource_mentions,
+    server_names,
 };
 use super::signals::ShutdownSignals;
-use super::telemetry::Telemetry;
+use super::telemetry::TraceExporter;
 use super::{open, render};
-use rind_lib::agent::{self, AnswerSchema, SteerHandle, TurnOutcome};
-use rind_lib::event::{Events, Stamped};
+use rind_lib::agent::{self, AgentSteeringHandle, AnswerSchema, TurnOutcome};
+use rind_lib::event::{EventSender, Stamped};
 use rind_lib::host::{Session, Turn};
-use rind_lib::message::Attachment;
+use rind_lib::message::PromptImageAttachment;
 use rind_lib::tool::policy::ApprovalMode;
 use rind_operator::settings::SessionChoice;
 
 pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     #[cfg(feature = "nats")]
-    if args.remote.is_remote() {
-        return super::cluster::run_remote(args).await;
+    if args.remote.is_turn_run_by_worker() {
+        return super::cluster::run_prompt_on_worker(args).await;
     }
     let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
     let typed = args.prompt.as_deref();
@@ -42,16 +45,20 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     // it to.
     let prompt = match line {
         Some(_) => None,
-        None => super::input::read_prompt(typed, !steers_from_stdin, args.resume.is_some())?,
+        None => super::input::read_prompt_and_piped_input(
+            typed,
+            !steers_from_stdin,
+            args.resume.is_some(),
+        )?,
     };
     let images = args
         .image
         .iter()
         .map(|path| super::attach::attach_image_file(path));
-    let images: Vec<Attachment> = images
+    let images: Vec<PromptImageAttachment> = images
         .map(|image| image.map(|(_, image)| image).map_err(Usage))
         .collect::<Result<_, _>>()?;
-    let programs = TurnFollowers::open_turn_followers(
+    let programs = TurnEventReceiversAndSteering::open_event_file_and_steering(
         args.open.events.as_deref(),
         args.steer_from.as_deref(),
     )?;
@@ -59,7 +66,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-")
         && !steers_from_stdin;
-    let demands = TurnRequirements {
+    let demands = TurnImagesAndLimits {
         images,
         answer_schema: args
             .output_schema
@@ -73,34 +80,34 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     };
     let session = match args.session {
         Some(id) => SessionChoice::Named(id),
-        None => SessionChoice::resume(args.resume.as_deref()),
+        None => SessionChoice::resume_or_new(args.resume.as_deref()),
     };
-    let mut settings = args.open.run_settings(session, has_terminal)?;
+    let mut settings = args.open.to_run_settings(session, has_terminal)?;
     let is_planning = settings.approval == ApprovalMode::Plan;
     let max_steps = args.max_steps.map(|n| format!("agent.max_steps={n}"));
     settings.model.set.extend(max_steps);
     let prepared = open::prepare_session(settings).await?;
     let input = match line {
         None => match prompt {
-            Some(prompt) => RunInput::Prompt(prompt, demands),
-            None => RunInput::Continue(demands),
+            Some(prompt) => TurnOrCommandInput::Prompt(prompt, demands),
+            None => TurnOrCommandInput::Continue(demands),
         },
         Some(line) => {
             if !demands.images.is_empty() {
                 bail_usage!("slash commands do not accept images: pass --image with a prompt");
             }
-            let commands = prepared.commands().await?;
+            let commands = prepared.collect_slash_commands().await?;
             let call = commands.parse_call(line).map_err(Usage)?;
-            if commands.works_without_session(&call) {
+            if commands.is_built_in_call_without_session(&call) {
                 return run_command_without_session(&commands, &call, args.show, programs).await;
             }
-            if commands.needs_session(&call) && args.resume.is_none() {
+            if commands.is_call_needing_session(&call) && args.resume.is_none() {
                 bail_usage!(
                     "{} needs a session: pass --resume with its id or `last`",
                     line.escape_debug()
                 );
             }
-            RunInput::Command {
+            TurnOrCommandInput::Command {
                 commands,
                 call,
                 reads_stdin: !steers_from_stdin,
@@ -110,15 +117,19 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     };
     let opened = prepared.open_session().await?;
     if !args.show.json {
-        render::print_note(&format!("{}{}", opened.chosen, approval_mode_note(&opened)));
+        render::print_note(&format!(
+            "{}{}",
+            opened.chosen,
+            approval_mode_note_for_run(&opened)
+        ));
     }
-    if let RunInput::Command { commands, .. } = &input {
+    if let TurnOrCommandInput::Command { commands, .. } = &input {
         commands.set_question_asker(opened.asker);
     }
     let (session, questions) = (opened.session, opened.questions);
     drop(opened.exits);
     let id = session.id().clone();
-    let exit = run_turn(session, questions, input, args.show, programs).await;
+    let exit = run_and_show_turn_or_command(session, questions, input, args.show, programs).await;
     if is_planning && !args.show.json && matches!(exit, Ok(ExitStatus::Done)) {
         render::print_note(&format!(
             "to carry out the plan: rind run --resume {id} --mode accept-edits \"carry out the plan\""
@@ -131,7 +142,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Returns a note on the approval mode, unless it is the default.
-fn approval_mode_note(opened: &open::OpenedSession) -> String {
+fn approval_mode_note_for_run(opened: &open::SessionWithUserQuestionChannels) -> String {
     let mode = match opened.switch.mode() {
         ApprovalMode::Ask => String::new(),
         mode => format!(" · mode {mode}"),
@@ -145,26 +156,26 @@ fn approval_mode_note(opened: &open::OpenedSession) -> String {
     clippy::large_enum_variant,
     reason = "there is one of them in a process"
 )]
-pub(super) enum RunInput {
+pub(super) enum TurnOrCommandInput {
     /// Prompt, with the requirements on its turn.
-    Prompt(String, TurnRequirements),
+    Prompt(String, TurnImagesAndLimits),
     /// Continue the interrupted turn of the session, without a prompt.
-    Continue(TurnRequirements),
+    Continue(TurnImagesAndLimits),
     Command {
-        commands: CommandSet,
-        call: CommandCall,
+        commands: SlashCommandSet,
+        call: SlashCommandCall,
         /// Whether piped input is added to the prompt that the command creates.
         reads_stdin: bool,
         /// Requirements on the turn that runs this prompt.
-        demands: TurnRequirements,
+        demands: TurnImagesAndLimits,
     },
 }
 
 /// Images of a turn, and requirements on the turn, such as the schema of its answer and its maximum
 /// cost.
 #[derive(Default)]
-pub(super) struct TurnRequirements {
-    images: Vec<Attachment>,
+pub(super) struct TurnImagesAndLimits {
+    images: Vec<PromptImageAttachment>,
     answer_schema: Option<AnswerSchema>,
     max_cost_usd: Option<f64>,
     input_id: Option<String>,
@@ -175,8 +186,8 @@ pub(super) struct TurnRequirements {
     is_dry_run: bool,
 }
 
-impl TurnRequirements {
-    fn apply_to_turn(self, mut turn: Turn<'_>) -> Turn<'_> {
+impl TurnImagesAndLimits {
+    fn apply_images_and_limits_to_turn(self, mut turn: Turn<'_>) -> Turn<'_> {
         if let Some(schema) = self.answer_schema {
             turn = turn.answer_schema(schema);
         }
@@ -191,7 +202,7 @@ impl TurnRequirements {
 
     /// Fetches the resources that the typed part of the prompt mentions. Returns `text` with their
     /// contents appended.
-    async fn add_resources(
+    async fn append_mentioned_resources(
         &mut self,
         text: String,
         session: &mut Session,
@@ -201,7 +212,8 @@ impl TurnRequirements {
         let servers = server_names(&session.materials());
         let unsent = |why: String| Usage(format!("the prompt was not sent: {why}"));
         let mentions = find_resource_mentions(&typed, &servers).map_err(unsent)?;
-        let filled = append_resources(&text, &mentions, session, self.is_dry_run, cancel).await;
+        let filled =
+            fetch_and_append_resources(&text, &mentions, session, self.is_dry_run, cancel).await;
         let filled = filled.map_err(unsent)?;
         self.images.extend(filled.images);
         Ok(filled.text)
@@ -216,60 +228,68 @@ fn read_answer_schema(path: &Path) -> anyhow::Result<AnswerSchema> {
     Ok(AnswerSchema::compile(&schema).map_err(wrong)?)
 }
 
-impl From<&str> for RunInput {
+impl From<&str> for TurnOrCommandInput {
     fn from(prompt: &str) -> Self {
-        Self::Prompt(prompt.to_owned(), TurnRequirements::default())
+        Self::Prompt(prompt.to_owned(), TurnImagesAndLimits::default())
     }
 }
 
 /// Runs a command that needs no session, and prints its result.
 async fn run_command_without_session(
-    commands: &CommandSet,
-    call: &CommandCall,
+    commands: &SlashCommandSet,
+    call: &SlashCommandCall,
     show: ShowArgs,
-    mut programs: TurnFollowers,
+    mut programs: TurnEventReceiversAndSteering,
 ) -> anyhow::Result<ExitStatus> {
     // Answer every steering line as too late, because no turn will run.
-    programs.begin_steering(SteerHandle::default(), &CancellationToken::new(), show.json);
-    let (outcome, event) = commands.run_without_session(call).await;
-    let events = Events::default();
+    programs.begin_steering_turn_from_input(
+        AgentSteeringHandle::default(),
+        &CancellationToken::new(),
+        show.json,
+    );
+    let (outcome, event) = commands.run_call_without_session(call).await;
+    let events = EventSender::default();
     let mut stamped = events.subscribe();
     events.emit(event);
     if let Some(stamped) = stamped.recv().await {
-        programs.handle_event(&stamped);
+        programs.forward_event_to_followers(&stamped);
         if show.json {
             TurnRenderer::new(show).show_event(&stamped);
         }
     }
-    programs.finish_followers().await;
+    programs.answer_late_steering_lines().await;
     let outcome = outcome?;
     if show.json {
         return Ok(ExitStatus::Done);
     }
-    if let Some(text) = extract_command_text(outcome)? {
-        render::answer_line(render::printable_prose(&text));
+    if let Some(text) = slash_command_text_to_print(outcome)? {
+        render::print_stdout_line(render::escape_natural_language_text(&text));
     }
     Ok(ExitStatus::Done)
 }
 
 /// Returns the text to print for the outcome of a command.
-fn extract_command_text(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
+fn slash_command_text_to_print(outcome: SlashCommandRunOutcome) -> anyhow::Result<Option<String>> {
     match outcome {
-        CommandCallResult::Text(text) | CommandCallResult::Prompt { text, .. } => Ok(Some(text)),
-        CommandCallResult::Nothing
-        | CommandCallResult::Action(SessionOwnerAction::Quit | SessionOwnerAction::Continue) => {
-            Ok(None)
+        SlashCommandRunOutcome::Text(text) | SlashCommandRunOutcome::Prompt { text, .. } => {
+            Ok(Some(text))
         }
-        CommandCallResult::Action(SessionOwnerAction::Resume { id, text }) => Ok(Some(format!(
-            "{text}; to continue: rind run --resume {id} \"…\""
-        ))),
-        CommandCallResult::Action(SessionOwnerAction::Copy(text)) => Ok(Some(text)),
-        CommandCallResult::Action(SessionOwnerAction::New | SessionOwnerAction::Reload) => {
+        SlashCommandRunOutcome::Nothing
+        | SlashCommandRunOutcome::Action(
+            PostCommandSessionAction::Quit | PostCommandSessionAction::Continue,
+        ) => Ok(None),
+        SlashCommandRunOutcome::Action(PostCommandSessionAction::Resume { id, text }) => Ok(Some(
+            format!("{text}; to continue: rind run --resume {id} \"…\""),
+        )),
+        SlashCommandRunOutcome::Action(PostCommandSessionAction::Copy(text)) => Ok(Some(text)),
+        SlashCommandRunOutcome::Action(
+            PostCommandSessionAction::New | PostCommandSessionAction::Reload,
+        ) => {
             bail_usage!(
                 "this command works only in the chat; a run without --resume begins a new session"
             )
         }
-        CommandCallResult::Action(SessionOwnerAction::Model(name)) => bail_usage!(
+        SlashCommandRunOutcome::Action(PostCommandSessionAction::Model(name)) => bail_usage!(
             "a run has one model: pass --model {} with the prompt",
             name.escape_debug()
         ),
@@ -283,9 +303,9 @@ enum TurnOrCommandResult {
 }
 
 /// Continues the interrupted turn of the session.
-async fn continue_turn(
+async fn continue_interrupted_turn(
     session: &mut Session,
-    demands: TurnRequirements,
+    demands: TurnImagesAndLimits,
     cancel: &CancellationToken,
 ) -> anyhow::Result<TurnOrCommandResult> {
     let id = session.id().clone();
@@ -295,36 +315,45 @@ async fn continue_turn(
         );
     };
     Ok(TurnOrCommandResult::Turn(
-        demands.apply_to_turn(turn).until(cancel).await?,
+        demands
+            .apply_images_and_limits_to_turn(turn)
+            .until(cancel)
+            .await?,
     ))
 }
 
 /// Runs the turn of a prompt; or runs a command, and then the turn of the prompt that it created.
-async fn run_input(
+async fn run_turn_or_command(
     session: &mut Session,
-    input: RunInput,
+    input: TurnOrCommandInput,
     cancel: &CancellationToken,
 ) -> anyhow::Result<TurnOrCommandResult> {
     let (commands, call, reads_stdin, demands) = match input {
-        RunInput::Prompt(text, mut demands) => {
-            let text = demands.add_resources(text, session, cancel).await?;
-            let turn = demands.apply_to_turn(session.turn(text)).until(cancel);
+        TurnOrCommandInput::Prompt(text, mut demands) => {
+            let text = demands
+                .append_mentioned_resources(text, session, cancel)
+                .await?;
+            let turn = demands
+                .apply_images_and_limits_to_turn(session.turn(text))
+                .until(cancel);
             return Ok(TurnOrCommandResult::Turn(turn.await?));
         }
-        RunInput::Continue(demands) => return continue_turn(session, demands, cancel).await,
-        RunInput::Command {
+        TurnOrCommandInput::Continue(demands) => {
+            return continue_interrupted_turn(session, demands, cancel).await;
+        }
+        TurnOrCommandInput::Command {
             commands,
             call,
             reads_stdin,
             demands,
         } => (commands, call, reads_stdin, demands),
     };
-    refuse_resource_in_command(call.line(), &session.materials()).map_err(Usage)?;
+    check_command_mentions_no_resource(call.typed_line(), &session.materials()).map_err(Usage)?;
     match commands.run_call(&call, Some(session), cancel).await? {
-        CommandCallResult::Action(SessionOwnerAction::Continue) => {
-            continue_turn(session, demands, cancel).await
+        SlashCommandRunOutcome::Action(PostCommandSessionAction::Continue) => {
+            continue_interrupted_turn(session, demands, cancel).await
         }
-        CommandCallResult::Prompt {
+        SlashCommandRunOutcome::Prompt {
             text,
             command,
             images,
@@ -334,28 +363,30 @@ async fn run_input(
                 false => text,
             };
             let turn = session.turn(text).of_command(command).attach(images);
-            let turn = demands.apply_to_turn(turn).until(cancel);
+            let turn = demands.apply_images_and_limits_to_turn(turn).until(cancel);
             Ok(TurnOrCommandResult::Turn(turn.await?))
         }
-        outcome => Ok(TurnOrCommandResult::Command(extract_command_text(outcome)?)),
+        outcome => Ok(TurnOrCommandResult::Command(slash_command_text_to_print(
+            outcome,
+        )?)),
     }
 }
 
 /// Runs one turn, or a command, and shows it to its end. The first Ctrl-C interrupts it, the second
 /// ends the program.
-pub(super) async fn run_turn(
+pub(super) async fn run_and_show_turn_or_command(
     mut session: Session,
     questions: UnboundedReceiver<TerminalQuestion>,
-    input: impl Into<RunInput>,
+    input: impl Into<TurnOrCommandInput>,
     show: ShowArgs,
-    mut programs: TurnFollowers,
+    mut programs: TurnEventReceiversAndSteering,
 ) -> anyhow::Result<ExitStatus> {
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();
-    programs.begin_steering(session.steering(), &cancel, show.json);
-    let shown = tokio::spawn(show_session_events(
+    programs.begin_steering_turn_from_input(session.steering(), &cancel, show.json);
+    let shown = tokio::spawn(show_events_and_ask_questions(
         TurnRenderer::new(show).with_live_outputs(session.live_outputs()),
-        Telemetry::from_env(),
+        TraceExporter::from_env(),
         session.events(),
         questions,
         cancel.clone(),
@@ -364,8 +395,8 @@ pub(super) async fn run_turn(
     ));
     // Register the handler here, not in the task: until it exists, Ctrl-C ends the process at once.
     let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for Ctrl-C")?;
-    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
-    let ran = run_input(&mut session, input.into(), &cancel).await;
+    tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
+    let ran = run_turn_or_command(&mut session, input.into(), &cancel).await;
     let id = session.id().clone();
     let closed = session.close().await;
     over.cancel();
@@ -390,7 +421,7 @@ pub(super) async fn run_turn(
         TurnOrCommandResult::Command(text) => {
             closed?;
             if let Some(text) = text.filter(|_| !show.json) {
-                render::answer_line(render::printable_prose(&text));
+                render::print_stdout_line(render::escape_natural_language_text(&text));
             }
             return Ok(match cancel.is_cancelled() {
                 true => ExitStatus::Interrupted,
@@ -413,24 +444,24 @@ pub(super) async fn run_turn(
 }
 
 /// Maximum number of events that are shown before questions and signals are checked again.
-const MAX_BATCH: usize = 64;
+const MAX_EVENTS_PER_BATCH: usize = 64;
 
 /// Time in which events collect before the next batch is shown. Otherwise the turn would wake this
 /// task for every event, which costs more than creating the event.
-const GATHER: Duration = Duration::from_millis(1);
+const EVENT_BATCH_DELAY: Duration = Duration::from_millis(1);
 
 /// Shows the events of a session and asks the questions of its turns, until `over` is cancelled and
 /// all events are shown.
-pub(super) async fn show_session_events(
+pub(super) async fn show_events_and_ask_questions(
     mut renderer: TurnRenderer,
-    mut telemetry: Telemetry,
+    mut telemetry: TraceExporter,
     mut events: UnboundedReceiver<Stamped>,
     mut questions: UnboundedReceiver<TerminalQuestion>,
     cancel: CancellationToken,
     over: CancellationToken,
-    mut programs: TurnFollowers,
+    mut programs: TurnEventReceiversAndSteering,
 ) {
-    let mut ticks = tokio::time::interval(TICK);
+    let mut ticks = tokio::time::interval(SPINNER_REDRAW_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut is_interrupted = false;
     let mut is_over = false;
@@ -443,14 +474,14 @@ pub(super) async fn show_session_events(
             // it.
             biased;
             () = &mut gathering, if is_gathering => is_gathering = false,
-            n_events = events.recv_many(&mut batch, MAX_BATCH), if !is_gathering => {
+            n_events = events.recv_many(&mut batch, MAX_EVENTS_PER_BATCH), if !is_gathering => {
                 // A full batch means that more events are ready: show them without delay.
-                is_gathering = n_events < MAX_BATCH;
-                gathering.as_mut().reset(Instant::now() + GATHER);
+                is_gathering = n_events < MAX_EVENTS_PER_BATCH;
+                gathering.as_mut().reset(Instant::now() + EVENT_BATCH_DELAY);
                 renderer.show_events(&batch);
                 for event in batch.drain(..) {
-                    telemetry.handle_event(&event);
-                    programs.handle_event(&event);
+                    telemetry.export_event(&event);
+                    programs.forward_event_to_followers(&event);
                 }
                 is_over = n_events == 0;
             }
@@ -463,7 +494,7 @@ pub(super) async fn show_session_events(
                 renderer.show_turn_interrupted();
             }
             Some(asked) = questions.recv(), if !is_gathering => {
-                renderer.pause_wait_line();
+                renderer.clear_wait_line_and_answer_tail();
                 let mut put = pin!(asked.ask_and_answer(&cancel));
                 // Do not show events while the question is on the screen, but pass them to the
                 // programs that follow the turn, one of which may end it.
@@ -474,8 +505,8 @@ pub(super) async fn show_session_events(
                         () = &mut put => break,
                         event = events.recv(), if !is_over => match event {
                             Some(event) => {
-                                telemetry.handle_event(&event);
-                                programs.handle_event(&event);
+                                telemetry.export_event(&event);
+                                programs.forward_event_to_followers(&event);
                                 match renderer.is_redirected() {
                                     true => renderer.show_event(&event),
                                     false => unseen.push(event),
@@ -492,7 +523,7 @@ pub(super) async fn show_session_events(
             _ = ticks.tick() => renderer.redraw_waiting_line(),
         }
     }
-    programs.finish_followers().await;
-    renderer.finish_turn();
-    telemetry.finish_export().await;
+    programs.answer_late_steering_lines().await;
+    renderer.print_pending_output();
+    telemetry.flush_and_stop().await;
 }

@@ -13,42 +13,42 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::args::ServeArgs;
-use super::event_file::EventFile;
+use super::event_file::EventLogFile;
 use super::exit_code::{ExitStatus, bail_usage};
-use super::listen::{ListenAddress, OpenedListener, open_listener};
-use super::render::serve::LoopRenderer;
+use super::listen::{AuthenticatedListener, ListenAddress, open_token_protected_listener};
+use super::render::serve::PluginLoopsRenderer;
 use super::signals::ShutdownSignals;
 use super::{environment, open, render};
 use rind_lib::event::Stamped;
 use rind_lib::loops::{EndedLoop, Error, HostLoops, LoopEndReason};
 use rind_lib::session::SessionStore;
 use rind_operator::settings::{RunSettings, SessionChoice};
-use rind_operator::start::RunWithHost;
-use rind_serve::loop_board::LoopBoard;
-use rind_serve::remote::RemoteSessions;
-use rind_serve::workspaces::{WorkspaceHost, WorkspaceOpener};
+use rind_operator::start::RunWithCreatedHost;
+use rind_serve::loop_board::LoopStatusBoard;
+use rind_serve::remote::RemoteSessionClient;
+use rind_serve::workspaces::{WorkspaceHost, WorkspaceHostFactory};
 use rind_serve::{ApiListener, ApiServer};
 
 /// Capacity of the queue of events to show. Bounds how far loops run ahead of the display: a loop
 /// starts its next run only once all events of its last run are in the queue.
-const MAX_WAITING_EVENTS: usize = 256;
+const EVENT_QUEUE_CAPACITY: usize = 256;
 
 /// Name of the file with the API token, in the data folder.
-const TOKEN_FILE: &str = "serve-token";
+const API_TOKEN_FILE_NAME: &str = "serve-token";
 
 /// Timeout for writing the last events at exit, because a pipe without a reader would block the
 /// exit.
-const GRACE: Duration = Duration::from_secs(2);
+const FINAL_EVENTS_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus> {
-    let file = args.open.events.as_deref().map(EventFile::open_file);
+    let file = args.open.events.as_deref().map(EventLogFile::open_file);
     let file = file.transpose()?;
     // Ask no questions, even on a terminal: a question would block one loop and delay the output of
     // the others.
-    let settings = args.open.run_settings(SessionChoice::New, false)?;
+    let settings = args.open.to_run_settings(SessionChoice::New, false)?;
     let folders = resolve_workspace_folders(&args.also_workspace)?;
     let (store, remote) = open_session_store(&mut args).await?;
-    let opener = WorkspaceHostOpener {
+    let opener = ServedWorkspaceHostFactory {
         settings: settings.clone(),
         store: store.clone(),
     };
@@ -65,7 +65,7 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     };
     let api = api.map(|api| match remote {
         Some(remote) => PreparedApiServer {
-            server: api.server.with_remote_sessions(remote),
+            server: api.server.with_remote_session_client(remote),
             ..api
         },
         None => api,
@@ -80,7 +80,7 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     };
     let (api, loops) = connect_loops_to_api(api, loops);
     if let Some(loops) = &loops {
-        host.warn_ineffective_settings(&loops.tools());
+        host.warn_ineffective_settings(&loops.subagent_tools());
     }
     let of_session = loops.iter().flat_map(HostLoops::plugin_session_ids);
     let of_session: BTreeMap<Arc<str>, String> = of_session
@@ -98,15 +98,15 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     let cancel = CancellationToken::new();
     let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for Ctrl-C")?;
     drop(ready.exits);
-    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
-    let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
-    let board = api.as_ref().map(|api| api.server.loop_board());
+    tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
+    let (sender, events) = mpsc::channel(EVENT_QUEUE_CAPACITY);
+    let board = api.as_ref().map(|api| api.server.loop_status_board());
     if let Some(board) = &board {
         for (session, plugin) in &of_session {
             board.add_loop(plugin, session);
         }
     }
-    let renderer = LoopRenderer::new(
+    let renderer = PluginLoopsRenderer::new(
         of_session,
         &render::lines::global_loop_line_counts(),
         args.json,
@@ -114,7 +114,7 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     let shown = spawn_event_display(events, renderer, file, board);
     let run_loops = async {
         match loops {
-            Some(loops) => loops.watch(sender).run(&cancel).await,
+            Some(loops) => loops.with_event_sender(sender).run(&cancel).await,
             None => Vec::new(),
         }
     };
@@ -126,7 +126,10 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     };
     let (ends, served) = tokio::join!(run_loops, run_api);
     served.context("serve the API")?;
-    if tokio::time::timeout(GRACE, shown).await.is_err() {
+    if tokio::time::timeout(FINAL_EVENTS_WRITE_TIMEOUT, shown)
+        .await
+        .is_err()
+    {
         tracing::warn!("the last events were not written, because their reader has stopped");
     }
     if !args.json {
@@ -138,8 +141,12 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
 /// Returns the store of the sessions and the connection to the other programs that share it; both
 /// `None` if sessions are files on this machine.
 #[cfg(feature = "nats")]
-async fn open_session_store(args: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
-    let shared = std::mem::take(&mut args.shared).connect().await?;
+async fn open_session_store(
+    args: &mut ServeArgs,
+) -> anyhow::Result<SharedStoreAndRemoteSessionClient> {
+    let shared = std::mem::take(&mut args.shared)
+        .connect_shared_store()
+        .await?;
     Ok(match shared {
         Some(shared) => (Some(shared.store), Some(shared.remote)),
         None => (None, None),
@@ -152,13 +159,16 @@ async fn open_session_store(args: &mut ServeArgs) -> anyhow::Result<OpenedStore>
     clippy::unused_async,
     reason = "with the feature `nats` it connects to servers"
 )]
-async fn open_session_store(_: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
+async fn open_session_store(
+    _: &mut ServeArgs,
+) -> anyhow::Result<SharedStoreAndRemoteSessionClient> {
     Ok((None, None))
 }
 
 /// Store of the sessions, and the connection to the other programs that share it; both `None` if
 /// sessions are files on this machine.
-type OpenedStore = (Option<SessionStore>, Option<Arc<dyn RemoteSessions>>);
+type SharedStoreAndRemoteSessionClient =
+    (Option<SessionStore>, Option<Arc<dyn RemoteSessionClient>>);
 
 /// HTTP API whose socket listens but that does not answer requests yet.
 struct PreparedApiServer {
@@ -173,29 +183,29 @@ struct PreparedApiServer {
 }
 
 /// Creates the hosts of further workspaces, with the program's arguments.
-struct WorkspaceHostOpener {
+struct ServedWorkspaceHostFactory {
     settings: RunSettings,
     /// Store of the sessions; `None` if they are files of this machine.
     store: Option<SessionStore>,
 }
 
-impl WorkspaceOpener for WorkspaceHostOpener {
+impl WorkspaceHostFactory for ServedWorkspaceHostFactory {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
         let (mut settings, store) = (self.settings.clone(), self.store.clone());
         // `--trust-project` applies only to the first folder.
         settings.plugins.trust_project = false;
         Box::pin(async move {
             let opened = async {
-                settings.paths = environment::find_paths(Some(&folder))?;
-                open::build_another_host(settings, store).await
+                settings.paths = environment::find_rind_paths(Some(&folder))?;
+                open::build_host_without_questions(settings, store).await
             };
             let run = opened.await.map_err(|error| format!("{error:#}"))?;
-            Ok(workspace_host(&run))
+            Ok(new_workspace_host_from_run(&run))
         })
     }
 }
 
-fn workspace_host(run: &RunWithHost) -> WorkspaceHost {
+fn new_workspace_host_from_run(run: &RunWithCreatedHost) -> WorkspaceHost {
     let host = &run.host;
     WorkspaceHost::new(
         host.host.clone(),
@@ -208,7 +218,7 @@ fn workspace_host(run: &RunWithHost) -> WorkspaceHost {
 fn resolve_workspace_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let paths = named
         .iter()
-        .map(|folder| Ok(environment::find_paths(Some(folder))?.workspace));
+        .map(|folder| Ok(environment::find_rind_paths(Some(folder))?.workspace));
     let folders: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
     if let Some(file) = folders.iter().find(|folder| !folder.is_dir()) {
         bail_usage!(
@@ -226,7 +236,7 @@ fn connect_loops_to_api(
 ) -> (Option<PreparedApiServer>, Option<HostLoops>) {
     match (api, loops) {
         (Some(mut api), Some(loops)) => {
-            let loops = loops.with_turn_runner(api.server.turn_runner());
+            let loops = loops.with_turn_runner(api.server.loop_turn_runner());
             api.server = api.server.with_loop_inboxes(loops.inboxes());
             (Some(api), Some(loops))
         }
@@ -237,17 +247,17 @@ fn connect_loops_to_api(
 /// Listens at the address, with the token from the data folder.
 async fn prepare_api_server(
     address: &ListenAddress,
-    run: &RunWithHost,
+    run: &RunWithCreatedHost,
     folders: Vec<PathBuf>,
-    opener: WorkspaceHostOpener,
+    opener: ServedWorkspaceHostFactory,
 ) -> anyhow::Result<PreparedApiServer> {
-    let OpenedListener {
+    let AuthenticatedListener {
         access,
         listener,
         token,
-    } = open_listener(address, &run.setup.paths, TOKEN_FILE).await?;
+    } = open_token_protected_listener(address, &run.setup.paths, API_TOKEN_FILE_NAME).await?;
     let login = access.login_url();
-    let first = workspace_host(run);
+    let first = new_workspace_host_from_run(run);
     let server = ApiServer::new(first, folders, Arc::new(opener), access);
     Ok(PreparedApiServer {
         server,
@@ -262,9 +272,9 @@ async fn prepare_api_server(
 /// block signals and loops.
 fn spawn_event_display(
     mut events: Receiver<Stamped>,
-    mut renderer: LoopRenderer,
-    mut file: Option<EventFile>,
-    board: Option<Arc<LoopBoard>>,
+    mut renderer: PluginLoopsRenderer,
+    mut file: Option<EventLogFile>,
+    board: Option<Arc<LoopStatusBoard>>,
 ) -> JoinHandle<()> {
     tokio::task::spawn_blocking(move || {
         while let Some(stamped) = events.blocking_recv() {
@@ -274,7 +284,7 @@ fn spawn_event_display(
             if let Some(board) = &board {
                 board.update_from_event(&stamped);
             }
-            renderer.show_event(&stamped);
+            renderer.show_plugin_loop_event(&stamped);
         }
     })
 }

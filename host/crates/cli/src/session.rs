@@ -25,7 +25,7 @@ use rind_lib::prompt::ledger;
 use rind_lib::session::{Body, Entry, SessionStore};
 
 pub(super) async fn run_session(command: Option<SessionCommand>) -> anyhow::Result<ExitStatus> {
-    let paths = environment::find_paths(None)?;
+    let paths = environment::find_rind_paths(None)?;
     // `rind session` alone lists the sessions. With a person at a terminal, it was replaced by
     // `rind chat --resume` before the arguments were parsed.
     let Some(command) = command else {
@@ -36,41 +36,41 @@ pub(super) async fn run_session(command: Option<SessionCommand>) -> anyhow::Resu
         SessionCommand::Show(args) => show::show_session(&paths, &args),
         SessionCommand::Entries(args) => entries::print_entries(&paths, &args).await,
         SessionCommand::Diff(args) => diff::show_turn_diff(&paths, &args),
-        SessionCommand::Search(args) => search::print_session_search(&paths, &args),
+        SessionCommand::Search(args) => search::run_session_search(&paths, &args),
         SessionCommand::Export(args) => export::write_session_export(&paths, &args),
         SessionCommand::Import(args) => own::import_session_file(&paths, &args),
         SessionCommand::Fork(args) => own::fork_session(&paths, &args),
         SessionCommand::Rename(args) => own::rename_session(&paths, &args),
         SessionCommand::Rm(args) => own::remove_named_sessions(&paths, &args).await,
         SessionCommand::Gc(args) => own::remove_old_sessions(&paths, &args),
-        SessionCommand::Doctor(args) => examine::examine_sessions(&paths, &args),
-        SessionCommand::Prompt(args) => show_prompt(&paths, &args),
+        SessionCommand::Doctor(args) => examine::run_session_doctor(&paths, &args),
+        SessionCommand::Prompt(args) => show_system_prompt(&paths, &args),
         SessionCommand::Audit(args) => audit::run_audit(&args),
     }
 }
 
-fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
+fn show_system_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any_session(&args.session, &paths.workspace)?;
-    let (entries, notices) = store.read(&id)?;
+    let id = store.resolve_session_or_subagent_id(&args.session, &paths.workspace)?;
+    let (entries, notices) = store.read_entries(&id)?;
     notices
         .iter()
         .for_each(|notice| render::print_warning(notice));
     if args.text {
-        return print_sent_prompt(&store, &id, &entries, args);
+        return print_sent_system_prompt_json(&store, &id, &entries, args);
     }
     let turns = ledger::build_turn_ledgers(&entries);
     if args.json {
         render::print_json(&serde_json::json!({"session": id, "turns": turns}))?;
     } else {
-        render::session::print_prompt_ledger(&id, &turns);
+        render::session::print_system_prompt_ledger(&id, &turns);
     }
     Ok(ExitStatus::Done)
 }
 
 /// Prints the exact text of the last system prompt, or of the prompt of the turn in `args`, as JSON
 /// with the hash of each block.
-fn print_sent_prompt(
+fn print_sent_system_prompt_json(
     store: &SessionStore,
     id: &str,
     entries: &[Entry],
@@ -97,7 +97,7 @@ fn print_sent_prompt(
     if args.json {
         let mut blocks = Vec::new();
         for hash in names {
-            let text = store.read_text(id, hash)?;
+            let text = store.read_text_blob(id, hash)?;
             blocks.push(serde_json::json!({"hash": hash, "text": text}));
         }
         let whole =
@@ -106,9 +106,9 @@ fn print_sent_prompt(
         return Ok(ExitStatus::Done);
     }
     for name in names {
-        let text = store.read_text(id, name)?;
-        render::answer_line(render::printable_prose(text.trim_end()));
-        render::answer_line("");
+        let text = store.read_text_blob(id, name)?;
+        render::print_stdout_line(render::escape_natural_language_text(text.trim_end()));
+        render::print_stdout_line("");
     }
     Ok(ExitStatus::Done)
 }

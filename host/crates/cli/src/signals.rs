@@ -36,7 +36,7 @@ impl ShutdownSignals {
 
     /// Listens for `Ctrl-\` and SIGTERM, but not for SIGHUP, because the closing of a terminal may
     /// cause it more than once.
-    pub(super) fn listen_for_termination() -> std::io::Result<Self> {
+    pub(super) fn listen_without_hangup() -> std::io::Result<Self> {
         Self::new(&[SignalKind::quit(), SignalKind::terminate()])
     }
 
@@ -64,7 +64,7 @@ impl ShutdownSignals {
 
     /// Cancels the turn at the first signal, and ends the process at the second, in case the
     /// orderly shutdown hangs.
-    pub(super) async fn cancel_then_exit(mut self, cancel: CancellationToken) {
+    pub(super) async fn cancel_then_exit_on_second_signal(mut self, cancel: CancellationToken) {
         self.wait_for_signal().await;
         cancel.cancel();
         self.wait_for_signal().await;

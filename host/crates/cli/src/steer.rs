@@ -20,28 +20,28 @@ use tokio_util::sync::CancellationToken;
 
 use super::exit_code::{Usage, bail_usage};
 use super::render;
-use rind_lib::agent::SteerHandle;
+use rind_lib::agent::AgentSteeringHandle;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::point::payload::Source;
 
 /// Maximum length of a line, in bytes.
-const MAX_LINE_BYTES: u64 = 1 << 20;
+const MAX_INPUT_LINE_BYTES: u64 = 1 << 20;
 
 /// Maximum number of lines that are read before the turn handles them.
-const MAX_LINES: usize = 16;
+const MAX_LINES_READ_AHEAD: usize = 16;
 
 /// Timeout at the end of a run for reading the lines already written, because a named pipe has no
 /// end.
-const LAST_READ: Duration = Duration::from_millis(100);
+const FINAL_INPUT_READ_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Line of the steering input, or the reason why the input cannot be read.
-pub(super) type Line = Result<String, String>;
+pub(super) type SteeringLineReadResult = Result<String, String>;
 
 /// Receiver of the lines that steer the turn, in the order in which they were read.
-pub(super) type Lines = Receiver<Line>;
+pub(super) type SteeringLineReceiver = Receiver<SteeringLineReadResult>;
 
 /// Reads lines from a file, a named pipe or, for `-`, standard input.
-pub(super) fn open_steering_input(path: &Path) -> anyhow::Result<Lines> {
+pub(super) fn open_steering_input(path: &Path) -> anyhow::Result<SteeringLineReceiver> {
     let is_pipe = if path == Path::new("-") {
         false
     } else {
@@ -56,7 +56,7 @@ pub(super) fn open_steering_input(path: &Path) -> anyhow::Result<Lines> {
         }
         found.file_type().is_fifo()
     };
-    let (sender, lines) = mpsc::channel(MAX_LINES);
+    let (sender, lines) = mpsc::channel(MAX_LINES_READ_AHEAD);
     let path = path.to_owned();
     // Read on a detached thread: opening a FIFO blocks until it has a writer, possibly forever.
     let thread = std::thread::Builder::new().name("steer-from".to_owned());
@@ -68,13 +68,13 @@ pub(super) fn open_steering_input(path: &Path) -> anyhow::Result<Lines> {
 
 /// Reads lines to the end of the file. A named pipe has no end: when one writer closes it, waits
 /// for the next one.
-fn read_steering_lines(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
+fn read_steering_lines(path: &PathBuf, is_pipe: bool, sender: &Sender<SteeringLineReadResult>) {
     loop {
         let read = if path == Path::new("-") {
-            read_lines(BufReader::new(std::io::stdin().lock()), sender)
+            send_steering_lines_from_reader(BufReader::new(std::io::stdin().lock()), sender)
         } else {
             match File::open(path) {
-                Ok(file) => read_lines(BufReader::new(file), sender),
+                Ok(file) => send_steering_lines_from_reader(BufReader::new(file), sender),
                 Err(error) => Err(error),
             }
         };
@@ -89,22 +89,27 @@ fn read_steering_lines(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
     }
 }
 
-fn read_lines(mut reader: impl BufRead, sender: &Sender<Line>) -> std::io::Result<()> {
+fn send_steering_lines_from_reader(
+    mut reader: impl BufRead,
+    sender: &Sender<SteeringLineReadResult>,
+) -> std::io::Result<()> {
     loop {
         let mut bytes = Vec::new();
         let n = reader
             .by_ref()
-            .take(MAX_LINE_BYTES + 1)
+            .take(MAX_INPUT_LINE_BYTES + 1)
             .read_until(b'\n', &mut bytes)?;
         if n == 0 {
             return Ok(());
         }
         let is_whole = bytes.pop_if(|last| *last == b'\n').is_some();
-        let line = if n as u64 > MAX_LINE_BYTES {
+        let line = if n as u64 > MAX_INPUT_LINE_BYTES {
             if !is_whole {
                 reader.skip_until(b'\n')?;
             }
-            Err(format!("the line is longer than {MAX_LINE_BYTES} bytes"))
+            Err(format!(
+                "the line is longer than {MAX_INPUT_LINE_BYTES} bytes"
+            ))
         } else if is_whole {
             String::from_utf8(bytes).map_err(|_| "the line is not UTF-8 text".to_owned())
         } else {
@@ -130,26 +135,26 @@ struct SteerCommand {
     cancel: bool,
 }
 
-struct AcceptedSteerText {
+struct AcceptedSteeringText {
     line: u64,
     id: Value,
 }
 
-pub(super) struct TurnSteering {
-    lines: Lines,
-    handle: SteerHandle,
+pub(super) struct TurnSteeringController {
+    lines: SteeringLineReceiver,
+    handle: AgentSteeringHandle,
     cancel: CancellationToken,
     is_json: bool,
     n_lines: u64,
     /// Accepted texts that the turn has not taken yet, by their number in the queue.
-    waiting: BTreeMap<u64, AcceptedSteerText>,
+    waiting: BTreeMap<u64, AcceptedSteeringText>,
     is_over: bool,
 }
 
-impl TurnSteering {
+impl TurnSteeringController {
     pub(super) fn new(
-        lines: Lines,
-        handle: SteerHandle,
+        lines: SteeringLineReceiver,
+        handle: AgentSteeringHandle,
         cancel: CancellationToken,
         is_json: bool,
     ) -> Self {
@@ -165,14 +170,14 @@ impl TurnSteering {
     }
 
     /// Waits for the next line; pending forever once the input has ended.
-    pub(super) async fn next_line(&mut self) -> Line {
+    pub(super) async fn next_steering_input_line(&mut self) -> SteeringLineReadResult {
         match self.lines.recv().await {
             Some(line) => line,
             None => std::future::pending().await,
         }
     }
 
-    pub(super) fn steer_turn(&mut self, line: Line) {
+    pub(super) fn handle_steering_line(&mut self, line: SteeringLineReadResult) {
         self.n_lines += 1;
         let command = line.and_then(|line| parse_command(&line));
         let (id, text, is_follow_up) = match command {
@@ -188,22 +193,22 @@ impl TurnSteering {
             }) => (id, Some(text), true),
             Ok(SteerCommand { id, .. }) => (id, None, false),
             Err(why) => {
-                let accepted = self.create_accepted_text(Value::Null);
-                return self.send_answer(&accepted, "refused", json!({"reason": why}));
+                let accepted = self.new_text_awaiting_outcome(Value::Null);
+                return self.print_steering_response(&accepted, "refused", json!({"reason": why}));
             }
         };
-        let accepted = self.create_accepted_text(id);
+        let accepted = self.new_text_awaiting_outcome(id);
         if self.is_over {
-            return self.send_answer(&accepted, "too-late", json!({}));
+            return self.print_steering_response(&accepted, "too-late", json!({}));
         }
-        self.send_answer(&accepted, "accepted", json!({}));
+        self.print_steering_response(&accepted, "accepted", json!({}));
         match text {
             None => self.cancel.cancel(),
             Some(text) => {
                 let queue = if is_follow_up {
-                    SteerHandle::follow_up
+                    AgentSteeringHandle::follow_up
                 } else {
-                    SteerHandle::steer
+                    AgentSteeringHandle::steer
                 };
                 let number = queue(&self.handle, text, Source::Terminal);
                 self.waiting.insert(number, accepted);
@@ -213,8 +218,8 @@ impl TurnSteering {
 
     /// Prints the response to each accepted line whose text, according to the event, was taken by
     /// the turn, was dropped by a plugin, or came too late.
-    pub(super) fn handle_event(&mut self, stamped: &Stamped) {
-        if !stamped.is_main() {
+    pub(super) fn answer_steering_lines_settled_by_event(&mut self, stamped: &Stamped) {
+        if !stamped.is_from_main_agent() {
             return;
         }
         match &stamped.event {
@@ -228,44 +233,44 @@ impl TurnSteering {
                 };
                 let step = stamped.step;
                 match dropped_by {
-                    None => self.send_answer(&accepted, "taken", json!({"step": step})),
+                    None => self.print_steering_response(&accepted, "taken", json!({"step": step})),
                     Some(by) => {
                         let about = json!({"step": step, "by": by, "reason": reason});
-                        self.send_answer(&accepted, "dropped", about);
+                        self.print_steering_response(&accepted, "dropped", about);
                     }
                 }
             }
-            Event::TurnEnd { .. } => self.reject_later_texts(),
+            Event::TurnEnd { .. } => self.reject_waiting_and_later_texts(),
             _ => {}
         }
     }
 
     /// Answers `too-late` to the steering texts that no turn took, and to the input lines that were
     /// not read yet.
-    pub(super) async fn finish_steering(&mut self) {
-        self.reject_later_texts();
-        let until = Instant::now() + LAST_READ;
+    pub(super) async fn answer_pending_steering_lines_too_late(&mut self) {
+        self.reject_waiting_and_later_texts();
+        let until = Instant::now() + FINAL_INPUT_READ_TIMEOUT;
         while let Ok(Some(line)) = timeout_at(until, self.lines.recv()).await {
-            self.steer_turn(line);
+            self.handle_steering_line(line);
         }
     }
 
     /// Answers all waiting texts with `too-late`, and rejects every later text in the same way.
-    fn reject_later_texts(&mut self) {
+    fn reject_waiting_and_later_texts(&mut self) {
         self.is_over = true;
         for accepted in std::mem::take(&mut self.waiting).into_values() {
-            self.send_answer(&accepted, "too-late", json!({}));
+            self.print_steering_response(&accepted, "too-late", json!({}));
         }
     }
 
-    fn create_accepted_text(&self, id: Value) -> AcceptedSteerText {
-        AcceptedSteerText {
+    fn new_text_awaiting_outcome(&self, id: Value) -> AcceptedSteeringText {
+        AcceptedSteeringText {
             line: self.n_lines,
             id,
         }
     }
 
-    fn send_answer(&self, accepted: &AcceptedSteerText, status: &str, about: Value) {
+    fn print_steering_response(&self, accepted: &AcceptedSteeringText, status: &str, about: Value) {
         if self.is_json {
             let mut answer =
                 json!({"type": "steer-answer", "line": accepted.line, "status": status});
@@ -275,7 +280,7 @@ impl TurnSteering {
             if let (Some(answer), Value::Object(about)) = (answer.as_object_mut(), about) {
                 answer.extend(about);
             }
-            return render::print_answer(format!("{answer}\n"));
+            return render::print_to_stdout(format!("{answer}\n"));
         }
         let id = match &accepted.id {
             Value::Null => String::new(),

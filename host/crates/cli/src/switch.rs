@@ -13,13 +13,13 @@ pub(super) async fn set_plugin_enabled(
     args: PluginSwitchArgs,
     is_on: bool,
 ) -> anyhow::Result<ExitStatus> {
-    let paths = environment::find_paths(None)?;
+    let paths = environment::find_rind_paths(None)?;
     let name = &args.plugin;
     let plugins = plugin::load_session_plugins(&PluginArgs::default()).await?;
     if !list_plugin_names(&plugins).any(|found| found == name) {
         bail_usage!("there is no plugin `{name}`; see `rind plugin list`");
     }
-    if !is_on && protected::is_protected(name) {
+    if !is_on && protected::is_protected_plugin(name) {
         return Err(Usage(protected::protected_refusal_message(
             "`rind plugin disable`",
             name,
@@ -27,7 +27,7 @@ pub(super) async fn set_plugin_enabled(
         .into());
     }
     let file = if args.project {
-        paths.workspace_config()
+        paths.user_workspace_config_path()
     } else {
         paths.user_config()
     };
@@ -54,7 +54,7 @@ pub(super) async fn set_plugin_enabled(
         ("was", " already")
     };
     render::print_note(&format!("{name} {verb} switched {word} {place}{already}"));
-    if let Some(why) = no_effect_reason(name, is_on).await? {
+    if let Some(why) = reason_plugin_switch_has_no_effect(name, is_on).await? {
         render::print_warning(&why);
     }
     Ok(ExitStatus::Done)
@@ -62,22 +62,28 @@ pub(super) async fn set_plugin_enabled(
 
 /// Returns the reason if enabling or disabling the plugin has no effect, because another settings
 /// file or a policy overrides it.
-async fn no_effect_reason(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
-    let load = plugin::prepare_load(&PluginArgs::default()).await?;
+async fn reason_plugin_switch_has_no_effect(
+    name: &str,
+    is_on: bool,
+) -> anyhow::Result<Option<String>> {
+    let load = plugin::plan_session_plugin_load(&PluginArgs::default()).await?;
     let plugins = load.load().await.context("load plugins")?;
     let runs = plugins.plugins.iter().any(|p| p.manifest.name == name);
     if runs == is_on {
         return Ok(None);
     }
     if runs {
-        let places = load.options().written.places(&["plugins", name, "enabled"]);
+        let places = load
+            .load_options()
+            .written
+            .value_locations(&["plugins", name, "enabled"]);
         let place = places.last().map_or("another setting", String::as_str);
         return Ok(Some(format!(
             "plugin {name} still runs in this folder, because {place} enables it"
         )));
     }
     let left = plugins.left_out.iter().find(|left| left.name == name);
-    let why = left.map_or_else(String::new, render::plugins::left_out_reason);
+    let why = left.map_or_else(String::new, render::plugins::plugin_not_loaded_reason);
     Ok(Some(format!(
         "plugin {name} still does not run in this folder: {why}"
     )))

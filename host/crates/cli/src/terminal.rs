@@ -18,26 +18,26 @@ use super::signals::ShutdownSignals;
 use rind_lib::lock::lock;
 
 /// Size assumed if the terminal does not report one.
-const USUAL: TerminalSize = TerminalSize {
+const DEFAULT_TERMINAL_SIZE: TerminalSize = TerminalSize {
     columns: 80,
     rows: 24,
 };
 
 /// Smallest size for which a question is laid out. On a smaller screen, the question scrolls.
-const SMALLEST: TerminalSize = TerminalSize {
+const MIN_QUESTION_TERMINAL_SIZE: TerminalSize = TerminalSize {
     columns: 24,
     rows: 8,
 };
 
 /// Interval at which a waiting reader checks whether its caller still waits for the line.
-const PATIENCE: Duration = Duration::from_millis(50);
+const READER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time without input before a question accepts an answer, so that a key meant for something else
 /// does not answer a question that the user has not read.
-pub(super) const QUIET: Duration = Duration::from_millis(600);
+pub(super) const INPUT_SILENCE_BEFORE_ANSWER: Duration = Duration::from_millis(600);
 
 /// Maximum length of a line, in bytes. Terminals limit lines to 4096 bytes themselves.
-const MAX_LINE_BYTES: usize = 4096;
+const MAX_INPUT_LINE_BYTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TerminalSize {
@@ -54,10 +54,10 @@ pub(super) fn terminal_size() -> TerminalSize {
     let told = tcgetwinsize(std::io::stderr()).ok().map(|size| size.ws_row);
     let rows = told
         .filter(|rows| *rows > 0)
-        .map_or(USUAL.rows, usize::from);
+        .map_or(DEFAULT_TERMINAL_SIZE.rows, usize::from);
     TerminalSize {
-        columns: terminal_columns(std::io::stderr()).unwrap_or(USUAL.columns),
-        rows: rows.max(SMALLEST.rows),
+        columns: terminal_columns(std::io::stderr()).unwrap_or(DEFAULT_TERMINAL_SIZE.columns),
+        rows: rows.max(MIN_QUESTION_TERMINAL_SIZE.rows),
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn terminal_size() -> TerminalSize {
 /// is unknown.
 pub(super) fn terminal_columns(stream: impl AsFd) -> Option<usize> {
     let told = tcgetwinsize(stream).ok()?.ws_col;
-    (told > 0).then(|| usize::from(told).max(SMALLEST.columns))
+    (told > 0).then(|| usize::from(told).max(MIN_QUESTION_TERMINAL_SIZE.columns))
 }
 
 /// Discards unread input, including an unfinished line, because it was typed for something else and
@@ -77,11 +77,11 @@ pub(super) fn discard_typed_input() -> bool {
     is_ours && tcflush(&stdin, QueueSelector::IFlush).is_ok()
 }
 
-/// Waits until no line was typed for [`QUIET`], and discards lines typed before: they cannot answer
-/// a question that has only just appeared.
-pub(super) async fn wait_until_input_pauses() {
+/// Waits until no line was typed for [`INPUT_SILENCE_BEFORE_ANSWER`], and discards lines typed
+/// before: they cannot answer a question that has only just appeared.
+pub(super) async fn discard_lines_until_input_pauses() {
     loop {
-        tokio::time::sleep(QUIET).await;
+        tokio::time::sleep(INPUT_SILENCE_BEFORE_ANSWER).await;
         if !has_unread_input() || !discard_typed_input() {
             return;
         }
@@ -90,11 +90,11 @@ pub(super) async fn wait_until_input_pauses() {
 
 /// Reads one line; `None` at the end of input. Dropping the future stops the reading, so that the
 /// next caller gets the next line.
-pub(super) async fn read_line() -> Option<String> {
+pub(super) async fn read_stdin_line() -> Option<String> {
     let (done, line) = oneshot::channel();
     // Read on a thread: a read of a terminal cannot be cancelled, and must not delay the exit.
     std::thread::spawn(move || {
-        if let Some(line) = wait_for_line(|| done.is_closed()) {
+        if let Some(line) = read_stdin_line_until_cancelled(|| done.is_closed()) {
             let _ = done.send(line);
         }
     });
@@ -102,15 +102,15 @@ pub(super) async fn read_line() -> Option<String> {
 }
 
 /// Reads one line without echo. Calls `asks` once echo is off. The caller must hold an
-/// [`SignalExitGuard`], so that echo is restored even if a signal ends the process.
+/// [`ExitOnSignalGuard`], so that echo is restored even if a signal ends the process.
 pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
     let _hidden = EchoOffGuard::new();
     asks();
-    read_line().await
+    read_stdin_line().await
 }
 
 /// State that the terminal had before echo was switched off, to restore it.
-static SHOWN: Mutex<Option<Termios>> = Mutex::new(None);
+static TERMINAL_STATE_BEFORE_ECHO_OFF: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Guard that keeps the terminal's echo off until it is dropped.
 struct EchoOffGuard;
@@ -120,7 +120,7 @@ impl EchoOffGuard {
         if let Ok(before) = tcgetattr(std::io::stdin()) {
             let mut hidden = before.clone();
             hidden.local_modes.remove(LocalModes::ECHO);
-            *lock(&SHOWN) = Some(before);
+            *lock(&TERMINAL_STATE_BEFORE_ECHO_OFF) = Some(before);
             // If the terminal refuses, the typed line is simply echoed.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden);
         }
@@ -135,7 +135,7 @@ impl Drop for EchoOffGuard {
 }
 
 fn restore_echo() {
-    if let Some(before) = lock(&SHOWN).take() {
+    if let Some(before) = lock(&TERMINAL_STATE_BEFORE_ECHO_OFF).take() {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
     }
 }
@@ -145,9 +145,9 @@ fn restore_echo() {
 ///
 /// Restores echo itself, because a signal's default action is lost for good once a handler was
 /// registered.
-pub(super) struct SignalExitGuard(JoinHandle<()>);
+pub(super) struct ExitOnSignalGuard(JoinHandle<()>);
 
-impl SignalExitGuard {
+impl ExitOnSignalGuard {
     /// Registers the signal handlers.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl SignalExitGuard {
     }
 }
 
-impl Drop for SignalExitGuard {
+impl Drop for ExitOnSignalGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -177,9 +177,9 @@ fn has_unread_input() -> bool {
         && wanted.iter().all(|fd| fd.revents() == PollFlags::IN)
 }
 
-fn wait_for_line(is_over: impl Fn() -> bool) -> Option<String> {
+fn read_stdin_line_until_cancelled(is_over: impl Fn() -> bool) -> Option<String> {
     let stdin = std::io::stdin();
-    let patience = Timespec::try_from(PATIENCE).ok()?;
+    let patience = Timespec::try_from(READER_POLL_INTERVAL).ok()?;
     loop {
         if is_over() {
             return None;
@@ -192,7 +192,7 @@ fn wait_for_line(is_over: impl Fn() -> bool) -> Option<String> {
         }
     }
     // Bypass the buffer of `std`, because bytes that it has read ahead could not be discarded.
-    let mut bytes = [0; MAX_LINE_BYTES];
+    let mut bytes = [0; MAX_INPUT_LINE_BYTES];
     let n_read = rustix::io::read(&stdin, &mut bytes).ok()?;
     let text = String::from_utf8_lossy(bytes.get(..n_read)?);
     (n_read > 0).then(|| text.lines().next().unwrap_or_default().to_owned())

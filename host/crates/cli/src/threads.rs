@@ -8,14 +8,14 @@ use std::thread;
 
 /// Number of threads for blocking work, in addition to the runtime's workers: writing the session
 /// file, searching, compiling a plugin, reading the terminal.
-const BLOCKING: usize = 8;
+const N_BLOCKING_THREADS: usize = 8;
 
 /// Checks that the threads for workers and for blocking work can all exist at the same time.
 ///
 /// # Errors
 /// The system's error for the first thread that cannot be created.
-pub(super) fn check_thread_limit() -> io::Result<()> {
-    let number = thread::available_parallelism().map_or(1, usize::from) + BLOCKING;
+pub(super) fn check_runtime_threads_can_start() -> io::Result<()> {
+    let number = thread::available_parallelism().map_or(1, usize::from) + N_BLOCKING_THREADS;
     // Each thread waits for this lock, so that all of them exist at the same time.
     let gate = Mutex::new(());
     thread::scope(|scope| {

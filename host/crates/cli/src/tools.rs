@@ -12,12 +12,12 @@ use super::exit_code::{ExitStatus, Usage};
 use super::{plugin, render};
 use rind_lib::host::Host;
 use rind_lib::message::ToolSpec;
-use rind_lib::plugin::load::PluginSet;
+use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::provider::scripted::Scripted;
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{ToolOverview, ToolPolicy};
 use rind_operator::confinement;
-use rind_operator::setup::{OperatorSetup, check_folders_are_separate};
+use rind_operator::setup::{OperatorWorkspaceSetup, check_folders_are_separate};
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct ToolsArgs {
@@ -43,7 +43,7 @@ pub(super) async fn run_tools(args: ToolsArgs) -> anyhow::Result<ExitStatus> {
     let Some(name) = &args.name else {
         match args.json {
             true => render::print_json(&all)?,
-            false => render::tools::list_tools(&all),
+            false => render::tools::print_tools(&all),
         }
         return Ok(ExitStatus::Done);
     };
@@ -74,10 +74,10 @@ pub(super) async fn tool_names(args: &PluginArgs) -> anyhow::Result<Vec<(String,
 
 /// Returns the tools of a session in this folder.
 async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>> {
-    let load = plugin::prepare_load(args).await?;
+    let load = plugin::plan_session_plugin_load(args).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
-    render::plugins::warn_left_out(&plugins);
+    render::plugins::warn_about_plugins_not_loaded(&plugins);
     let setup = load.setup();
     let policy: ToolPolicy = setup.config.section()?;
     let mut specs = list_session_tool_specs(setup, Arc::new(plugins)).await?;
@@ -92,14 +92,14 @@ async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>>
 /// Returns the tools of a session with these plugins. Opens the session in a temporary folder and
 /// runs no turn.
 pub(super) async fn list_session_tool_specs(
-    setup: &OperatorSetup,
-    plugins: Arc<PluginSet>,
+    setup: &OperatorWorkspaceSetup,
+    plugins: Arc<FoundPluginSet>,
 ) -> anyhow::Result<Vec<Arc<ToolSpec>>> {
     check_folders_are_separate(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
     let commands = confinement::find_confinement(setup)
         .await?
-        .command_environment();
+        .command_confinement_and_environment();
     let mut builder = Host::builder();
     let servers = rind_operator::mcp::approved_servers(setup, &commands, Vec::new(), None).await?;
     for source in servers.into_sources() {

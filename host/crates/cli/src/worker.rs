@@ -14,20 +14,20 @@ use tokio_util::sync::CancellationToken;
 
 use rind_lib::disk::TemporaryFolder;
 use rind_lib::tool::process::confine::{
-    ConfinementObstacle, confine_this_process, deny_process_inspection, die_with_parent,
+    ConfinementFailureReason, confine_this_process, deny_process_inspection, die_with_parent,
     limit_memory_and_cpu,
 };
-use rind_lib::tool::process::{Finished, Process, ProcessEnding};
+use rind_lib::tool::process::{FinishedProcess, ProcessEndReason, ProcessSpec};
 
 /// Maximum size of the output that is read, in bytes.
-const MAX_OUTPUT_BYTES: u64 = 64 << 20;
+const MAX_WORKER_OUTPUT_BYTES: u64 = 64 << 20;
 
 /// Prefix of the names of the private folders.
-const PREFIX: &str = "rind-worker-";
+const PRIVATE_FOLDER_NAME_PREFIX: &str = "rind-worker-";
 
 /// Names of the worker's input and output files in its private folder.
-pub(super) const INPUT: &str = "input.json";
-pub(super) const OUTPUT: &str = "output.json";
+pub(super) const WORKER_INPUT_FILE_NAME: &str = "input.json";
+pub(super) const WORKER_OUTPUT_FILE_NAME: &str = "output.json";
 
 /// Kind of work that a worker process does, with its limits.
 #[derive(Debug)]
@@ -54,31 +54,31 @@ impl WorkerProcessSpec {
         program: &Path,
         input: &[u8],
         cancel: &CancellationToken,
-    ) -> Result<(String, Finished), String> {
+    ) -> Result<(String, FinishedProcess), String> {
         let failed = |error: std::io::Error| {
             format!("cannot prepare the process that {}: {error}", self.name)
         };
-        let private = TemporaryFolder::new(PREFIX).map_err(failed)?;
-        fs::write(private.path().join(INPUT), input).map_err(failed)?;
+        let private = TemporaryFolder::new(PRIVATE_FOLDER_NAME_PREFIX).map_err(failed)?;
+        fs::write(private.path().join(WORKER_INPUT_FILE_NAME), input).map_err(failed)?;
         let args: Vec<OsString> = vec![self.command.into(), private.path().into()];
-        let finished = Process {
+        let finished = ProcessSpec {
             args,
             // Otherwise the program's allocator (mimalloc) would reserve a gigabyte that it does
             // not use, which counts towards the limit.
             env: vec![("MIMALLOC_ARENA_EAGER_COMMIT".into(), "0".into())],
             deadline: self.deadline,
-            ..Process::bare(program, private.path())
+            ..ProcessSpec::new_unconfined(program, private.path())
         }
         .run(cancel)
         .await
         .map_err(|error| error.to_string())?;
-        let text = self.read_output(&private.path().join(OUTPUT))?;
+        let text = self.read_worker_output_file(&private.path().join(WORKER_OUTPUT_FILE_NAME))?;
         Ok((text, finished))
     }
 
     /// Reads the worker's output. A worker that was stopped may have written none or only a part of
     /// it.
-    fn read_output(&self, path: &Path) -> Result<String, String> {
+    fn read_worker_output_file(&self, path: &Path) -> Result<String, String> {
         let failed = |error: std::io::Error| {
             let name = self.name;
             format!("cannot read the output of the process that {name}: {error}")
@@ -89,7 +89,7 @@ impl WorkerProcessSpec {
         };
         let mut bytes = Vec::new();
         output
-            .take(MAX_OUTPUT_BYTES)
+            .take(MAX_WORKER_OUTPUT_BYTES)
             .read_to_end(&mut bytes)
             .map_err(failed)?;
         String::from_utf8(bytes).or_else(|error| match error.utf8_error().error_len() {
@@ -105,12 +105,14 @@ impl WorkerProcessSpec {
     }
 
     /// Returns the reason why a worker process ended without completing its work.
-    pub(super) fn end_reason(&self, finished: &Finished) -> String {
+    pub(super) fn incomplete_worker_output_reason(&self, finished: &FinishedProcess) -> String {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ");
         match finished.ending {
-            ProcessEnding::Cancelled => "it was interrupted".to_owned(),
-            ProcessEnding::Deadline => format!("it takes more than {} s", self.deadline.as_secs()),
+            ProcessEndReason::Cancelled => "it was interrupted".to_owned(),
+            ProcessEndReason::Deadline => {
+                format!("it takes more than {} s", self.deadline.as_secs())
+            }
             _ if said.contains("memory allocation of") => {
                 format!(
                     "its process needs more than {} MiB of memory",
@@ -122,19 +124,21 @@ impl WorkerProcessSpec {
             }
             // SIGKILL: the limit on processor time was reached; or SIGXCPU, if a lower soft limit
             // was inherited.
-            ProcessEnding::Signaled(9 | 24) => {
+            ProcessEndReason::Signaled(9 | 24) => {
                 format!(
                     "its process needs more than {} s of processor time",
                     self.max_cpu_seconds
                 )
             }
-            ending if said.is_empty() => format!("{}: {ending:?}", self.describe_missing_answer()),
-            _ => format!("{}: {said}", self.describe_missing_answer()),
+            ending if said.is_empty() => {
+                format!("{}: {ending:?}", self.missing_worker_answer_error())
+            }
+            _ => format!("{}: {said}", self.missing_worker_answer_error()),
         }
     }
 
     /// Returns the reason to report if the worker's output is missing or not the expected one.
-    pub(super) fn describe_missing_answer(&self) -> String {
+    pub(super) fn missing_worker_answer_error(&self) -> String {
         format!("the process that {} did not answer", self.name)
     }
 
@@ -154,7 +158,7 @@ impl WorkerProcessSpec {
             .map_err(|e| format!("resource limits: {e}"))?;
         // Continue if the kernel does not support confinement, which `rind doctor` reports: the
         // worker only parses text, and its code is memory-safe.
-        if let Err(ConfinementObstacle::Failed(why)) = confine_this_process(&folder) {
+        if let Err(ConfinementFailureReason::Failed(why)) = confine_this_process(&folder) {
             return Err(format!(
                 "cannot confine the worker process: {why}; try again"
             ));
@@ -186,8 +190,8 @@ mod tests {
             stack_bytes: 0,
         };
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(OUTPUT);
-        let read = || worker.read_output(&path);
+        let path = folder.path().join(WORKER_OUTPUT_FILE_NAME);
+        let read = || worker.read_worker_output_file(&path);
         assert_eq!(read(), Ok(String::new()));
         fs::write(&path, "whole ä").unwrap();
         assert_eq!(read().as_deref(), Ok("whole ä"));

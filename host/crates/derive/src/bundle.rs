@@ -13,24 +13,24 @@ use serde_json::{Map, Value, json};
 use super::text::{escape_skill_placeholders, shorten_page};
 use rind_lib::grant::SideEffect;
 use rind_lib::plugin::contract::list_supported_versions;
-use rind_lib::skill::{FILE, FORMAT, front_matter, parse_text};
+use rind_lib::skill::{FORMAT, SKILL_FILE_NAME, parse_text, write_front_matter};
 
 /// Key in `metadata` for the digest of the bundle.
-const HASH_KEY: &str = "bundle_hash";
+const BUNDLE_HASH_METADATA_KEY: &str = "bundle_hash";
 
 /// Name and version of the generator, part of every source digest: another version of Rind may
 /// render the same source differently, and may describe hooks of another contract version.
-const MAKER: &str = concat!("rind skill derive ", env!("CARGO_PKG_VERSION"));
+const GENERATOR_NAME_AND_VERSION: &str = concat!("rind skill derive ", env!("CARGO_PKG_VERSION"));
 
 /// Maximum size of `SKILL.md` without its front matter, in bytes. A model reads all of it.
-const MAX_BODY_BYTES: usize = 64 << 10;
+const MAX_SKILL_BODY_BYTES: usize = 64 << 10;
 
 /// Maximum size of a page in `references`, in bytes.
-const MAX_PAGE_BYTES: usize = 512 << 10;
+const MAX_REFERENCE_PAGE_BYTES: usize = 512 << 10;
 
 /// Maximum total size of the pages of a bundle, in bytes. A page that would exceed it is truncated
 /// to its heading, so that no page is missing.
-const MAX_BUNDLE_BYTES: usize = 16 << 20;
+const MAX_BUNDLE_PAGES_BYTES: usize = 16 << 20;
 
 /// Derived skill, before it is rendered as a bundle.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct SkillDraft {
     pub package: String,
     /// Version of the package.
     pub version: Option<String>,
-    /// Digest of the source, computed by [`SourceHash`].
+    /// Digest of the source, computed by [`BundleSourceHasher`].
     pub source_hash: String,
     /// License of the package.
     pub license: Option<String>,
@@ -71,14 +71,14 @@ pub struct PackageSummary {
 }
 
 /// Hasher that computes the digest of a bundle's source.
-pub struct SourceHash(blake3::Hasher);
+pub struct BundleSourceHasher(blake3::Hasher);
 
-impl SourceHash {
+impl BundleSourceHasher {
     /// Starts the digest of a source of this kind. Includes the versions of Rind and of the
     /// contract, because the derived skill depends on them.
     pub fn new(kind: &str) -> Self {
         let mut hash = Self(blake3::Hasher::new());
-        hash.add_source(MAKER, kind.as_bytes());
+        hash.add_source(GENERATOR_NAME_AND_VERSION, kind.as_bytes());
         hash.add_source(
             "contract",
             list_supported_versions()
@@ -98,7 +98,7 @@ impl SourceHash {
     }
 
     /// Returns the digest as text: `blake3:` and hexadecimal digits.
-    pub fn text(&self) -> String {
+    pub fn digest_text(&self) -> String {
         format!("blake3:{}", self.0.finalize().to_hex())
     }
 }
@@ -109,7 +109,7 @@ pub struct SkillBundle(pub BTreeMap<String, String>);
 
 /// Stamp of an existing bundle, and whether the bundle is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExistingBundleStamp {
+pub struct ExistingSkillBundleStamp {
     /// Digest of the source of the skill.
     pub source_hash: String,
     /// Whether the files are unchanged since `derive` wrote them.
@@ -121,10 +121,10 @@ pub struct ExistingBundleStamp {
 impl SkillDraft {
     /// Truncates the body and the pages of the skill to their maximum sizes.
     pub(super) fn truncate_to_limits(&mut self) {
-        self.body = shorten_page(self.body.trim(), MAX_BODY_BYTES);
-        let mut n_left = MAX_BUNDLE_BYTES;
+        self.body = shorten_page(self.body.trim(), MAX_SKILL_BODY_BYTES);
+        let mut n_left = MAX_BUNDLE_PAGES_BYTES;
         for page in self.references.values_mut() {
-            *page = shorten_page(page.trim(), MAX_PAGE_BYTES.min(n_left));
+            *page = shorten_page(page.trim(), MAX_REFERENCE_PAGE_BYTES.min(n_left));
             n_left = n_left.saturating_sub(page.len());
         }
     }
@@ -149,10 +149,10 @@ impl SkillDraft {
         }
         text.push_str(&escape_skill_placeholders(self.body.trim()));
         text.push('\n');
-        files.insert(FILE.to_owned(), text);
+        files.insert(SKILL_FILE_NAME.to_owned(), text);
         let mut bundle = SkillBundle(files);
         let hash = bundle.compute_hash();
-        if let Some(text) = bundle.0.get_mut(FILE) {
+        if let Some(text) = bundle.0.get_mut(SKILL_FILE_NAME) {
             *text = text.replacen(&bundle_hash_line(""), &bundle_hash_line(&hash), 1);
         }
         bundle
@@ -185,29 +185,30 @@ impl SkillDraft {
         if let Some(summary) = &self.summary {
             metadata["summarized_by"] = summary.model.as_str().into();
         }
-        metadata[HASH_KEY] = "".into();
+        metadata[BUNDLE_HASH_METADATA_KEY] = "".into();
         put("metadata", metadata);
-        front_matter(&Value::Object(front))
+        write_front_matter(&Value::Object(front))
     }
 }
 
 fn bundle_hash_line(hash: &str) -> String {
-    format!("  {HASH_KEY}: \"{hash}\"\n")
+    format!("  {BUNDLE_HASH_METADATA_KEY}: \"{hash}\"\n")
 }
 
 impl SkillBundle {
     /// Returns the text of `SKILL.md`.
-    pub fn skill(&self) -> &str {
-        self.0.get(FILE).map_or("", String::as_str)
+    pub fn skill_text(&self) -> &str {
+        self.0.get(SKILL_FILE_NAME).map_or("", String::as_str)
     }
 
     /// Returns the digest over all files, excluding the line with the digest.
     fn compute_hash(&self) -> String {
-        let mut hasher = SourceHash(blake3::Hasher::new());
+        let mut hasher = BundleSourceHasher(blake3::Hasher::new());
         for (path, text) in &self.0 {
-            let mut left_out = usize::from(path == FILE);
+            let mut left_out = usize::from(path == SKILL_FILE_NAME);
             let mut counts = |line: &&str| {
-                let is_hash = left_out > 0 && line.trim_start().starts_with(HASH_KEY);
+                let is_hash =
+                    left_out > 0 && line.trim_start().starts_with(BUNDLE_HASH_METADATA_KEY);
                 left_out -= usize::from(is_hash);
                 !is_hash
             };
@@ -217,16 +218,20 @@ impl SkillBundle {
                 .collect();
             hasher.add_source(path, lines.as_bytes());
         }
-        hasher.text()
+        hasher.digest_text()
     }
 
     /// Reads the stamp; `None` if the files are not a derived skill.
-    pub fn stamp(&self) -> Option<ExistingBundleStamp> {
-        let skill = parse_text("x", self.skill()).ok()?;
+    pub fn parse_bundle_stamp(&self) -> Option<ExistingSkillBundleStamp> {
+        let skill = parse_text("x", self.skill_text()).ok()?;
         let source_hash = skill.generated_from?.source_hash?;
-        let hash = skill.metadata.get(HASH_KEY)?.as_str()?.to_owned();
+        let hash = skill
+            .metadata
+            .get(BUNDLE_HASH_METADATA_KEY)?
+            .as_str()?
+            .to_owned();
         let summarized_by = skill.metadata.get("summarized_by");
-        Some(ExistingBundleStamp {
+        Some(ExistingSkillBundleStamp {
             source_hash,
             is_whole: hash == self.compute_hash(),
             summarized_by: summarized_by
@@ -256,18 +261,18 @@ mod tests {
     #[test]
     fn a_bundle_knows_whether_it_was_changed() {
         let bundle = draft().render_bundle();
-        let stamp = bundle.stamp().unwrap();
-        assert!(stamp.is_whole, "{}", bundle.skill());
+        let stamp = bundle.parse_bundle_stamp().unwrap();
+        assert!(stamp.is_whole, "{}", bundle.skill_text());
         assert_eq!(stamp.source_hash, "blake3:00");
         let mut edited = bundle.clone();
-        edited.0.get_mut(FILE).unwrap().push('x');
-        assert!(!edited.stamp().unwrap().is_whole);
+        edited.0.get_mut(SKILL_FILE_NAME).unwrap().push('x');
+        assert!(!edited.parse_bundle_stamp().unwrap().is_whole);
         let mut more = bundle.clone();
         more.0.insert("scripts/x.sh".to_owned(), String::new());
-        assert!(!more.stamp().unwrap().is_whole);
+        assert!(!more.parse_bundle_stamp().unwrap().is_whole);
         let mut less = bundle;
         less.0.remove("references/a.md");
-        assert!(!less.stamp().unwrap().is_whole);
+        assert!(!less.parse_bundle_stamp().unwrap().is_whole);
     }
 
     #[test]
@@ -282,8 +287,8 @@ mod tests {
         draft.truncate_to_limits();
         let bundle = draft.render_bundle();
         let n_bytes: usize = bundle.0.values().map(String::len).sum();
-        assert!(n_bytes < MAX_BUNDLE_BYTES + (128 << 10), "{n_bytes}");
-        assert!(bundle.skill().len() < MAX_BODY_BYTES + 2000);
+        assert!(n_bytes < MAX_BUNDLE_PAGES_BYTES + (128 << 10), "{n_bytes}");
+        assert!(bundle.skill_text().len() < MAX_SKILL_BODY_BYTES + 2000);
         assert_eq!(bundle.0.len(), 61);
         for page in bundle.0.values().skip(1) {
             assert!(
@@ -296,7 +301,7 @@ mod tests {
     #[test]
     fn no_text_breaks_the_front_matter_or_is_a_placeholder() {
         let bundle = draft().render_bundle();
-        let skill = parse_text("hello", bundle.skill()).unwrap();
+        let skill = parse_text("hello", bundle.skill_text()).unwrap();
         assert_eq!(skill.diagnostics, []);
         assert_eq!(
             skill.generated_from.as_ref().unwrap().package,

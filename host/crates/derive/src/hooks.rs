@@ -1,7 +1,7 @@
 //! Describes a plugin's hooks as text: when each is called, and which changes it may make.
 
 use super::text::{code_span, first_sentence};
-use rind_author::interface_docs;
+use rind_author::contract_interface_docs;
 use rind_lib::plugin::inspect::HookReport;
 use rind_lib::point::dispatch::PointKind;
 use rind_lib::point::failure::OnFailure;
@@ -9,7 +9,7 @@ use rind_lib::point::failure::OnFailure;
 /// Returns a list item that describes a hook. The first sentence of the contract's docs says when
 /// the hook is called.
 pub(super) fn describe_hook(hook: &HookReport) -> String {
-    let docs = interface_docs(&hook.point).unwrap_or_default();
+    let docs = contract_interface_docs(&hook.point).unwrap_or_default();
     let moment: Vec<&str> = first_sentence(&docs).split_whitespace().collect();
     let does = match hook.kind {
         PointKind::Gate => "It looks at what is about to happen, and may change or refuse it",
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn the_contract_says_the_moment_of_every_point() {
         for row in CATALOG {
-            let docs = interface_docs(row.name).unwrap_or_default();
+            let docs = contract_interface_docs(row.name).unwrap_or_default();
             let sentence = first_sentence(&docs);
             assert!(
                 sentence.len() > 10 && sentence.ends_with('.'),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::SkillDraft;
 use super::plugin::{self, PluginPackage};
 use super::rust::{self, CrateFiles, CrateOutline, CratePackage};
-use super::wit::{self, WitFiles, WitInterfaces};
+use super::wit::{self, WitFiles, WitInterfacesForBindings};
 
 /// Source that was read from disk, to be parsed and rendered as a skill.
 #[derive(Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct DeriveJobResult {
 
 impl DeriveJob {
     /// Creates a job for a component with this name.
-    pub fn component_job(name: String, bytes: &[u8]) -> Self {
+    pub fn from_component(name: String, bytes: &[u8]) -> Self {
         Self::Component(name, STANDARD.encode(bytes))
     }
 
@@ -53,9 +53,9 @@ impl DeriveJob {
                 // The crate may not use its WIT package, so ignore errors in the package.
                 if let Some(Ok(interfaces)) = files
                     .and_then(|files| files.wit)
-                    .map(|wit| WitInterfaces::read_interfaces(&wit))
+                    .map(|wit| WitInterfacesForBindings::from_wit_files(&wit))
                 {
-                    outline.describe_generated_modules(&interfaces);
+                    outline.add_wit_module_docs(&interfaces);
                 }
                 notes = std::mem::take(&mut outline.notes);
                 rust::draft_crate_skill(&package, &outline)
@@ -65,7 +65,7 @@ impl DeriveJob {
             }
             Self::Component(name, text) => {
                 let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
-                wit::draft_wit_skill(&wit::read_component(&name, &bytes)?, None)
+                wit::draft_wit_skill(&wit::outline_component_world(&name, &bytes)?, None)
             }
         };
         draft.truncate_to_limits();

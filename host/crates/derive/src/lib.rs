@@ -21,20 +21,22 @@ pub mod sources;
 mod text;
 mod wit;
 
-pub use bundle::{ExistingBundleStamp, PackageSummary, SkillBundle, SkillDraft, SourceHash};
+pub use bundle::{
+    BundleSourceHasher, ExistingSkillBundleStamp, PackageSummary, SkillBundle, SkillDraft,
+};
 pub use job::{DeriveJob, DeriveJobResult};
-pub use markdown::render_summary;
+pub use markdown::sanitize_model_summary;
 pub use text::skill_slug;
 
 /// Maximum size of the part of a README that goes into a skill, in bytes.
-const MAX_README_BYTES: usize = 12 << 10;
+const MAX_README_EXCERPT_BYTES: usize = 12 << 10;
 
 /// Maximum number of tools, modules, interfaces or examples in one list.
-const MAX_LISTED: usize = 120;
+const MAX_ENTRIES_PER_LIST: usize = 120;
 
-/// Returns how many of `n` items exceed [`MAX_LISTED`], if any.
-fn n_unlisted_items(n: usize) -> Option<usize> {
-    n.checked_sub(MAX_LISTED).filter(|n| *n > 0)
+/// Returns how many of `n` items exceed [`MAX_ENTRIES_PER_LIST`], if any.
+fn count_unlisted_items(n: usize) -> Option<usize> {
+    n.checked_sub(MAX_ENTRIES_PER_LIST).filter(|n| *n > 0)
 }
 
 /// Formats a number with its noun, in the plural unless `n` is 1.

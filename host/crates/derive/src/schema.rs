@@ -5,30 +5,30 @@
 
 use serde_json::{Map, Value};
 
-use super::text::{code_span, fence_code, one_line};
-use rind_lib::json::plain_text;
+use super::text::{code_span, fence_code, to_markdown_line};
+use rind_lib::json::format_value_for_display;
 
 /// Maximum nesting depth of the objects whose properties are listed.
-const MAX_DEPTH: usize = 4;
+const MAX_LISTED_OBJECT_DEPTH: usize = 4;
 
 /// Maximum number of `enum` values that are listed per property.
-const MAX_VALUES: usize = 30;
+const MAX_LISTED_ENUM_VALUES: usize = 30;
 
 /// Maximum number of lines per schema.
-const MAX_LINES: usize = 300;
+const MAX_LINES_PER_SCHEMA: usize = 300;
 
 /// Maximum total size of the lines about one schema, in bytes. Needed in addition to the number of
 /// lines, because a long text can be referenced from many properties.
-const MAX_BYTES: usize = 48 << 10;
+const MAX_SCHEMA_LINES_BYTES: usize = 48 << 10;
 
 /// Maximum length of a description or value in a line, in bytes.
-const MAX_TEXT_BYTES: usize = 400;
+const MAX_LINE_TEXT_BYTES: usize = 400;
 
 /// Maximum size of a schema that is appended as JSON, in bytes.
-const MAX_JSON_BYTES: usize = 8 << 10;
+const MAX_APPENDED_SCHEMA_JSON_BYTES: usize = 8 << 10;
 
 /// Keywords of JSON Schema that a list with one line per property cannot express.
-const INEXPRESSIBLE_KEYWORDS: [&str; 9] = [
+const UNLISTABLE_SCHEMA_KEYWORDS: [&str; 9] = [
     "allOf",
     "anyOf",
     "dependentRequired",
@@ -47,14 +47,14 @@ pub(super) fn sorted_property_names(schema: &Value) -> Vec<String> {
     names.sort_by_key(|name| !required.contains(&name.as_str()));
     names
         .into_iter()
-        .map(|name| code_span(name, MAX_TEXT_BYTES))
+        .map(|name| code_span(name, MAX_LINE_TEXT_BYTES))
         .collect()
 }
 
 /// Describes each property of an object as a list item; empty for an object without properties. If
 /// the list cannot express the complete schema, the schema follows as JSON.
 pub(super) fn list_properties(schema: &Value) -> String {
-    let mut describer = SchemaDescriber {
+    let mut describer = JsonSchemaMarkdownWriter {
         whole: schema,
         references: vec!["#"],
         n_lines: 0,
@@ -68,7 +68,7 @@ pub(super) fn list_properties(schema: &Value) -> String {
     }
     if has_inexpressible_keyword(schema, 0) {
         let json = serde_json::to_string_pretty(schema).unwrap_or_default();
-        if json.len() <= MAX_JSON_BYTES {
+        if json.len() <= MAX_APPENDED_SCHEMA_JSON_BYTES {
             lines.push_str("\nThe whole schema:\n\n");
             lines.push_str(&fence_code("json", &json));
         }
@@ -77,7 +77,7 @@ pub(super) fn list_properties(schema: &Value) -> String {
 }
 
 /// Writes one list item per property of a schema, up to the maximum number of lines and bytes.
-struct SchemaDescriber<'a> {
+struct JsonSchemaMarkdownWriter<'a> {
     whole: &'a Value,
     /// References that were followed to reach the current object. Each is followed only once per
     /// path, so that recursion ends.
@@ -88,7 +88,7 @@ struct SchemaDescriber<'a> {
     is_full: bool,
 }
 
-impl<'a> SchemaDescriber<'a> {
+impl<'a> JsonSchemaMarkdownWriter<'a> {
     fn describe_object(&mut self, schema: &'a Value) {
         self.add_property_lines(schema, 0);
     }
@@ -96,7 +96,7 @@ impl<'a> SchemaDescriber<'a> {
     fn add_property_lines(&mut self, schema: &'a Value, depth: usize) {
         let required = required_names(schema);
         for (name, property) in schema_properties(schema) {
-            if self.n_lines >= MAX_LINES || self.text.len() >= MAX_BYTES {
+            if self.n_lines >= MAX_LINES_PER_SCHEMA || self.text.len() >= MAX_SCHEMA_LINES_BYTES {
                 self.is_full = true;
                 return;
             }
@@ -104,7 +104,7 @@ impl<'a> SchemaDescriber<'a> {
             let line = self.format_property_line(name, property, required.contains(&name.as_str()));
             self.text
                 .push_str(&format!("{}{line}\n", "  ".repeat(depth)));
-            if depth + 1 < MAX_DEPTH {
+            if depth + 1 < MAX_LISTED_OBJECT_DEPTH {
                 self.write_nested_properties(property, depth + 1);
             }
         }
@@ -141,16 +141,16 @@ impl<'a> SchemaDescriber<'a> {
         if let Some(value) = property.get("default").filter(|value| !value.is_null()) {
             about.push(format!(
                 "default {}",
-                code_span(&value.to_string(), MAX_TEXT_BYTES)
+                code_span(&value.to_string(), MAX_LINE_TEXT_BYTES)
             ));
         }
         about.extend(describe_value_limits(property));
-        let name = code_span(name, MAX_TEXT_BYTES);
+        let name = code_span(name, MAX_LINE_TEXT_BYTES);
         let text = property
             .get("description")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let text = one_line(text, MAX_TEXT_BYTES * 2);
+        let text = to_markdown_line(text, MAX_LINE_TEXT_BYTES * 2);
         let colon = if text.is_empty() { "" } else { ": " };
         format!("- {name} ({}){colon}{text}", about.join(", "))
     }
@@ -189,13 +189,16 @@ fn describe_type(whole: &Value, schema: &Value, depth: usize) -> String {
         let shown: Vec<String> = values
             .iter()
             .filter(|value| !value.is_null())
-            .take(MAX_VALUES)
-            .map(|value| code_span(&plain_text(value), MAX_TEXT_BYTES))
+            .take(MAX_LISTED_ENUM_VALUES)
+            .map(|value| code_span(&format_value_for_display(value), MAX_LINE_TEXT_BYTES))
             .collect();
         return format!("one of {}", shown.join(", "));
     }
     if let Some(value) = schema.get("const") {
-        return format!("always {}", code_span(&plain_text(value), MAX_TEXT_BYTES));
+        return format!(
+            "always {}",
+            code_span(&format_value_for_display(value), MAX_LINE_TEXT_BYTES)
+        );
     }
     let name = match schema.get("type") {
         Some(Value::String(name)) => name.as_str(),
@@ -212,7 +215,7 @@ fn describe_type(whole: &Value, schema: &Value, depth: usize) -> String {
         "boolean" => "true or false".to_owned(),
         "array" => match schema
             .get("items")
-            .filter(|_| depth < MAX_DEPTH)
+            .filter(|_| depth < MAX_LISTED_OBJECT_DEPTH)
             .map(|items| describe_type(whole, resolve_reference(whole, items), depth + 1))
         {
             Some(inner) if inner != "any value" => format!("list, each {inner}"),
@@ -225,7 +228,7 @@ fn describe_type(whole: &Value, schema: &Value, depth: usize) -> String {
 }
 
 fn describe_value_limits(schema: &Value) -> Vec<String> {
-    const WORDS: [(&str, &str); 6] = [
+    const VALUE_LIMIT_PHRASES: [(&str, &str); 6] = [
         ("minimum", "at least"),
         ("maximum", "at most"),
         ("minLength", "at least so many characters:"),
@@ -235,7 +238,7 @@ fn describe_value_limits(schema: &Value) -> Vec<String> {
     ];
     // Omit huge bounds: they are only the limits of the integer type.
     let tells = |value: &Value| value.as_f64().is_some_and(|value| value.abs() < 1e9);
-    let bounds = WORDS.iter().filter_map(|(key, words)| {
+    let bounds = VALUE_LIMIT_PHRASES.iter().filter_map(|(key, words)| {
         let value = schema.get(*key).filter(|value| tells(value))?;
         let is_plain =
             *key == "minimum" && value.as_f64() == Some(0.0) && schema.get("format").is_some();
@@ -243,7 +246,10 @@ fn describe_value_limits(schema: &Value) -> Vec<String> {
     });
     let mut bounds: Vec<String> = bounds.collect();
     if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-        bounds.push(format!("matches {}", code_span(pattern, MAX_TEXT_BYTES)));
+        bounds.push(format!(
+            "matches {}",
+            code_span(pattern, MAX_LINE_TEXT_BYTES)
+        ));
     }
     bounds
 }
@@ -254,7 +260,7 @@ fn has_inexpressible_keyword(schema: &Value, depth: usize) -> bool {
     }
     match schema {
         Value::Object(entries) => entries.iter().any(|(key, value)| {
-            INEXPRESSIBLE_KEYWORDS.contains(&key.as_str())
+            UNLISTABLE_SCHEMA_KEYWORDS.contains(&key.as_str())
                 || has_inexpressible_keyword(value, depth + 1)
         }),
         Value::Array(values) => values
@@ -324,7 +330,7 @@ mod tests {
             "$defs": {"x": {"type": "object", "properties": all}},
         });
         let text = list_properties(&schema);
-        assert!(text.len() < 2 * MAX_BYTES, "{}", text.len());
+        assert!(text.len() < 2 * MAX_SCHEMA_LINES_BYTES, "{}", text.len());
         assert!(text.ends_with("more properties than are listed here.\n"));
         assert_eq!(super::sorted_property_names(&schema).len(), 60);
     }

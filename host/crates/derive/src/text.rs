@@ -9,23 +9,23 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use rind_lib::text::{clean_line, printable_text};
+use rind_lib::text::{escape_and_truncate_line, printable_text};
 
 /// Characters that begin a Markdown block, such as a heading or a list, at the start of a line.
-const LINE_MARKS: [char; 7] = ['#', '>', '-', '+', '*', '=', '|'];
+const MARKDOWN_BLOCK_START_CHARS: [char; 7] = ['#', '>', '-', '+', '*', '=', '|'];
 
 /// Path in inline code that begins with a directory of skill bundles, such as `scripts/`. A reader
 /// of the skill would look for that path in the skill's own bundle.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
-static BUNDLE_PATH: LazyLock<Regex> = LazyLock::new(|| {
+static BUNDLE_PATH_REGEX: LazyLock<Regex> = LazyLock::new(|| {
     let folders = "scripts|references|reference|assets|templates|examples";
     Regex::new(&format!(r"`((?:[a-z0-9]+ )?(?:\./)?(?:{folders})/)")).expect("a valid pattern")
 });
 
 /// Joins a text into one line of Markdown with at most `limit` bytes before escaping.
-pub(super) fn one_line(text: &str, limit: usize) -> String {
+pub(super) fn to_markdown_line(text: &str, limit: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let mut line = escape_markdown(&clean_line(&words.join(" "), limit));
+    let mut line = escape_markdown(&escape_and_truncate_line(&words.join(" "), limit));
     if starts_markdown_block(&line) {
         line.insert(0, '\\');
     }
@@ -45,12 +45,12 @@ pub(super) fn starts_markdown_block(text: &str) -> bool {
     let is_end = |rest: &str| rest.is_empty() || rest.starts_with(' ');
     let is_number =
         behind.len() < text.len() && behind.strip_prefix(['.', ')']).is_some_and(is_end);
-    is_number || text.starts_with(LINE_MARKS) || text.starts_with("~~~")
+    is_number || text.starts_with(MARKDOWN_BLOCK_START_CHARS) || text.starts_with("~~~")
 }
 
 /// Returns a text as inline code, at most `limit` bytes long.
 pub(super) fn code_span(text: &str, limit: usize) -> String {
-    let text = clean_line(text, limit);
+    let text = escape_and_truncate_line(text, limit);
     let fence = "`".repeat(longest_backtick_run(&text) + 1);
     let pad = match text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) {
         true => " ",
@@ -194,7 +194,7 @@ pub(super) fn escape_skill_placeholders(body: &str) -> String {
         .replace("${CLAUDE_", "$ {CLAUDE_")
         .replace("$ARGUMENTS", "$ ARGUMENTS")
         .replace("!`", "! `");
-    BUNDLE_PATH.replace_all(&body, "` $1").into_owned()
+    BUNDLE_PATH_REGEX.replace_all(&body, "` $1").into_owned()
 }
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
             ("a\u{202e}b\u{1b}[2K", "a\\u{202e}b\\u{1b}[2K"),
         ];
         for (text, expected) in table {
-            assert_eq!(one_line(text, 200), expected, "{text:?}");
+            assert_eq!(to_markdown_line(text, 200), expected, "{text:?}");
         }
         assert_eq!(code_span("a`b``c", 40), "```a`b``c```");
         assert_eq!(code_span("`", 40), "`` ` ``");

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use super::{PackedFile, SMALLEST, pack_files, read_folder};
+use super::{PackedFilePathAndContent, RELEASE_COMPRESSION_LEVEL, pack_files, read_folder_files};
 
 /// Packs files and folders into `OUT_DIR/FILE`, for
-/// [`PackedFolder::new`](super::PackedFolder::new). Each part is a path relative to the crate's
-/// folder, and the path of that file or folder in the package. An empty package path puts the files
-/// of a folder at the top level.
+/// [`EmbeddedPackedFolder::new`](super::EmbeddedPackedFolder::new). Each part is a path relative to
+/// the crate's folder, and the path of that file or folder in the package. An empty package path
+/// puts the files of a folder at the top level.
 ///
 /// # Errors
 /// A part cannot be read, or the packed file cannot be written.
@@ -20,20 +20,23 @@ pub fn pack_into_out_dir(file: &str, parts: &[(&str, &str)]) -> io::Result<()> {
     for (from, to) in parts {
         let from = own.join(from);
         println!("cargo::rerun-if-changed={}", from.display());
-        files.extend(read_embedded_files(&from, to).map_err(|error| {
+        files.extend(read_files_to_embed(&from, to).map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", from.display()))
         })?);
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    fs::write(out.join(file), pack_files(&files, SMALLEST)?)
+    fs::write(
+        out.join(file),
+        pack_files(&files, RELEASE_COMPRESSION_LEVEL)?,
+    )
 }
 
-fn read_embedded_files(from: &Path, to: &str) -> io::Result<Vec<PackedFile>> {
+fn read_files_to_embed(from: &Path, to: &str) -> io::Result<Vec<PackedFilePathAndContent>> {
     if !from.is_dir() {
         return Ok(vec![(to.to_owned(), fs::read(from)?)]);
     }
     // Skip bytecode that Python wrote when someone tested the files.
-    let files = read_folder(from)?.into_iter();
+    let files = read_folder_files(from)?.into_iter();
     let files = files.filter(|(path, _)| !path.contains("__pycache__"));
     Ok(files
         .map(|(path, content)| match to {

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::unpack_with_base;
+use super::decompress_with_base;
 
 /// Packed files embedded in the program. They are unpacked once, and stay in memory until the
 /// program ends.
@@ -13,19 +13,19 @@ use super::unpack_with_base;
 /// If the bytes are corrupt, which happens only in a program file that was modified or truncated.
 /// Without its embedded files, among them the guards, the program must not continue.
 #[derive(Debug)]
-pub struct PackedFolder {
+pub struct EmbeddedPackedFolder {
     packed: &'static [u8],
-    unpacked: OnceLock<UnpackedFolder>,
+    unpacked: OnceLock<UnpackedEmbeddedFiles>,
 }
 
 #[derive(Debug, Default)]
-struct UnpackedFolder {
+struct UnpackedEmbeddedFiles {
     archive: Vec<u8>,
     /// Paths of the files, each with the range of its content in `archive`.
     files: Vec<(String, Range<usize>)>,
 }
 
-impl PackedFolder {
+impl EmbeddedPackedFolder {
     /// Creates a folder from the output of [`pack_files`](super::pack_files). Empty bytes are a
     /// folder without files.
     #[must_use]
@@ -40,7 +40,7 @@ impl PackedFolder {
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let unpacked = self.unpacked.get_or_init(|| {
             #[expect(clippy::expect_used, reason = "the bytes are a part of the program")]
-            UnpackedFolder::unpack(self.packed)
+            UnpackedEmbeddedFiles::unpack(self.packed)
                 .expect("this program is damaged, and has to be installed again")
         });
         unpacked.files.iter().filter_map(|(path, place)| {
@@ -50,19 +50,19 @@ impl PackedFolder {
     }
 
     /// Returns a file's text; empty if there is no such file or its content is not UTF-8.
-    pub fn text(&self, path: &str) -> &str {
+    pub fn file_text(&self, path: &str) -> &str {
         let file = self.files().find(|(name, _)| *name == path);
         let text = file.and_then(|(_, content)| std::str::from_utf8(content).ok());
         text.unwrap_or_default()
     }
 }
 
-impl UnpackedFolder {
+impl UnpackedEmbeddedFiles {
     fn unpack(packed: &[u8]) -> io::Result<Self> {
         if packed.is_empty() {
             return Ok(Self::default());
         }
-        let archive = unpack_with_base(&[], packed)?;
+        let archive = decompress_with_base(&[], packed)?;
         let mut files = Vec::new();
         for entry in tar::Archive::new(archive.as_slice()).entries()? {
             let entry = entry?;

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::formats::{
-    AgentFormat, ClaudeFormat, CodexFormat, GooseFormat, OpenCodeFormat, PiFormat,
+    AgentFormat, ClaudeCodeHookFormat, CodexHookFormat, GooseHookFormat, OpenCodeHookFormat,
+    PiHookFormat,
 };
 use super::table::{self, AgentHookTable};
 
@@ -54,18 +55,18 @@ impl GuardedAgent {
 
     /// Returns the table of the agent's hooks.
     #[must_use]
-    pub fn table(self) -> &'static AgentHookTable {
-        table::agent_table(self)
+    pub fn hook_table(self) -> &'static AgentHookTable {
+        table::agent_hook_table(self)
     }
 
     /// Returns the translation between the agent's JSON and Rind's events.
-    pub(crate) fn format(self) -> &'static dyn AgentFormat {
+    pub(crate) fn hook_format(self) -> &'static dyn AgentFormat {
         match self {
-            Self::ClaudeCode => &ClaudeFormat,
-            Self::Codex => &CodexFormat,
-            Self::OpenCode => &OpenCodeFormat,
-            Self::Goose => &GooseFormat,
-            Self::Pi => &PiFormat,
+            Self::ClaudeCode => &ClaudeCodeHookFormat,
+            Self::Codex => &CodexHookFormat,
+            Self::OpenCode => &OpenCodeHookFormat,
+            Self::Goose => &GooseHookFormat,
+            Self::Pi => &PiHookFormat,
         }
     }
 }

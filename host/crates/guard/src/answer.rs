@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Exit code by which a hook command refuses the call. All agents with command hooks support it.
-const REFUSE: u8 = 2;
+const REFUSED_CALL_EXIT_CODE: u8 = 2;
 
 /// Maximum length of the reason with which the guard refuses a call, in bytes.
-const MAX_REASON: usize = 4000;
+const MAX_REFUSAL_REASON_BYTES: usize = 4000;
 
 /// Output and exit code with which the guard program answers a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,19 +39,19 @@ impl HookAnswer {
     #[must_use]
     pub fn refusal(why: &str) -> Self {
         Self {
-            code: REFUSE,
+            code: REFUSED_CALL_EXIT_CODE,
             stdout: String::new(),
-            stderr: reason_text(why),
+            stderr: escape_and_truncate_reason(why),
         }
     }
 }
 
 /// Escapes control characters in a reason and shortens it, for the terminal and the model of the
 /// other agent.
-pub(crate) fn reason_text(why: &str) -> String {
+pub(crate) fn escape_and_truncate_reason(why: &str) -> String {
     let mut text = printable_text(why);
-    if text.len() > MAX_REASON {
-        text.truncate(text.floor_char_boundary(MAX_REASON));
+    if text.len() > MAX_REFUSAL_REASON_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_REFUSAL_REASON_BYTES));
         text.push('…');
     }
     format!("Rind guard: {text}")

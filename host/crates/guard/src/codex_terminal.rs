@@ -4,45 +4,45 @@
 
 use toml_edit::{DocumentMut, Item, Table, value};
 
-const FEATURES: &str = "features";
-const KEY: &str = "unified_exec_tty";
+const FEATURES_TABLE_KEY: &str = "features";
+const UNIFIED_EXEC_TTY_KEY: &str = "unified_exec_tty";
 
 /// Comment at the end of the line that Rind adds, by which the removal recognizes the line.
-const OWN: &str = " # rind guard: what is typed into a terminal is not judged";
+const ADDED_LINE_COMMENT: &str = " # rind guard: what is typed into a terminal is not judged";
 
 fn parse_config(config: &str) -> Result<DocumentMut, String> {
     config.parse().map_err(|error| format!("{error}"))
 }
 
 /// Whether Codex's settings already disable terminals for commands.
-pub(crate) fn disables_terminals(config: &str) -> bool {
+pub(crate) fn has_terminals_disabled(config: &str) -> bool {
     let Ok(document) = parse_config(config) else {
         return false;
     };
-    let features = document.get(FEATURES);
-    features.and_then(|own| own.get(KEY)?.as_bool()) == Some(false)
+    let features = document.get(FEATURES_TABLE_KEY);
+    features.and_then(|own| own.get(UNIFIED_EXEC_TTY_KEY)?.as_bool()) == Some(false)
 }
 
 /// Returns the settings with terminals disabled.
 ///
 /// # Errors
 /// The settings are not TOML, or `features` is not a table.
-pub(crate) fn disable_terminals(config: &str) -> Result<String, String> {
-    if disables_terminals(config) {
+pub(crate) fn disable_terminals_in_codex_config(config: &str) -> Result<String, String> {
+    if has_terminals_disabled(config) {
         return Ok(config.to_owned());
     }
     let mut document = parse_config(config)?;
     let features = document
-        .entry(FEATURES)
+        .entry(FEATURES_TABLE_KEY)
         .or_insert_with(|| Item::Table(Table::new()));
     let mut own = value(false);
     // Add no comment in an inline table, where it would comment out the rest of the line.
     if let (Item::Table(_), Some(own)) = (&*features, own.as_value_mut()) {
-        own.decor_mut().set_suffix(OWN);
+        own.decor_mut().set_suffix(ADDED_LINE_COMMENT);
     }
     let features = features.as_table_like_mut();
-    let features = features.ok_or_else(|| format!("its `{FEATURES}` is not a table"))?;
-    features.insert(KEY, own);
+    let features = features.ok_or_else(|| format!("its `{FEATURES_TABLE_KEY}` is not a table"))?;
+    features.insert(UNIFIED_EXEC_TTY_KEY, own);
     Ok(document.to_string())
 }
 
@@ -50,19 +50,22 @@ pub(crate) fn disable_terminals(config: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// The settings are not TOML.
-pub(crate) fn restore_terminals(config: &str) -> Result<String, String> {
+pub(crate) fn remove_own_terminal_setting(config: &str) -> Result<String, String> {
     let mut document = parse_config(config)?;
-    let Some(features) = document.get_mut(FEATURES).and_then(Item::as_table_mut) else {
+    let Some(features) = document
+        .get_mut(FEATURES_TABLE_KEY)
+        .and_then(Item::as_table_mut)
+    else {
         return Ok(config.to_owned());
     };
-    let own = features.get(KEY).and_then(Item::as_value);
+    let own = features.get(UNIFIED_EXEC_TTY_KEY).and_then(Item::as_value);
     let suffix = own.and_then(|own| own.decor().suffix()?.as_str());
-    if suffix != Some(OWN) {
+    if suffix != Some(ADDED_LINE_COMMENT) {
         return Ok(config.to_owned());
     }
-    features.remove(KEY);
+    features.remove(UNIFIED_EXEC_TTY_KEY);
     if features.is_empty() {
-        document.remove(FEATURES);
+        document.remove(FEATURES_TABLE_KEY);
     }
     Ok(document.to_string())
 }
@@ -79,29 +82,35 @@ mod tests {
             "# mine\n[features]\nhooks = true # yes\n\n[other]\na = 1\n",
             "features.hooks = true\n",
         ] {
-            assert!(!disables_terminals(config));
-            let without = disable_terminals(config).unwrap();
-            assert!(disables_terminals(&without), "{without}");
+            assert!(!has_terminals_disabled(config));
+            let without = disable_terminals_in_codex_config(config).unwrap();
+            assert!(has_terminals_disabled(&without), "{without}");
             assert!(
                 without.contains("unified_exec_tty = false # rind guard: "),
                 "{without}"
             );
-            assert_eq!(disable_terminals(&without).unwrap(), without);
-            assert_eq!(restore_terminals(&without).unwrap(), config);
+            assert_eq!(
+                disable_terminals_in_codex_config(&without).unwrap(),
+                without
+            );
+            assert_eq!(remove_own_terminal_setting(&without).unwrap(), config);
         }
     }
 
     #[test]
     fn a_line_of_the_user_is_made_safe_and_never_taken_out() {
         let own = "[features]\nunified_exec_tty = false\n";
-        assert_eq!(disable_terminals(own).unwrap(), own);
-        assert_eq!(restore_terminals(own).unwrap(), own);
-        assert!(!disables_terminals("[features]\nunified_exec_tty = true\n"));
-        let made = disable_terminals("[features]\nunified_exec_tty = true\n").unwrap();
-        assert!(disables_terminals(&made), "{made}");
-        let braces = disable_terminals("features = { hooks = true }\n").unwrap();
-        assert!(disables_terminals(&braces), "{braces}");
-        assert!(disable_terminals("features = 1").is_err());
-        assert!(disable_terminals("= =").is_err());
+        assert_eq!(disable_terminals_in_codex_config(own).unwrap(), own);
+        assert_eq!(remove_own_terminal_setting(own).unwrap(), own);
+        assert!(!has_terminals_disabled(
+            "[features]\nunified_exec_tty = true\n"
+        ));
+        let made =
+            disable_terminals_in_codex_config("[features]\nunified_exec_tty = true\n").unwrap();
+        assert!(has_terminals_disabled(&made), "{made}");
+        let braces = disable_terminals_in_codex_config("features = { hooks = true }\n").unwrap();
+        assert!(has_terminals_disabled(&braces), "{braces}");
+        assert!(disable_terminals_in_codex_config("features = 1").is_err());
+        assert!(disable_terminals_in_codex_config("= =").is_err());
     }
 }

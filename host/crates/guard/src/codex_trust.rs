@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::jsonc::FoundHook;
+use super::jsonc::HookInSettingsFile;
 
 /// Converts the name of an event to snake case, as Codex's keys and hashes contain it.
 fn format_codex_event_key(event: &str) -> String {
@@ -23,7 +23,7 @@ fn format_codex_event_key(event: &str) -> String {
 
 /// Returns the hash of a hook without a matcher: SHA-256 of the normalized hook as JSON with sorted
 /// keys.
-fn trusted_hash(event: &str, hook: &Value) -> String {
+fn codex_hook_hash(event: &str, hook: &Value) -> String {
     let normal = json!({
         "event_name": format_codex_event_key(event),
         "hooks": [{
@@ -58,7 +58,7 @@ fn json_with_sorted_keys(value: &Value) -> String {
     }
 }
 
-fn codex_hook_key(file: &Path, hook: &FoundHook) -> String {
+fn codex_hook_key(file: &Path, hook: &HookInSettingsFile) -> String {
     let event = format_codex_event_key(&hook.event);
     format!(
         "{}:{event}:{}:{}",
@@ -69,7 +69,7 @@ fn codex_hook_key(file: &Path, hook: &FoundHook) -> String {
 }
 
 /// Whether Codex trusts all of these hooks, which are in `file`.
-pub(crate) fn are_hooks_trusted(config: &str, file: &Path, hooks: &[FoundHook]) -> bool {
+pub(crate) fn are_hooks_trusted(config: &str, file: &Path, hooks: &[HookInSettingsFile]) -> bool {
     let Ok(document) = config.parse::<DocumentMut>() else {
         return false;
     };
@@ -78,20 +78,20 @@ pub(crate) fn are_hooks_trusted(config: &str, file: &Path, hooks: &[FoundHook]) 
         let entry = state.and_then(|state| state.get(codex_hook_key(file, hook)));
         let known = entry.and_then(|entry| entry.get("trusted_hash")?.as_str());
         let is_off = entry.and_then(|entry| entry.get("enabled")?.as_bool()) == Some(false);
-        !is_off && known == Some(&trusted_hash(&hook.event, &hook.hook))
+        !is_off && known == Some(&codex_hook_hash(&hook.event, &hook.hook))
     })
 }
 
 /// Hooks in a file before and after a change, each with its position and content.
 #[derive(Default)]
-pub(crate) struct HookTrustChange {
+pub(crate) struct HooksBeforeAndAfterChange {
     /// Hooks of Rind before the change.
-    pub(crate) old: Vec<FoundHook>,
+    pub(crate) old: Vec<HookInSettingsFile>,
     /// Hooks of Rind after the change.
-    pub(crate) new: Vec<FoundHook>,
+    pub(crate) new: Vec<HookInSettingsFile>,
     /// Hooks that Rind did not install but that the change may have moved, each before and after
     /// the change.
-    pub(crate) moved: Vec<(FoundHook, FoundHook)>,
+    pub(crate) moved: Vec<(HookInSettingsFile, HookInSettingsFile)>,
 }
 
 /// Returns the settings with trust in Rind's new hooks, and without trust in the old ones. Codex
@@ -102,10 +102,10 @@ pub(crate) struct HookTrustChange {
 pub(crate) fn update_codex_hook_trust(
     config: &str,
     file: &Path,
-    hooks: &HookTrustChange,
+    hooks: &HooksBeforeAndAfterChange,
 ) -> Result<String, String> {
     let mut document: DocumentMut = config.parse().map_err(|error| format!("{error}"))?;
-    let moved = take_trust_of_moved_hooks(&mut document, file, &hooks.moved);
+    let moved = remove_trust_of_moved_hooks(&mut document, file, &hooks.moved);
     remove_trust(&mut document, file, &hooks.old);
     if !hooks.new.is_empty() || !moved.is_empty() {
         let state = get_or_insert_table(document.as_table_mut(), "hooks")?;
@@ -115,7 +115,10 @@ pub(crate) fn update_codex_hook_trust(
         }
         for hook in &hooks.new {
             let mut entry = Table::new();
-            entry.insert("trusted_hash", value(trusted_hash(&hook.event, &hook.hook)));
+            entry.insert(
+                "trusted_hash",
+                value(codex_hook_hash(&hook.event, &hook.hook)),
+            );
             state.insert(&codex_hook_key(file, hook), Item::Table(entry));
         }
     }
@@ -134,10 +137,10 @@ fn get_or_insert_table<'a>(table: &'a mut Table, key: &str) -> Result<&'a mut Ta
 
 /// Removes the trust entries of hooks whose position changes, and returns the entries with the keys
 /// for the new positions.
-fn take_trust_of_moved_hooks(
+fn remove_trust_of_moved_hooks(
     document: &mut DocumentMut,
     file: &Path,
-    moved: &[(FoundHook, FoundHook)],
+    moved: &[(HookInSettingsFile, HookInSettingsFile)],
 ) -> Vec<(String, Item)> {
     let all = document.get_mut("hooks").and_then(Item::as_table_mut);
     let state = all.and_then(|all| all.get_mut("state")?.as_table_mut());
@@ -152,7 +155,7 @@ fn take_trust_of_moved_hooks(
         .collect()
 }
 
-fn remove_trust(document: &mut DocumentMut, file: &Path, hooks: &[FoundHook]) {
+fn remove_trust(document: &mut DocumentMut, file: &Path, hooks: &[HookInSettingsFile]) {
     let Some(all) = document.get_mut("hooks").and_then(Item::as_table_mut) else {
         return;
     };
@@ -174,8 +177,8 @@ fn remove_trust(document: &mut DocumentMut, file: &Path, hooks: &[FoundHook]) {
 mod tests {
     use super::*;
 
-    fn hook() -> FoundHook {
-        FoundHook {
+    fn hook() -> HookInSettingsFile {
+        HookInSettingsFile {
             event: "PreToolUse".to_owned(),
             group: 1,
             position: 0,
@@ -189,16 +192,16 @@ mod tests {
         // Codex 0.171.0 wrote this hash when its user trusted a hook of this command.
         let hook = json!({"type": "command", "command": "/tmp/gx/dump.sh prompt", "timeout": 10});
         let hash = "sha256:f44239ffe5f5d63d1175e6ca9f72ea045665eeee5329a63b9207111de45027a9";
-        assert_eq!(trusted_hash("UserPromptSubmit", &hook), hash);
+        assert_eq!(codex_hook_hash("UserPromptSubmit", &hook), hash);
     }
 
     #[test]
     fn trust_comes_and_goes_and_the_rest_stays() {
         let file = Path::new("/h/.codex/hooks.json");
         let config = "# mine\nmodel = \"x\"\n\n[features]\nhooks = true\n";
-        let new = HookTrustChange {
+        let new = HooksBeforeAndAfterChange {
             new: vec![hook()],
-            ..HookTrustChange::default()
+            ..HooksBeforeAndAfterChange::default()
         };
         let trusted = update_codex_hook_trust(config, file, &new).unwrap();
         assert!(trusted.starts_with(config), "{trusted}");
@@ -212,9 +215,9 @@ mod tests {
         assert!(!are_hooks_trusted(&trusted, file, &[other]));
         let switched_off = trusted.replace("trusted_hash", "enabled = false\ntrusted_hash");
         assert!(!are_hooks_trusted(&switched_off, file, &[hook()]));
-        let old = HookTrustChange {
+        let old = HooksBeforeAndAfterChange {
             old: vec![hook()],
-            ..HookTrustChange::default()
+            ..HooksBeforeAndAfterChange::default()
         };
         assert_eq!(
             update_codex_hook_trust(&trusted, file, &old).unwrap(),
@@ -226,17 +229,17 @@ mod tests {
     #[test]
     fn trust_in_hooks_of_others_moves_with_them() {
         let file = Path::new("/h/.codex/hooks.json");
-        let at = |group| FoundHook { group, ..hook() };
+        let at = |group| HookInSettingsFile { group, ..hook() };
         let theirs = |group: usize| {
             format!(
                 "[hooks.state.\"/h/.codex/hooks.json:pre_tool_use:{group}:0\"]\ntrusted_hash = \"sha256:{group}\"\n"
             )
         };
         let config = format!("{}\n{}", theirs(2), theirs(3));
-        let hooks = HookTrustChange {
+        let hooks = HooksBeforeAndAfterChange {
             old: vec![at(1)],
             moved: vec![(at(2), at(1)), (at(3), at(2))],
-            ..HookTrustChange::default()
+            ..HooksBeforeAndAfterChange::default()
         };
         let text = update_codex_hook_trust(&config, file, &hooks).unwrap();
         for (key, hash) in [(1, 2), (2, 3)] {

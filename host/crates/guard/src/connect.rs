@@ -9,29 +9,29 @@ use std::time::{Duration, Instant};
 
 use super::agent::{GuardPoint, GuardedAgent};
 use super::answer::HookAnswer;
-use super::error::GuardError;
-use super::event::read_payload;
+use super::error::GuardFileOrDaemonError;
+use super::event::parse_hook_payload;
 use super::folder::GuardFolder;
 use super::frame::{DaemonReply, RequestHead, read_reply, write_request};
 
 /// Timeout for the complete request. It must be shorter than the agents' own timeouts, because an
 /// agent runs the call if its timeout expires.
-const DEADLINE: Duration = Duration::from_secs(45);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Interval between two attempts to reach the daemon.
-const PAUSE: Duration = Duration::from_millis(5);
+const DAEMON_CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Timeout for a started daemon to listen. The daemon may first have to wait until the previous
 /// daemon has ended.
-const START_TIME: Duration = Duration::from_secs(30);
+const DAEMON_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of daemons that one request is sent to. A daemon that is shutting down answers
 /// that it is retired, and the request goes to its successor.
-const MAX_ROUNDS: u32 = 4;
+const MAX_DAEMONS_PER_REQUEST: u32 = 4;
 
 /// Request of an agent to its hook.
 #[derive(Debug)]
-pub struct HookRequest {
+pub struct AgentHookRequest {
     /// Agent that runs the hook.
     pub agent: GuardedAgent,
     /// Point of Rind to which the hook corresponds.
@@ -57,21 +57,22 @@ pub trait GuardDaemonStarter {
 
 /// Asks the daemon for the answer to a hook. Returns a refusal if the payload is invalid, or if the
 /// daemon cannot be reached or does not answer.
-pub fn ask_daemon(
-    request: &HookRequest,
-    folder: Result<GuardFolder, GuardError>,
+pub fn ask_daemon_for_hook_answer(
+    request: &AgentHookRequest,
+    folder: Result<GuardFolder, GuardFileOrDaemonError>,
     start: &dyn GuardDaemonStarter,
 ) -> HookAnswer {
     let (agent, point) = (request.agent, request.point);
-    let refuse = |payload, why: &str| agent.format().write_refusal(point, payload, why);
+    let refuse = |payload, why: &str| agent.hook_format().write_refusal(point, payload, why);
     // Parse the payload here too: an invalid one needs no daemon, and the form of a refusal may
     // depend on the payload.
-    let (payload, _) = match read_payload(agent, point, &request.payload) {
+    let (payload, _) = match parse_hook_payload(agent, point, &request.payload) {
         Ok(read) => read,
         Err(unread) => return refuse(unread.payload.as_ref(), &unread.why),
     };
-    let until = Instant::now() + DEADLINE;
-    let answer = folder.and_then(|folder| request_answer(request, &folder, start, until));
+    let until = Instant::now() + REQUEST_TIMEOUT;
+    let answer =
+        folder.and_then(|folder| request_answer_from_daemons(request, &folder, start, until));
     match answer {
         Ok(answer) => answer,
         Err(error) => refuse(Some(&payload), &error.to_string()),
@@ -80,12 +81,12 @@ pub fn ask_daemon(
 
 /// Requests the answer from the daemon, and from the daemon that replaces it if the first replies
 /// that it is retired.
-fn request_answer(
-    request: &HookRequest,
+fn request_answer_from_daemons(
+    request: &AgentHookRequest,
     folder: &GuardFolder,
     start: &dyn GuardDaemonStarter,
     until: Instant,
-) -> Result<HookAnswer, GuardError> {
+) -> Result<HookAnswer, GuardFileOrDaemonError> {
     let head = RequestHead {
         build: request.build.clone(),
         agent: request.agent,
@@ -93,38 +94,38 @@ fn request_answer(
         folder: request.folder.clone(),
     };
     let mut last = String::new();
-    for _ in 0..MAX_ROUNDS {
+    for _ in 0..MAX_DAEMONS_PER_REQUEST {
         let stream = match folder.connect_to_daemon()? {
             Some(stream) => stream,
             None => start_and_connect(folder, start, until)?,
         };
-        match exchange_frames(stream, &head, &request.payload, until) {
+        match send_request_and_read_reply(stream, &head, &request.payload, until) {
             Ok(DaemonReply::Answer(answer)) => return Ok(answer),
             Ok(DaemonReply::Retired(why)) => last = why,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(GuardError::Daemon(format!(
+                return Err(GuardFileOrDaemonError::Daemon(format!(
                     "no answer in {} s",
-                    DEADLINE.as_secs()
+                    REQUEST_TIMEOUT.as_secs()
                 )));
             }
             // Do not send the request again, because the daemon may already have judged it.
             Err(error) => {
-                return Err(GuardError::daemon_error(
+                return Err(GuardFileOrDaemonError::daemon_error(
                     "the daemon did not answer",
                     &error,
                 ));
             }
         }
-        sleep(PAUSE);
+        sleep(DAEMON_CONNECT_RETRY_INTERVAL);
     }
-    Err(GuardError::Daemon(format!(
+    Err(GuardFileOrDaemonError::Daemon(format!(
         "the daemon was replaced repeatedly: {last}"
     )))
 }
 
 /// Sends a request and reads its reply. A system call that exceeds the remaining time fails with an
 /// error of the kind `WouldBlock`.
-fn exchange_frames(
+fn send_request_and_read_reply(
     mut stream: UnixStream,
     head: &RequestHead,
     payload: &[u8],
@@ -133,7 +134,7 @@ fn exchange_frames(
     // Never pass zero, which would mean no timeout.
     let rest = || {
         let rest = until.saturating_duration_since(Instant::now());
-        Some(rest.max(PAUSE))
+        Some(rest.max(DAEMON_CONNECT_RETRY_INTERVAL))
     };
     stream.set_write_timeout(rest())?;
     write_request(&mut stream, head, payload)?;
@@ -147,35 +148,37 @@ fn start_and_connect(
     folder: &GuardFolder,
     start: &dyn GuardDaemonStarter,
     until: Instant,
-) -> Result<UnixStream, GuardError> {
-    let until = until.min(Instant::now() + START_TIME);
+) -> Result<UnixStream, GuardFileOrDaemonError> {
+    let until = until.min(Instant::now() + DAEMON_START_TIMEOUT);
     let lock = folder.open_start_lock_file()?;
     while !folder.try_lock_file(&lock)? {
         if let Some(stream) = folder.connect_to_daemon()? {
             return Ok(stream);
         }
-        wait_until(until)?;
+        wait_before_reconnect(until)?;
     }
     if let Some(stream) = folder.connect_to_daemon()? {
         return Ok(stream);
     }
-    start.start_daemon(folder).map_err(GuardError::Daemon)?;
+    start
+        .start_daemon(folder)
+        .map_err(GuardFileOrDaemonError::Daemon)?;
     loop {
         if let Some(stream) = folder.connect_to_daemon()? {
             return Ok(stream);
         }
-        wait_until(until)?;
+        wait_before_reconnect(until)?;
     }
 }
 
-fn wait_until(until: Instant) -> Result<(), GuardError> {
+fn wait_before_reconnect(until: Instant) -> Result<(), GuardFileOrDaemonError> {
     if Instant::now() >= until {
-        return Err(GuardError::Daemon(format!(
+        return Err(GuardFileOrDaemonError::Daemon(format!(
             "no guard daemon listened within {} s; `rind guard status` shows the path of the daemon's log",
-            START_TIME.as_secs()
+            DAEMON_START_TIMEOUT.as_secs()
         )));
     }
-    sleep(PAUSE);
+    sleep(DAEMON_CONNECT_RETRY_INTERVAL);
     Ok(())
 }
 
@@ -183,7 +186,7 @@ fn wait_until(until: Instant) -> Result<(), GuardError> {
 ///
 /// # Errors
 /// The path is not a usable socket.
-pub fn is_daemon_listening(folder: &GuardFolder) -> Result<bool, GuardError> {
+pub fn is_daemon_listening(folder: &GuardFolder) -> Result<bool, GuardFileOrDaemonError> {
     Ok(folder.connect_to_daemon()?.is_some())
 }
 
@@ -202,8 +205,8 @@ mod tests {
         }
     }
 
-    fn request(payload: &[u8]) -> HookRequest {
-        HookRequest {
+    fn request(payload: &[u8]) -> AgentHookRequest {
+        AgentHookRequest {
             agent: GuardedAgent::Codex,
             point: GuardPoint::PreTool,
             payload: payload.to_vec(),
@@ -226,13 +229,13 @@ mod tests {
             (b"{\"session_id\":\"s\0", "not valid JSON"),
         ] {
             let folder = GuardFolder::open(data.path());
-            let answer = ask_daemon(&request(payload), folder, &NoDaemon);
+            let answer = ask_daemon_for_hook_answer(&request(payload), folder, &NoDaemon);
             assert_eq!(answer.code, 2);
             assert!(answer.stderr.contains(why), "{}", answer.stderr);
         }
         let deep = format!("{}{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
         let folder = GuardFolder::open(data.path());
-        let answer = ask_daemon(&request(deep.as_bytes()), folder, &NoDaemon);
+        let answer = ask_daemon_for_hook_answer(&request(deep.as_bytes()), folder, &NoDaemon);
         assert_eq!(answer.code, 2);
     }
 
@@ -253,7 +256,8 @@ mod tests {
         };
         let ask = tokio::task::spawn_blocking(move || {
             for _ in 0..3 {
-                let answer = ask_daemon(&request(CALL), Ok(folder.clone()), &NoDaemon);
+                let answer =
+                    ask_daemon_for_hook_answer(&request(CALL), Ok(folder.clone()), &NoDaemon);
                 assert_eq!(answer.code, 2, "{answer:?}");
                 assert!(answer.stderr.contains("did not answer"), "{answer:?}");
             }

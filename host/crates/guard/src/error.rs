@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Failure of a file operation of the guard, or of the request to its daemon.
 #[derive(Debug, thiserror::Error)]
-pub enum GuardError {
+pub enum GuardFileOrDaemonError {
     /// A file or folder cannot be used.
     #[error("{}: {why}", path.display())]
     File {
@@ -19,8 +19,8 @@ pub enum GuardError {
     Daemon(String),
 }
 
-impl GuardError {
-    pub(crate) fn file(path: &Path, why: impl ToString) -> Self {
+impl GuardFileOrDaemonError {
+    pub(crate) fn file_error(path: &Path, why: impl ToString) -> Self {
         Self::File {
             path: path.to_owned(),
             why: why.to_string(),

@@ -6,40 +6,40 @@ use rind_lib::message::EffectClass;
 use serde_json::Value;
 
 use super::agent::{GuardPoint, GuardedAgent};
-use super::result::ToolResultTexts;
+use super::result::ToolResultTextsWithPaths;
 
 /// Maximum size of the payload that an agent sends to its hook, in bytes.
-pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
+pub(crate) const MAX_HOOK_PAYLOAD_BYTES: usize = 16 << 20;
 
 /// Maximum length of ids and tool names, in bytes.
-const MAX_NAME: usize = 256;
+const MAX_ID_OR_TOOL_NAME_BYTES: usize = 256;
 
 /// Event for which another agent runs Rind's hook: a tool call, its result or a prompt.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct HookEvent {
+pub(crate) struct AgentHookEvent {
     /// Id of the agent's session.
     pub(crate) session: String,
     /// Folder that the agent works in, if the hook reports it.
     pub(crate) folder: Option<PathBuf>,
     /// Call, result or prompt that the event is about.
-    pub(crate) act: HookEventKind,
+    pub(crate) act: AgentHookEventKind,
 }
 
 /// Call, result or prompt that a hook event is about.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum HookEventKind {
+pub(crate) enum AgentHookEventKind {
     /// Tool call that is about to run.
     Call {
         id: String,
         /// The call with Rind's tool and argument names; several if one call of the agent changes
         /// several files.
-        calls: Vec<RindToolCall>,
+        calls: Vec<ToolCallWithRindNames>,
     },
     /// Tool call that has run.
     Result {
         id: String,
-        call: RindToolCall,
-        texts: ToolResultTexts,
+        call: ToolCallWithRindNames,
+        texts: ToolResultTextsWithPaths,
         is_error: bool,
     },
     /// Prompt of the user.
@@ -48,7 +48,7 @@ pub(crate) enum HookEventKind {
 
 /// Tool call of an agent, with Rind's names of tool and arguments if Rind has an equivalent tool.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RindToolCall {
+pub(crate) struct ToolCallWithRindNames {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
     pub(crate) effect_class: EffectClass,
@@ -56,7 +56,7 @@ pub(crate) struct RindToolCall {
 
 /// Error for a payload that cannot be judged.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct InvalidPayload {
+pub(crate) struct InvalidHookPayloadError {
     /// Reason, as a sentence.
     pub(crate) why: String,
     /// JSON object that was sent, on which the form of the refusal may depend; `None` if the
@@ -68,17 +68,17 @@ pub(crate) struct InvalidPayload {
 ///
 /// # Errors
 /// The payload is too large, is not a JSON object, or lacks a field that the point needs.
-pub(crate) fn read_payload(
+pub(crate) fn parse_hook_payload(
     agent: GuardedAgent,
     point: GuardPoint,
     bytes: &[u8],
-) -> Result<(Value, HookEvent), InvalidPayload> {
-    let title = agent.table().title;
-    let unread = |why| InvalidPayload { why, payload: None };
-    if bytes.len() > MAX_PAYLOAD {
+) -> Result<(Value, AgentHookEvent), InvalidHookPayloadError> {
+    let title = agent.hook_table().title;
+    let unread = |why| InvalidHookPayloadError { why, payload: None };
+    if bytes.len() > MAX_HOOK_PAYLOAD_BYTES {
         let n_bytes = bytes.len();
         return Err(unread(format!(
-            "{title} sent {n_bytes} bytes to the hook, at most {MAX_PAYLOAD} are read"
+            "{title} sent {n_bytes} bytes to the hook, at most {MAX_HOOK_PAYLOAD_BYTES} are read"
         )));
     }
     let payload: Value = serde_json::from_slice(bytes).map_err(|error| {
@@ -90,9 +90,9 @@ pub(crate) fn read_payload(
         let why = format!("the input of the hook of {title} is not a JSON object");
         return Err(unread(why));
     }
-    match agent.format().parse_event(point, &payload) {
+    match agent.hook_format().parse_event(point, &payload) {
         Ok(event) => Ok((payload, event)),
-        Err(why) => Err(InvalidPayload {
+        Err(why) => Err(InvalidHookPayloadError {
             why,
             payload: Some(payload),
         }),
@@ -114,18 +114,18 @@ pub(crate) fn required_value<'a>(payload: &'a Value, key: &str) -> Result<&'a Va
 }
 
 /// Returns a required short text field of the payload: an id, or the name of a tool.
-pub(crate) fn required_name(payload: &Value, key: &str) -> Result<String, String> {
+pub(crate) fn required_id_or_tool_name(payload: &Value, key: &str) -> Result<String, String> {
     let name = required_text(payload, key)?;
-    if name.len() > MAX_NAME || name.chars().any(char::is_control) {
+    if name.len() > MAX_ID_OR_TOOL_NAME_BYTES || name.chars().any(char::is_control) {
         return Err(format!(
-            "`{key}` is longer than {MAX_NAME} bytes or has control characters"
+            "`{key}` is longer than {MAX_ID_OR_TOOL_NAME_BYTES} bytes or has control characters"
         ));
     }
     Ok(name.to_owned())
 }
 
 /// Returns the folder in a field of the payload, if its path is absolute.
-pub(crate) fn absolute_folder(payload: &Value, key: &str) -> Option<PathBuf> {
+pub(crate) fn absolute_folder_field(payload: &Value, key: &str) -> Option<PathBuf> {
     let folder = payload.get(key).and_then(Value::as_str).map(PathBuf::from);
     folder.filter(|folder| folder.is_absolute())
 }

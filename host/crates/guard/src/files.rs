@@ -10,14 +10,14 @@ use rind_lib::text::printable_text;
 use serde::Serialize;
 
 use super::agent::GuardedAgent;
-use super::error::GuardError;
+use super::error::GuardFileOrDaemonError;
 
 /// Maximum size of a settings file, in bytes.
-const MAX_BYTES: u64 = 4 << 20;
+const MAX_SETTINGS_FILE_BYTES: u64 = 4 << 20;
 
 /// Folders from which the paths of an agent's files are derived.
 #[derive(Clone, Debug)]
-pub struct AgentFileRoots {
+pub struct AgentSettingsRootFolders {
     /// Home folder of the user.
     pub home: PathBuf,
     /// Folder with the settings of all agents: `XDG_CONFIG_HOME`, or else `~/.config`.
@@ -28,9 +28,9 @@ pub struct AgentFileRoots {
     pub project: Option<PathBuf>,
 }
 
-impl AgentFileRoots {
+impl AgentSettingsRootFolders {
     /// Returns the agent's folder with the user's settings, which apply to all projects.
-    pub(crate) fn user_folder(&self, agent: GuardedAgent) -> PathBuf {
+    pub(crate) fn user_settings_folder(&self, agent: GuardedAgent) -> PathBuf {
         let usual = match agent {
             GuardedAgent::ClaudeCode => self.home.join(".claude"),
             GuardedAgent::Codex => self.home.join(".codex"),
@@ -43,9 +43,9 @@ impl AgentFileRoots {
 
     /// Returns the path of the file into which the hooks are installed: a settings file of the
     /// agent, or a file that only Rind writes.
-    pub(crate) fn hook_file(&self, agent: GuardedAgent) -> PathBuf {
+    pub(crate) fn hook_file_path(&self, agent: GuardedAgent) -> PathBuf {
         let folder = match (&self.project, agent) {
-            (None, _) => self.user_folder(agent),
+            (None, _) => self.user_settings_folder(agent),
             (Some(project), GuardedAgent::ClaudeCode) => project.join(".claude"),
             (Some(project), GuardedAgent::Codex) => project.join(".codex"),
             (Some(project), GuardedAgent::OpenCode) => project.join(".opencode"),
@@ -81,8 +81,8 @@ impl FileChange {
     pub(crate) fn from_new_text(
         path: PathBuf,
         after: Option<String>,
-    ) -> Result<Option<Self>, GuardError> {
-        let before = read_text(&path)?;
+    ) -> Result<Option<Self>, GuardFileOrDaemonError> {
+        let before = read_settings_file(&path)?;
         Ok((before != after).then_some(Self {
             path,
             before,
@@ -95,10 +95,13 @@ impl FileChange {
     ///
     /// # Errors
     /// The file has changed since the change was computed, or it cannot be written or removed.
-    pub fn write_with_backup(&self, copies: &Path) -> Result<Option<PathBuf>, GuardError> {
-        if read_text(&self.path)? != self.before {
+    pub fn write_with_backup(
+        &self,
+        copies: &Path,
+    ) -> Result<Option<PathBuf>, GuardFileOrDaemonError> {
+        if read_settings_file(&self.path)? != self.before {
             let why = "it was changed meanwhile; nothing was written, run the command again";
-            return Err(GuardError::file(&self.path, why));
+            return Err(GuardFileOrDaemonError::file_error(&self.path, why));
         }
         let copy = match &self.before {
             Some(before) => Some(self.save_backup_copy(before, copies)?),
@@ -108,20 +111,25 @@ impl FileChange {
             Some(after) => self.write(after),
             None => fs::remove_file(&self.path),
         };
-        write().map_err(|error| GuardError::file(&self.path, error))?;
+        write().map_err(|error| GuardFileOrDaemonError::file_error(&self.path, error))?;
         if self.after.is_none() {
-            remove_empty_folders(&self.path);
+            remove_empty_guard_folders(&self.path);
         }
         Ok(copy)
     }
 
-    fn save_backup_copy(&self, before: &str, copies: &Path) -> Result<PathBuf, GuardError> {
+    fn save_backup_copy(
+        &self,
+        before: &str,
+        copies: &Path,
+    ) -> Result<PathBuf, GuardFileOrDaemonError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let time: String = rind_lib::clock::format_current_time()
             .chars()
             .filter(char::is_ascii_alphanumeric)
             .collect();
-        create_private_folder(copies).map_err(|error| GuardError::file(copies, error))?;
+        create_private_folder(copies)
+            .map_err(|error| GuardFileOrDaemonError::file_error(copies, error))?;
         let name = printable_text(&name);
         let mut copy = copies.join(format!("{time}-{name}"));
         // Number the copies that are made within the same second.
@@ -132,7 +140,7 @@ impl FileChange {
             copy = copies.join(format!("{time}-{n}-{name}"));
         }
         replace_private_file(&copy, before.as_bytes())
-            .map_err(|error| GuardError::file(&copy, error))?;
+            .map_err(|error| GuardFileOrDaemonError::file_error(&copy, error))?;
         Ok(copy)
     }
 
@@ -156,19 +164,22 @@ impl FileChange {
 }
 
 /// Names of folders that `install` creates, and that `remove` deletes if they are empty.
-const OWN_FOLDERS: &[&str] = &["hooks", "rind-guard"];
+const INSTALL_CREATED_FOLDERS: &[&str] = &["hooks", "rind-guard"];
 
-fn remove_empty_folders(path: &Path) {
+fn remove_empty_guard_folders(path: &Path) {
     for folder in path.ancestors().skip(1) {
         let name = folder.file_name().unwrap_or_default();
         // `remove_dir` fails for a folder that is not empty, so such a folder is kept.
-        if !OWN_FOLDERS.iter().any(|own| name == *own) || fs::remove_dir(folder).is_err() {
+        if !INSTALL_CREATED_FOLDERS.iter().any(|own| name == *own)
+            || fs::remove_dir(folder).is_err()
+        {
             return;
         }
     }
 }
 
 /// Reads a settings file; `None` if the file does not exist.
-pub(crate) fn read_text(path: &Path) -> Result<Option<String>, GuardError> {
-    read_if_present(path, MAX_BYTES).map_err(|error| GuardError::file(path, error))
+pub(crate) fn read_settings_file(path: &Path) -> Result<Option<String>, GuardFileOrDaemonError> {
+    read_if_present(path, MAX_SETTINGS_FILE_BYTES)
+        .map_err(|error| GuardFileOrDaemonError::file_error(path, error))
 }

@@ -21,28 +21,28 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 use rustix::process::geteuid;
 use tokio::net::UnixListener;
 
-use super::error::GuardError;
+use super::error::GuardFileOrDaemonError;
 
 /// Name of the guard's folder in the data folder.
-const FOLDER: &str = "guard";
+const GUARD_FOLDER_NAME: &str = "guard";
 
 /// File name of the socket.
-const SOCKET: &str = "guard.sock";
+const SOCKET_FILE_NAME: &str = "guard.sock";
 
 /// File whose lock the daemon holds while it runs.
-const DAEMON_LOCK: &str = "daemon.lock";
+const DAEMON_LOCK_FILE_NAME: &str = "daemon.lock";
 
 /// File whose lock a program holds while it starts a daemon.
-const START_LOCK: &str = "start.lock";
+const DAEMON_START_LOCK_FILE_NAME: &str = "start.lock";
 
 /// Permission bits that give access to other users.
-const OF_OTHERS: u32 = 0o077;
+const GROUP_AND_OTHERS_MODE_BITS: u32 = 0o077;
 
 /// Timeout for connecting to the daemon's socket.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
+const DAEMON_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum length of a socket's path, in bytes.
-const MAX_SOCKET_PATH: usize = 100;
+const MAX_SOCKET_PATH_BYTES: usize = 100;
 
 /// Private folder of the guard.
 #[derive(Clone, Debug)]
@@ -56,36 +56,37 @@ impl GuardFolder {
     /// # Errors
     /// The folder does not belong to this user, others have access to it, or its path is too long
     /// for a socket.
-    pub fn open(data: &Path) -> Result<Self, GuardError> {
-        let path = data.join(FOLDER);
+    pub fn open(data: &Path) -> Result<Self, GuardFileOrDaemonError> {
+        let path = data.join(GUARD_FOLDER_NAME);
         match path.symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                create_private_folder(data).map_err(|error| GuardError::file(data, error))?;
+                create_private_folder(data)
+                    .map_err(|error| GuardFileOrDaemonError::file_error(data, error))?;
                 match DirBuilder::new().mode(0o700).create(&path) {
                     Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                        return Err(GuardError::file(&path, error));
+                        return Err(GuardFileOrDaemonError::file_error(&path, error));
                     }
                     _ => {}
                 }
             }
-            Err(error) => return Err(GuardError::file(&path, error)),
+            Err(error) => return Err(GuardFileOrDaemonError::file_error(&path, error)),
             Ok(_) => {}
         }
         let found = path
             .symlink_metadata()
-            .map_err(|error| GuardError::file(&path, error))?;
+            .map_err(|error| GuardFileOrDaemonError::file_error(&path, error))?;
         if !found.is_dir() {
             let why = "it is not a folder; remove it, so that the guard can make its own";
-            return Err(GuardError::file(&path, why));
+            return Err(GuardFileOrDaemonError::file_error(&path, why));
         }
         require_private_to_user(&path, &found)?;
         let folder = Self { path };
         let socket = folder.socket_path();
-        if socket.as_os_str().len() > MAX_SOCKET_PATH {
+        if socket.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
             let why = format!(
-                "the path is longer than {MAX_SOCKET_PATH} bytes, too long for a socket; set RIND_HOME to a shorter one"
+                "the path is longer than {MAX_SOCKET_PATH_BYTES} bytes, too long for a socket; set RIND_HOME to a shorter one"
             );
-            return Err(GuardError::file(&socket, why));
+            return Err(GuardFileOrDaemonError::file_error(&socket, why));
         }
         Ok(folder)
     }
@@ -104,26 +105,29 @@ impl GuardFolder {
 
     /// Returns the folder with copies of changed files.
     #[must_use]
-    pub fn file_copies_path(&self) -> PathBuf {
+    pub fn backup_folder_path(&self) -> PathBuf {
         self.path.join("copies")
     }
 
     fn socket_path(&self) -> PathBuf {
-        self.path.join(SOCKET)
+        self.path.join(SOCKET_FILE_NAME)
     }
 
     /// Connects to the daemon; `None` if none listens.
     ///
     /// # Errors
     /// The socket, or the process behind it, does not belong to this user, or the connection fails.
-    pub(crate) fn connect_to_daemon(&self) -> Result<Option<UnixStream>, GuardError> {
+    pub(crate) fn connect_to_daemon(&self) -> Result<Option<UnixStream>, GuardFileOrDaemonError> {
         let socket = self.socket_path();
         let found = match socket.symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            found => found.map_err(|error| GuardError::file(&socket, error))?,
+            found => found.map_err(|error| GuardFileOrDaemonError::file_error(&socket, error))?,
         };
         if !found.file_type().is_socket() {
-            return Err(GuardError::file(&socket, "it is not a socket; remove it"));
+            return Err(GuardFileOrDaemonError::file_error(
+                &socket,
+                "it is not a socket; remove it",
+            ));
         }
         require_private_to_user(&socket, &found)?;
         let stream = match connect_with_timeout(&socket) {
@@ -132,9 +136,10 @@ impl GuardFolder {
             {
                 return Ok(None);
             }
-            stream => stream.map_err(|error| GuardError::file(&socket, error))?,
+            stream => stream.map_err(|error| GuardFileOrDaemonError::file_error(&socket, error))?,
         };
-        require_same_user_peer(&stream).map_err(|why| GuardError::file(&socket, why))?;
+        require_same_user_peer(&stream)
+            .map_err(|why| GuardFileOrDaemonError::file_error(&socket, why))?;
         Ok(Some(stream))
     }
 
@@ -143,15 +148,20 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The path exists and is not a socket of this user, or the socket cannot be created.
-    pub(crate) fn create_listener(&self) -> Result<UnixListener, GuardError> {
+    pub(crate) fn create_listener(&self) -> Result<UnixListener, GuardFileOrDaemonError> {
         let socket = self.socket_path();
         if let Ok(found) = socket.symlink_metadata() {
             if !found.file_type().is_socket() {
-                return Err(GuardError::file(&socket, "it is not a socket; remove it"));
+                return Err(GuardFileOrDaemonError::file_error(
+                    &socket,
+                    "it is not a socket; remove it",
+                ));
             }
             require_private_to_user(&socket, &found)?;
         }
-        let own = self.path.join(format!("{SOCKET}.{}", std::process::id()));
+        let own = self
+            .path
+            .join(format!("{SOCKET_FILE_NAME}.{}", std::process::id()));
         let listen = || -> io::Result<UnixListener> {
             match std::fs::remove_file(&own) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -164,7 +174,7 @@ impl GuardFolder {
             std::fs::rename(&own, &socket)?;
             Ok(listener)
         };
-        listen().map_err(|error| GuardError::file(&socket, error))
+        listen().map_err(|error| GuardFileOrDaemonError::file_error(&socket, error))
     }
 
     /// Removes the socket, so that no further program can connect.
@@ -178,8 +188,8 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The lock file cannot be opened.
-    pub(crate) fn open_daemon_lock_file(&self) -> Result<File, GuardError> {
-        self.acquire_named_lock(DAEMON_LOCK)
+    pub(crate) fn open_daemon_lock_file(&self) -> Result<File, GuardFileOrDaemonError> {
+        self.open_lock_file(DAEMON_LOCK_FILE_NAME)
     }
 
     /// Writes this process's id, which is the daemon's, into the lock file.
@@ -196,11 +206,13 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The file cannot be locked, for example because the file system does not support locks.
-    pub(crate) fn try_lock_file(&self, file: &File) -> Result<bool, GuardError> {
+    pub(crate) fn try_lock_file(&self, file: &File) -> Result<bool, GuardFileOrDaemonError> {
         match file.try_lock() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(GuardError::file(&self.path, error)),
+            Err(TryLockError::Error(error)) => {
+                Err(GuardFileOrDaemonError::file_error(&self.path, error))
+            }
         }
     }
 
@@ -213,11 +225,11 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The lock file cannot be opened.
-    pub(crate) fn open_start_lock_file(&self) -> Result<File, GuardError> {
-        self.acquire_named_lock(START_LOCK)
+    pub(crate) fn open_start_lock_file(&self) -> Result<File, GuardFileOrDaemonError> {
+        self.open_lock_file(DAEMON_START_LOCK_FILE_NAME)
     }
 
-    fn acquire_named_lock(&self, name: &str) -> Result<File, GuardError> {
+    fn open_lock_file(&self, name: &str) -> Result<File, GuardFileOrDaemonError> {
         let path = self.path.join(name);
         let opened = std::fs::OpenOptions::new()
             .create(true)
@@ -226,26 +238,29 @@ impl GuardFolder {
             .mode(0o600)
             .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(&path);
-        opened.map_err(|error| GuardError::file(&path, error))
+        opened.map_err(|error| GuardFileOrDaemonError::file_error(&path, error))
     }
 }
 
 /// Checks that a file belongs to this user and that no other user can access it.
-fn require_private_to_user(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError> {
+fn require_private_to_user(
+    path: &Path,
+    found: &std::fs::Metadata,
+) -> Result<(), GuardFileOrDaemonError> {
     let own = geteuid().as_raw();
     if found.uid() != own {
         let why = format!(
             "it belongs to user {}, but Rind runs as user {own}; remove it",
             found.uid()
         );
-        return Err(GuardError::file(path, why));
+        return Err(GuardFileOrDaemonError::file_error(path, why));
     }
-    if found.mode() & OF_OTHERS != 0 {
+    if found.mode() & GROUP_AND_OTHERS_MODE_BITS != 0 {
         let why = format!(
             "other users have access to it (mode {:o}) and may have written its content; remove it",
             found.mode() & 0o777
         );
-        return Err(GuardError::file(path, why));
+        return Err(GuardFileOrDaemonError::file_error(path, why));
     }
     Ok(())
 }
@@ -253,7 +268,7 @@ fn require_private_to_user(path: &Path, found: &std::fs::Metadata) -> Result<(),
 /// Connects to a socket, with a timeout.
 fn connect_with_timeout(path: &Path) -> io::Result<UnixStream> {
     let socket = open_socket()?;
-    set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_TIME))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(DAEMON_CONNECT_TIMEOUT))?;
     let address = SocketAddrUnix::new(path)?;
     // A connect with a timeout is interrupted if the process is stopped and continued, so retry it.
     retry_on_intr(|| rustix::net::connect(&socket, &address))?;
@@ -277,18 +292,18 @@ fn open_socket() -> io::Result<OwnedFd> {
 
 /// Returns the user id of the process at the other end of a connection.
 #[cfg(not(target_vendor = "apple"))]
-fn read_peer_user(stream: impl AsFd) -> io::Result<u32> {
+fn read_peer_user_id(stream: impl AsFd) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
 }
 
 #[cfg(target_vendor = "apple")]
-fn read_peer_user(stream: impl AsFd) -> io::Result<u32> {
+fn read_peer_user_id(stream: impl AsFd) -> io::Result<u32> {
     Ok(nix::unistd::getpeereid(stream)?.0.as_raw())
 }
 
 /// Checks that the process at the other end of a connection runs as this user.
 pub(crate) fn require_same_user_peer(stream: impl AsFd) -> Result<(), String> {
-    let peer = read_peer_user(stream).map_err(|error| error.to_string())?;
+    let peer = read_peer_user_id(stream).map_err(|error| error.to_string())?;
     let own = geteuid().as_raw();
     match peer == own {
         true => Ok(()),

@@ -14,14 +14,14 @@ use tokio::net::UnixStream;
 
 use super::agent::{GuardPoint, GuardedAgent};
 use super::answer::HookAnswer;
-use super::event::MAX_PAYLOAD;
+use super::event::MAX_HOOK_PAYLOAD_BYTES;
 
 /// Maximum size of a request's head, in bytes.
-const MAX_HEAD: usize = 64 << 10;
+const MAX_REQUEST_HEAD_BYTES: usize = 64 << 10;
 
 /// Maximum size of a reply, in bytes. A reply may contain the payload's arguments or result, and
 /// JSON may escape each of their characters.
-const MAX_REPLY: usize = 8 * MAX_PAYLOAD;
+const MAX_REPLY_BYTES: usize = 8 * MAX_HOOK_PAYLOAD_BYTES;
 
 /// JSON head of a request to the daemon, before the agent's payload.
 #[derive(Debug, Serialize, Deserialize)]
@@ -94,9 +94,9 @@ pub(crate) fn write_request(
 /// Reads the single request of a connection.
 pub(crate) async fn read_request(stream: &mut UnixStream) -> io::Result<(RequestHead, Vec<u8>)> {
     let mut stream = BufReader::new(stream);
-    let head = read_frame(&mut stream, MAX_HEAD).await?;
+    let head = read_frame(&mut stream, MAX_REQUEST_HEAD_BYTES).await?;
     let head = serde_json::from_slice(&head)?;
-    Ok((head, read_frame(&mut stream, MAX_PAYLOAD).await?))
+    Ok((head, read_frame(&mut stream, MAX_HOOK_PAYLOAD_BYTES).await?))
 }
 
 pub(crate) async fn write_reply(stream: &mut UnixStream, reply: &DaemonReply) -> io::Result<()> {
@@ -109,7 +109,7 @@ pub(crate) fn read_reply(stream: &mut PlainStream) -> io::Result<DaemonReply> {
     let mut stream = io::BufReader::new(stream);
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
-    let length = decode_frame_length(length, MAX_REPLY)?;
+    let length = decode_frame_length(length, MAX_REPLY_BYTES)?;
     let mut bytes = Vec::new();
     let n_read = stream.take(length as u64).read_to_end(&mut bytes)?;
     if n_read < length {

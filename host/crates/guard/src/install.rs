@@ -7,23 +7,25 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::agent::{GuardPoint, GuardedAgent};
-use super::bridge::{MARK, bridge_module_source};
-use super::codex_terminal::{disable_terminals, disables_terminals, restore_terminals};
-use super::codex_trust::{HookTrustChange, are_hooks_trusted, update_codex_hook_trust};
-use super::error::GuardError;
-use super::files::{AgentFileRoots, FileChange, read_text};
-use super::jsonc::{FoundHook, find_hooks as find_in, parse_value, replace_hooks};
+use super::bridge::{INSTALLED_MODULE_FIRST_LINE_PREFIX, bridge_module_source};
+use super::codex_terminal::{
+    disable_terminals_in_codex_config, has_terminals_disabled, remove_own_terminal_setting,
+};
+use super::codex_trust::{HooksBeforeAndAfterChange, are_hooks_trusted, update_codex_hook_trust};
+use super::error::GuardFileOrDaemonError;
+use super::files::{AgentSettingsRootFolders, FileChange, read_settings_file};
+use super::jsonc::{HookInSettingsFile, find_hooks as find_in, parse_jsonc, replace_rind_hooks};
 
 /// Timeout in the hook's settings entry, after which the agent stops waiting, in seconds. It is
 /// longer than the hook program's own timeout.
-const TIMEOUT_SECONDS: u32 = 60;
+const AGENT_HOOK_TIMEOUT_SECONDS: u32 = 60;
 
 /// Name of the small hook program, `rind-guard-hook`, which does only what `rind guard hook` does.
-const SMALL: &str = "rind-guard-hook";
+const SMALL_HOOK_PROGRAM_NAME: &str = "rind-guard-hook";
 
 /// Program that an installed hook starts.
 #[derive(Clone, Debug)]
-pub struct GuardCommand {
+pub struct GuardHookProgram {
     /// Path of the program.
     pub program: PathBuf,
     /// Whether the program is `rind-guard-hook`, which has no subcommands.
@@ -55,15 +57,15 @@ pub struct InstalledHook {
     pub command: String,
 }
 
-impl GuardCommand {
+impl GuardHookProgram {
     /// Returns the line that a shell runs at a hook. With `|| exit 2`, any other failure, such as a
     /// missing program or a crash, is a refusal too.
     fn shell_line(&self, agent: GuardedAgent, point: GuardPoint) -> String {
-        format!("{} || exit 2", self.command_line(agent, point))
+        format!("{} || exit 2", self.hook_command_line(agent, point))
     }
 
     /// Replaces the value of `RIND_HOME` in the command line of a hook; `None` if the line does not
-    /// contain this command's value.
+    /// contain this value.
     #[must_use]
     pub fn replace_home_in_hook_line(&self, line: &str, home: &Path) -> Option<String> {
         let flag = rind_home_argument(self.home.as_deref()?);
@@ -71,7 +73,7 @@ impl GuardCommand {
         is_named.then(|| line.replacen(&flag, &rind_home_argument(home), 1))
     }
 
-    fn command_line(&self, agent: GuardedAgent, point: GuardPoint) -> String {
+    fn hook_command_line(&self, agent: GuardedAgent, point: GuardPoint) -> String {
         let home = self
             .home
             .as_deref()
@@ -95,24 +97,27 @@ fn shell_quote(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
-fn is_rind_command(agent: GuardedAgent, command: &str) -> bool {
+fn is_guard_hook_command(agent: GuardedAgent, command: &str) -> bool {
     let name = agent.name();
-    let forms = [format!(" guard hook {name} "), format!("/{SMALL}' {name} ")];
+    let forms = [
+        format!(" guard hook {name} "),
+        format!("/{SMALL_HOOK_PROGRAM_NAME}' {name} "),
+    ];
     forms.iter().any(|form| command.contains(form))
 }
 
 /// Returns the command hooks to install for an agent, each with its event.
 fn list_hooks_to_install(
     agent: GuardedAgent,
-    command: &GuardCommand,
+    command: &GuardHookProgram,
 ) -> Vec<(&'static str, Value)> {
-    let rows = agent.table().points.iter();
+    let rows = agent.hook_table().points.iter();
     let rows = rows.flat_map(|row| row.events.iter().map(|event| (row.point, *event)));
     let hook = |(point, event): (GuardPoint, &'static str)| {
         let mut hook = json!({
             "type": "command",
             "command": command.shell_line(agent, point),
-            "timeout": TIMEOUT_SECONDS,
+            "timeout": AGENT_HOOK_TIMEOUT_SECONDS,
         });
         let switch = match agent {
             GuardedAgent::ClaudeCode => Some("onFailure"),
@@ -135,27 +140,27 @@ fn list_hooks_to_install(
 /// A file of the agent cannot be read, or is not in its format.
 pub fn plan_guard_install(
     agent: GuardedAgent,
-    places: &AgentFileRoots,
-    command: &GuardCommand,
-) -> Result<Vec<FileChange>, GuardError> {
-    if install_state(agent, places, command)? == GuardInstallState::Installed {
+    places: &AgentSettingsRootFolders,
+    command: &GuardHookProgram,
+) -> Result<Vec<FileChange>, GuardFileOrDaemonError> {
+    if guard_install_state(agent, places, command)? == GuardInstallState::Installed {
         return Ok(Vec::new());
     }
-    let file = places.hook_file(agent);
+    let file = places.hook_file_path(agent);
     if let Some(text) = bridge_module_source(agent, command) {
-        require_rind_module(&file)?;
+        check_module_is_written_by_rind(&file)?;
         return Ok(FileChange::from_new_text(file, Some(text))?
             .into_iter()
             .collect());
     }
-    let before = read_text(&file)?.unwrap_or_default();
+    let before = read_settings_file(&file)?.unwrap_or_default();
     let groups: Vec<(&str, Value)> = list_hooks_to_install(agent, command)
         .into_iter()
         .map(|(event, hook)| (event, json!({ "hooks": [hook] })))
         .collect();
-    let own = |command: &str| is_rind_command(agent, command);
-    let mut text =
-        replace_hooks(&before, &own, &groups).map_err(|why| GuardError::file(&file, why))?;
+    let own = |command: &str| is_guard_hook_command(agent, command);
+    let mut text = replace_rind_hooks(&before, &own, &groups)
+        .map_err(|why| GuardFileOrDaemonError::file_error(&file, why))?;
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -163,8 +168,8 @@ pub fn plan_guard_install(
         .into_iter()
         .collect();
     changes.extend(match agent {
-        GuardedAgent::Codex => plan_trust_change(places, &file, &before, Some(&text))?,
-        GuardedAgent::Goose => plan_manifest_change(&file, true)?,
+        GuardedAgent::Codex => plan_codex_config_change(places, &file, &before, Some(&text))?,
+        GuardedAgent::Goose => plan_goose_manifest_change(&file, true)?,
         _ => None,
     });
     Ok(changes)
@@ -176,22 +181,23 @@ pub fn plan_guard_install(
 /// As for [`plan_guard_install`].
 pub fn plan_guard_removal(
     agent: GuardedAgent,
-    places: &AgentFileRoots,
-) -> Result<Vec<FileChange>, GuardError> {
-    let file = places.hook_file(agent);
-    let Some(before) = read_text(&file)? else {
+    places: &AgentSettingsRootFolders,
+) -> Result<Vec<FileChange>, GuardFileOrDaemonError> {
+    let file = places.hook_file_path(agent);
+    let Some(before) = read_settings_file(&file)? else {
         return Ok(Vec::new());
     };
     if matches!(agent, GuardedAgent::OpenCode | GuardedAgent::Pi) {
-        require_rind_module(&file)?;
+        check_module_is_written_by_rind(&file)?;
         return Ok(FileChange::from_new_text(file, None)?.into_iter().collect());
     }
-    let own = |command: &str| is_rind_command(agent, command);
+    let own = |command: &str| is_guard_hook_command(agent, command);
     if find_rind_hooks(agent, &file, &before)?.is_empty() {
         return Ok(Vec::new());
     }
-    let text = replace_hooks(&before, &own, &[]).map_err(|why| GuardError::file(&file, why))?;
-    let is_empty = parse_value(&text).is_ok_and(|value| value == json!({}));
+    let text = replace_rind_hooks(&before, &own, &[])
+        .map_err(|why| GuardFileOrDaemonError::file_error(&file, why))?;
+    let is_empty = parse_jsonc(&text).is_ok_and(|value| value == json!({}));
     // A file without other content was created by `install`, so it is deleted; the settings file of
     // Claude Code is kept even if it is empty.
     let is_ours = is_empty && agent != GuardedAgent::ClaudeCode;
@@ -200,8 +206,8 @@ pub fn plan_guard_removal(
         .into_iter()
         .collect();
     changes.extend(match agent {
-        GuardedAgent::Codex => plan_trust_change(places, &file, &before, None)?,
-        GuardedAgent::Goose => plan_manifest_change(&file, false)?,
+        GuardedAgent::Codex => plan_codex_config_change(places, &file, &before, None)?,
+        GuardedAgent::Goose => plan_goose_manifest_change(&file, false)?,
         _ => None,
     });
     Ok(changes)
@@ -211,22 +217,29 @@ pub fn plan_guard_removal(
 ///
 /// # Errors
 /// As for [`plan_guard_install`].
-pub fn install_state(
+pub fn guard_install_state(
     agent: GuardedAgent,
-    places: &AgentFileRoots,
-    command: &GuardCommand,
-) -> Result<GuardInstallState, GuardError> {
-    let file = places.hook_file(agent);
+    places: &AgentSettingsRootFolders,
+    command: &GuardHookProgram,
+) -> Result<GuardInstallState, GuardFileOrDaemonError> {
+    let file = places.hook_file_path(agent);
     let differs = |why: &str| GuardInstallState::Differs(why.to_owned());
-    let Some(text) = read_text(&file)? else {
+    let Some(text) = read_settings_file(&file)? else {
         return Ok(GuardInstallState::Absent);
     };
     if let Some(own) = bridge_module_source(agent, command) {
-        return Ok(match (text == own, text.starts_with(MARK)) {
-            (true, _) => GuardInstallState::Installed,
-            (false, true) => differs("its module was written for another program, or was changed"),
-            (false, false) => GuardInstallState::Absent,
-        });
+        return Ok(
+            match (
+                text == own,
+                text.starts_with(INSTALLED_MODULE_FIRST_LINE_PREFIX),
+            ) {
+                (true, _) => GuardInstallState::Installed,
+                (false, true) => {
+                    differs("its module was written for another program, or was changed")
+                }
+                (false, false) => GuardInstallState::Absent,
+            },
+        );
     }
     let found = find_rind_hooks(agent, &file, &text)?;
     if found.is_empty() {
@@ -243,19 +256,19 @@ pub fn install_state(
         ));
     }
     if agent == GuardedAgent::Codex {
-        let config = read_text(&codex_config_path(places))?.unwrap_or_default();
+        let config = read_settings_file(&codex_config_path(places))?.unwrap_or_default();
         if !are_hooks_trusted(&config, &file, &found) {
             return Ok(differs(
                 "Codex does not trust its hooks, and skips them silently",
             ));
         }
-        if !disables_terminals(&config) {
+        if !has_terminals_disabled(&config) {
             return Ok(differs(
                 "commands of Codex may have a terminal, and what is typed into it is not judged",
             ));
         }
     }
-    if agent == GuardedAgent::Goose && plan_manifest_change(&file, true)?.is_some() {
+    if agent == GuardedAgent::Goose && plan_goose_manifest_change(&file, true)?.is_some() {
         return Ok(differs(
             "the manifest beside its hooks is missing, or was changed",
         ));
@@ -269,26 +282,26 @@ pub fn install_state(
 /// As for [`plan_guard_install`].
 pub fn find_hooks(
     agent: GuardedAgent,
-    places: &AgentFileRoots,
-    command: &GuardCommand,
-) -> Result<Vec<InstalledHook>, GuardError> {
-    let file = places.hook_file(agent);
-    let Some(text) = read_text(&file)? else {
+    places: &AgentSettingsRootFolders,
+    command: &GuardHookProgram,
+) -> Result<Vec<InstalledHook>, GuardFileOrDaemonError> {
+    let file = places.hook_file_path(agent);
+    let Some(text) = read_settings_file(&file)? else {
         return Ok(Vec::new());
     };
-    let rows = agent.table().points.iter();
+    let rows = agent.hook_table().points.iter();
     let of_event = |event: &str| {
         let row = rows.clone().find(|row| row.events.contains(&event));
         row.map(|row| row.point)
     };
     if bridge_module_source(agent, command).is_some() {
-        if !text.starts_with(MARK) {
+        if !text.starts_with(INSTALLED_MODULE_FIRST_LINE_PREFIX) {
             return Ok(Vec::new());
         }
         let hook = |row: &super::table::HookPointRow| InstalledHook {
             point: row.point,
             event: row.events.first().copied().unwrap_or_default().to_owned(),
-            command: command.command_line(agent, row.point),
+            command: command.hook_command_line(agent, row.point),
         };
         return Ok(rows.map(hook).collect());
     }
@@ -307,42 +320,49 @@ fn find_rind_hooks(
     agent: GuardedAgent,
     file: &Path,
     text: &str,
-) -> Result<Vec<FoundHook>, GuardError> {
-    let value = parse_value(text).map_err(|why| GuardError::file(file, why))?;
-    Ok(find_in(&value, &|command| is_rind_command(agent, command)))
+) -> Result<Vec<HookInSettingsFile>, GuardFileOrDaemonError> {
+    let value = parse_jsonc(text).map_err(|why| GuardFileOrDaemonError::file_error(file, why))?;
+    Ok(find_in(&value, &|command| {
+        is_guard_hook_command(agent, command)
+    }))
 }
 
 /// Fails if the file exists but was not written by `rind guard install`.
-fn require_rind_module(file: &Path) -> Result<(), GuardError> {
-    match read_text(file)? {
-        Some(text) if !text.starts_with(MARK) => Err(GuardError::file(
-            file,
-            "`rind guard install` did not write it; move it away, nothing is written over",
-        )),
+fn check_module_is_written_by_rind(file: &Path) -> Result<(), GuardFileOrDaemonError> {
+    match read_settings_file(file)? {
+        Some(text) if !text.starts_with(INSTALLED_MODULE_FIRST_LINE_PREFIX) => {
+            Err(GuardFileOrDaemonError::file_error(
+                file,
+                "`rind guard install` did not write it; move it away, nothing is written over",
+            ))
+        }
         _ => Ok(()),
     }
 }
 
-fn codex_config_path(places: &AgentFileRoots) -> PathBuf {
-    places.user_folder(GuardedAgent::Codex).join("config.toml")
+fn codex_config_path(places: &AgentSettingsRootFolders) -> PathBuf {
+    places
+        .user_settings_folder(GuardedAgent::Codex)
+        .join("config.toml")
 }
 
 /// Plans the change of Codex's `config.toml`: updates the hashes of trusted hooks, and disables the
 /// feature that runs commands in a terminal. If `after` is `None`, removes the line with which Rind
 /// disabled the feature; a line that the user wrote stays.
-fn plan_trust_change(
-    places: &AgentFileRoots,
+fn plan_codex_config_change(
+    places: &AgentSettingsRootFolders,
     file: &Path,
     before: &str,
     after: Option<&str>,
-) -> Result<Option<FileChange>, GuardError> {
+) -> Result<Option<FileChange>, GuardFileOrDaemonError> {
     let config = codex_config_path(places);
-    let is_own = |command: &str| is_rind_command(GuardedAgent::Codex, command);
+    let is_own = |command: &str| is_guard_hook_command(GuardedAgent::Codex, command);
     let all = |text: &str| {
-        let value = parse_value(text).map_err(|why| GuardError::file(file, why))?;
-        Ok::<_, GuardError>(find_in(&value, &|_| true))
+        let value =
+            parse_jsonc(text).map_err(|why| GuardFileOrDaemonError::file_error(file, why))?;
+        Ok::<_, GuardFileOrDaemonError>(find_in(&value, &|_| true))
     };
-    let is_of_rind = |hook: &FoundHook| {
+    let is_of_rind = |hook: &HookInSettingsFile| {
         let command = hook.hook.get("command").and_then(Value::as_str);
         command.is_some_and(&is_own)
     };
@@ -350,28 +370,31 @@ fn plan_trust_change(
     let (new, others_after) = all(after.unwrap_or_default())?
         .into_iter()
         .partition(is_of_rind);
-    let hooks = HookTrustChange {
+    let hooks = HooksBeforeAndAfterChange {
         old,
         new,
         // The file keeps the order of other programs' hooks, so the old and new hooks form pairs.
         // Only the positions may differ.
         moved: others_before.into_iter().zip(others_after).collect(),
     };
-    let Some(text) = read_text(&config)?.or_else(|| after.map(|_| String::new())) else {
+    let Some(text) = read_settings_file(&config)?.or_else(|| after.map(|_| String::new())) else {
         return Ok(None);
     };
-    let wrong = |why| GuardError::file(&config, why);
+    let wrong = |why| GuardFileOrDaemonError::file_error(&config, why);
     let text = update_codex_hook_trust(&text, file, &hooks).map_err(wrong)?;
     let text = match after {
-        Some(_) => disable_terminals(&text).map_err(wrong)?,
-        None => restore_terminals(&text).map_err(wrong)?,
+        Some(_) => disable_terminals_in_codex_config(&text).map_err(wrong)?,
+        None => remove_own_terminal_setting(&text).map_err(wrong)?,
     };
     FileChange::from_new_text(config, Some(text))
 }
 
 /// Plans to write the plugin manifest through which goose finds the hooks, or to delete it if
 /// `is_wanted` is `false`.
-fn plan_manifest_change(hooks: &Path, is_wanted: bool) -> Result<Option<FileChange>, GuardError> {
+fn plan_goose_manifest_change(
+    hooks: &Path,
+    is_wanted: bool,
+) -> Result<Option<FileChange>, GuardFileOrDaemonError> {
     let Some(folder) = hooks.parent().and_then(Path::parent) else {
         return Ok(None);
     };

@@ -6,17 +6,17 @@ use rind_lib::json::measure_nesting_depth;
 use serde_json::Value;
 
 /// Maximum nesting depth of a settings file.
-const MAX_DEPTH: usize = 64;
+const MAX_SETTINGS_NESTING_DEPTH: usize = 64;
 
 /// Key of the object that contains the hooks, and of the list of hooks in a group.
-const HOOKS: &str = "hooks";
+const HOOKS_KEY: &str = "hooks";
 
 /// Key of the command that a hook runs.
-const COMMAND: &str = "command";
+const HOOK_COMMAND_KEY: &str = "command";
 
 /// Hook that was found in an agent's settings file, with its position there.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FoundHook {
+pub(crate) struct HookInSettingsFile {
     pub(crate) event: String,
     /// Index of the hook's group in the list of the event.
     pub(crate) group: usize,
@@ -32,31 +32,33 @@ pub(crate) struct FoundHook {
 ///
 /// # Errors
 /// The text is no JSON, or is nested too deeply.
-pub(crate) fn parse_value(text: &str) -> Result<Value, String> {
+pub(crate) fn parse_jsonc(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
     let value = jsonc_parser::parse_to_serde_value::<Value>(text, &ParseOptions::default())
         .map_err(|error| error.to_string())?;
-    if measure_nesting_depth(&value) > MAX_DEPTH {
-        return Err(format!("the JSON is nested deeper than {MAX_DEPTH} levels"));
+    if measure_nesting_depth(&value) > MAX_SETTINGS_NESTING_DEPTH {
+        return Err(format!(
+            "the JSON is nested deeper than {MAX_SETTINGS_NESTING_DEPTH} levels"
+        ));
     }
     Ok(value)
 }
 
 /// Finds the hooks whose command satisfies `is_own`.
-pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<FoundHook> {
+pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<HookInSettingsFile> {
     let mut found = Vec::new();
-    let events = value.get(HOOKS).and_then(Value::as_object);
+    let events = value.get(HOOKS_KEY).and_then(Value::as_object);
     for (event, groups) in events.into_iter().flatten() {
         let groups = groups.as_array().into_iter().flatten().enumerate();
         for (group, hooks) in groups {
             let fields = hooks.as_object().map_or(0, serde_json::Map::len);
-            let hooks = hooks.get(HOOKS).and_then(Value::as_array);
+            let hooks = hooks.get(HOOKS_KEY).and_then(Value::as_array);
             for (position, hook) in hooks.into_iter().flatten().enumerate() {
-                let command = hook.get(COMMAND).and_then(Value::as_str);
+                let command = hook.get(HOOK_COMMAND_KEY).and_then(Value::as_str);
                 if command.is_some_and(is_own) {
-                    found.push(FoundHook {
+                    found.push(HookInSettingsFile {
                         event: event.clone(),
                         group,
                         position,
@@ -75,30 +77,30 @@ pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<Fo
 ///
 /// # Errors
 /// The text is not a JSON object, or its hooks are not in the known form.
-pub(crate) fn replace_hooks(
+pub(crate) fn replace_rind_hooks(
     text: &str,
     is_own: &dyn Fn(&str) -> bool,
     add: &[(&str, Value)],
 ) -> Result<String, String> {
-    parse_value(text)?;
+    parse_jsonc(text)?;
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let root =
         CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| error.to_string())?;
     let object = root
         .object_value()
         .ok_or("it is not a JSON object, so hooks cannot be added")?;
-    if let Some(hooks) = object.object_value(HOOKS) {
+    if let Some(hooks) = object.object_value(HOOKS_KEY) {
         remove_rind_hooks(&hooks, is_own);
         if hooks.properties().is_empty()
             && add.is_empty()
-            && let Some(property) = object.get(HOOKS)
+            && let Some(property) = object.get(HOOKS_KEY)
         {
             property.remove();
         }
     }
     if !add.is_empty() {
         let hooks = object
-            .object_value_or_create(HOOKS)
+            .object_value_or_create(HOOKS_KEY)
             .ok_or("its `hooks` is not an object")?;
         for (event, group) in add {
             let groups = hooks
@@ -126,7 +128,9 @@ fn remove_rind_hooks(hooks: &CstObject, is_own: &dyn Fn(&str) -> bool) {
 fn remove_event_hooks(groups: &CstArray, is_own: &dyn Fn(&str) -> bool) -> bool {
     let mut is_changed = false;
     for group in groups.elements() {
-        let hooks = group.as_object().and_then(|group| group.array_value(HOOKS));
+        let hooks = group
+            .as_object()
+            .and_then(|group| group.array_value(HOOKS_KEY));
         let Some(hooks) = hooks else {
             continue;
         };
@@ -145,7 +149,7 @@ fn remove_event_hooks(groups: &CstArray, is_own: &dyn Fn(&str) -> bool) -> bool 
 }
 
 fn is_rind_hook(hook: &CstNode, is_own: &dyn Fn(&str) -> bool) -> bool {
-    let command = hook.as_object().and_then(|hook| hook.get(COMMAND));
+    let command = hook.as_object().and_then(|hook| hook.get(HOOK_COMMAND_KEY));
     let command = command.and_then(|command| command.value()?.as_string_lit());
     let command = command.and_then(|command| command.decoded_value().ok());
     command.is_some_and(|command| is_own(&command))
@@ -188,30 +192,30 @@ mod tests {
     #[test]
     fn what_is_there_stays_and_removal_takes_out_exactly_ours() {
         let add = [("PreToolUse", group()), ("PostToolUse", group())];
-        let text = replace_hooks(GIVEN, &is_own, &add).unwrap();
+        let text = replace_rind_hooks(GIVEN, &is_own, &add).unwrap();
         assert!(
             text.contains("// Mine.") && text.contains("// kept"),
             "{text}"
         );
-        let found = find_hooks(&parse_value(&text).unwrap(), &is_own);
+        let found = find_hooks(&parse_jsonc(&text).unwrap(), &is_own);
         let places: Vec<(&str, usize)> = found
             .iter()
             .map(|own| (own.event.as_str(), own.group))
             .collect();
         assert_eq!(places.len(), 2);
         assert!(places.contains(&("PreToolUse", 1)) && places.contains(&("PostToolUse", 0)));
-        let again = replace_hooks(&text, &is_own, &add).unwrap();
-        assert_eq!(find_hooks(&parse_value(&again).unwrap(), &is_own).len(), 2);
-        let removed = replace_hooks(&again, &is_own, &[]).unwrap();
-        assert_eq!(parse_value(&removed).unwrap(), parse_value(GIVEN).unwrap());
+        let again = replace_rind_hooks(&text, &is_own, &add).unwrap();
+        assert_eq!(find_hooks(&parse_jsonc(&again).unwrap(), &is_own).len(), 2);
+        let removed = replace_rind_hooks(&again, &is_own, &[]).unwrap();
+        assert_eq!(parse_jsonc(&removed).unwrap(), parse_jsonc(GIVEN).unwrap());
         assert!(removed.contains("// kept"), "{removed}");
     }
 
     #[test]
     fn a_file_that_is_new_is_empty_again_after_removal() {
-        let text = replace_hooks("", &is_own, &[("PreToolUse", group())]).unwrap();
-        let removed = replace_hooks(&text, &is_own, &[]).unwrap();
-        assert_eq!(parse_value(&removed).unwrap(), json!({}));
+        let text = replace_rind_hooks("", &is_own, &[("PreToolUse", group())]).unwrap();
+        let removed = replace_rind_hooks(&text, &is_own, &[]).unwrap();
+        assert_eq!(parse_jsonc(&removed).unwrap(), json!({}));
     }
 
     #[test]
@@ -223,9 +227,9 @@ mod tests {
             "{\"hooks\": []}",
             "{\"hooks\": {\"PreToolUse\": 7}}",
         ] {
-            assert!(replace_hooks(text, &is_own, &add).is_err(), "{text}");
+            assert!(replace_rind_hooks(text, &is_own, &add).is_err(), "{text}");
         }
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(replace_hooks(&deep, &is_own, &add).is_err());
+        assert!(replace_rind_hooks(&deep, &is_own, &add).is_err());
     }
 }

@@ -5,8 +5,8 @@
 //! an agent starts, and the daemon, which runs the plugins. The guard fails closed: a call that
 //! cannot be read, judged in time or answered is refused in the agent's own format.
 //!
-//! The crate has no command line and reads no settings: the program implements [`GuardBackend`] and
-//! starts the daemon. Start from [`GuardedAgent`] and [`ask_daemon`].
+//! The crate has no command line and reads no settings: the program implements
+//! [`GuardSessionOpener`] and starts the daemon. Start from [`GuardedAgent`] and [`ask_daemon_for_hook_answer`].
 
 mod agent;
 mod answer;
@@ -32,14 +32,16 @@ mod tools;
 
 pub use agent::{GuardPoint, GuardedAgent};
 pub use answer::HookAnswer;
-pub use connect::{GuardDaemonStarter, HookRequest, ask_daemon, is_daemon_listening};
-pub use error::GuardError;
-pub use files::{AgentFileRoots, FileChange};
+pub use connect::{
+    AgentHookRequest, GuardDaemonStarter, ask_daemon_for_hook_answer, is_daemon_listening,
+};
+pub use error::GuardFileOrDaemonError;
+pub use files::{AgentSettingsRootFolders, FileChange};
 pub use folder::GuardFolder;
 pub use install::{
-    GuardCommand, GuardInstallState, InstalledHook, find_hooks, install_state, plan_guard_install,
-    plan_guard_removal,
+    GuardHookProgram, GuardInstallState, InstalledHook, find_hooks, guard_install_state,
+    plan_guard_install, plan_guard_removal,
 };
-pub use probe::{HookProbeCall, HookProbeOutcome, interpret_hook_output, probe_payload};
-pub use serve::{GuardBackend, GuardSessionRequest, serve_guard};
+pub use probe::{AgentReactionToHookAnswer, SampleHookCall, interpret_hook_output, probe_payload};
+pub use serve::{GuardSessionOpener, GuardSessionRequest, run_guard_daemon};
 pub use table::{AgentHookEffect, AgentHookTable, HookPointRow, hook_points_without_event};

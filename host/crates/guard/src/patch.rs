@@ -9,23 +9,23 @@ use std::path::Path;
 use rind_lib::message::EffectClass;
 use serde_json::json;
 
-use super::event::RindToolCall;
+use super::event::ToolCallWithRindNames;
 use super::tools::to_rind_path;
 
 /// Maximum number of files in a patch.
-const MAX_FILES: usize = 200;
+const MAX_FILES_PER_PATCH: usize = 200;
 
-const BEGIN: &str = "*** Begin Patch";
+const BEGIN_PATCH_LINE: &str = "*** Begin Patch";
 // The headers have no trailing space: the agents trim a line before they compare it, and some of
 // them do not require a space after the colon.
-const ADD: &str = "*** Add File:";
-const UPDATE: &str = "*** Update File:";
-const DELETE: &str = "*** Delete File:";
-const MOVE: &str = "*** Move to:";
+const ADD_FILE_HEADER: &str = "*** Add File:";
+const UPDATE_FILE_HEADER: &str = "*** Update File:";
+const DELETE_FILE_HEADER: &str = "*** Delete File:";
+const MOVE_FILE_HEADER: &str = "*** Move to:";
 
 /// Kind of change that a patch makes to a file.
 #[derive(Clone, Copy, PartialEq)]
-enum PatchChangeKind {
+enum PatchFileChangeKind {
     Add,
     Update,
     Delete,
@@ -34,7 +34,7 @@ enum PatchChangeKind {
 /// File that a patch changes, with the added and removed text.
 struct PatchedFile {
     path: String,
-    kind: PatchChangeKind,
+    kind: PatchFileChangeKind,
     moved_to: Option<String>,
     old: String,
     new: String,
@@ -49,9 +49,9 @@ struct PatchedFile {
 pub(crate) fn split_patch_into_calls(
     patch: &str,
     workspace: Option<&Path>,
-) -> Result<Vec<RindToolCall>, String> {
+) -> Result<Vec<ToolCallWithRindNames>, String> {
     let (_, body) = patch
-        .split_once(BEGIN)
+        .split_once(BEGIN_PATCH_LINE)
         .ok_or("the patch is not in the known form, so its files cannot be judged")?;
     let mut files: Vec<PatchedFile> = Vec::new();
     for line in body.lines() {
@@ -68,35 +68,35 @@ pub(crate) fn split_patch_into_calls(
         let Some(file) = files.last_mut() else {
             continue;
         };
-        match line.trim().strip_prefix(MOVE) {
+        match line.trim().strip_prefix(MOVE_FILE_HEADER) {
             Some(path) => file.moved_to = Some(path.trim().to_owned()),
-            None => add_patch_line(file, line),
+            None => add_patch_line_to_file(file, line),
         }
     }
     if files.is_empty() {
         return Err("the patch names no file that could be judged".to_owned());
     }
-    if files.len() > MAX_FILES {
+    if files.len() > MAX_FILES_PER_PATCH {
         let n_files = files.len();
         return Err(format!(
-            "the patch has {n_files} files, at most {MAX_FILES} are supported"
+            "the patch has {n_files} files, at most {MAX_FILES_PER_PATCH} are supported"
         ));
     }
     let calls = files
         .iter()
-        .flat_map(|file| calls_for_patched_file(file, workspace));
+        .flat_map(|file| tool_calls_for_patched_file(file, workspace));
     Ok(calls.collect())
 }
 
-fn parse_file_header(line: &str) -> Option<(PatchChangeKind, &str)> {
+fn parse_file_header(line: &str) -> Option<(PatchFileChangeKind, &str)> {
     let line = line.trim();
     let is = |prefix: &str, kind| Some((kind, line.strip_prefix(prefix)?.trim()));
-    is(ADD, PatchChangeKind::Add)
-        .or_else(|| is(UPDATE, PatchChangeKind::Update))
-        .or_else(|| is(DELETE, PatchChangeKind::Delete))
+    is(ADD_FILE_HEADER, PatchFileChangeKind::Add)
+        .or_else(|| is(UPDATE_FILE_HEADER, PatchFileChangeKind::Update))
+        .or_else(|| is(DELETE_FILE_HEADER, PatchFileChangeKind::Delete))
 }
 
-fn add_patch_line(file: &mut PatchedFile, line: &str) {
+fn add_patch_line_to_file(file: &mut PatchedFile, line: &str) {
     let (is_old, is_new, text) = match (line.chars().next(), line.get(1..)) {
         (Some('+'), Some(text)) => (false, true, text),
         (Some('-'), Some(text)) => (true, false, text),
@@ -112,20 +112,23 @@ fn add_patch_line(file: &mut PatchedFile, line: &str) {
     }
 }
 
-fn calls_for_patched_file(file: &PatchedFile, workspace: Option<&Path>) -> Vec<RindToolCall> {
-    let call = |tool: &str, arguments| RindToolCall {
+fn tool_calls_for_patched_file(
+    file: &PatchedFile,
+    workspace: Option<&Path>,
+) -> Vec<ToolCallWithRindNames> {
+    let call = |tool: &str, arguments| ToolCallWithRindNames {
         tool: tool.to_owned(),
         arguments,
         effect_class: EffectClass::Write,
     };
     let path = to_rind_path(&file.path, workspace);
     let mut calls = vec![match file.kind {
-        PatchChangeKind::Update => call(
+        PatchFileChangeKind::Update => call(
             "edit_file",
             json!({"path": path, "old_text": file.old, "new_text": file.new}),
         ),
         // A guard of paths treats a deletion like a write without content.
-        PatchChangeKind::Add | PatchChangeKind::Delete => {
+        PatchFileChangeKind::Add | PatchFileChangeKind::Delete => {
             call("write_file", json!({"path": path, "content": file.new}))
         }
     }];
@@ -177,11 +180,11 @@ mod tests {
         let paths = calls.iter().map(|call| call.arguments["path"].as_str());
         let paths: Vec<&str> = paths.flatten().collect();
         assert_eq!(paths, ["a.txt", "secrets/key", "b", "c", "d"]);
-        let many = "*** Delete File: x\n".repeat(MAX_FILES + 1);
+        let many = "*** Delete File: x\n".repeat(MAX_FILES_PER_PATCH + 1);
         for unknown in [
             "no patch",
             "*** Begin Patch\n*** End Patch",
-            &format!("{BEGIN}\n{many}"),
+            &format!("{BEGIN_PATCH_LINE}\n{many}"),
         ] {
             assert!(split_patch_into_calls(unknown, None).is_err(), "{unknown}");
         }

@@ -8,14 +8,14 @@ use super::agent::GuardedAgent;
 
 /// Sample call that a test sends to a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HookProbeCall {
+pub enum SampleHookCall {
     /// Call of a command that can destroy other people's work.
     Dangerous,
     /// Call of a command that only reads.
     Harmless,
 }
 
-impl HookProbeCall {
+impl SampleHookCall {
     /// Returns the command of the call.
     #[must_use]
     pub fn command(self) -> &'static str {
@@ -28,7 +28,7 @@ impl HookProbeCall {
 
 /// Returns the payload that an agent sends before it runs the command.
 #[must_use]
-pub fn probe_payload(agent: GuardedAgent, call: HookProbeCall, folder: &Path) -> Value {
+pub fn probe_payload(agent: GuardedAgent, call: SampleHookCall, folder: &Path) -> Value {
     let (command, folder) = (call.command(), folder.to_string_lossy());
     match agent {
         GuardedAgent::ClaudeCode => json!({
@@ -74,7 +74,7 @@ pub fn probe_payload(agent: GuardedAgent, call: HookProbeCall, folder: &Path) ->
 
 /// Reaction of an agent to an answer of its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HookProbeOutcome {
+pub enum AgentReactionToHookAnswer {
     /// The agent refuses the call, for this reason.
     Refused(String),
     /// The agent asks its user this question.
@@ -93,33 +93,35 @@ pub fn interpret_hook_output(
     code: Option<i32>,
     stdout: &str,
     stderr: &str,
-) -> HookProbeOutcome {
+) -> AgentReactionToHookAnswer {
     let said: Value = serde_json::from_str(stdout).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match agent {
         GuardedAgent::OpenCode | GuardedAgent::Pi => {
             let is_known = code == Some(0) && said["v"] == 1;
             match (&said["refuse"], &said["ask"]) {
-                (Value::String(why), _) if is_known => HookProbeOutcome::Refused(why.clone()),
-                (_, Value::String(question)) if is_known => {
-                    HookProbeOutcome::Asked(question.clone())
+                (Value::String(why), _) if is_known => {
+                    AgentReactionToHookAnswer::Refused(why.clone())
                 }
-                _ if is_known && said["pass"] == true => HookProbeOutcome::Passed,
+                (_, Value::String(question)) if is_known => {
+                    AgentReactionToHookAnswer::Asked(question.clone())
+                }
+                _ if is_known && said["pass"] == true => AgentReactionToHookAnswer::Passed,
                 // The agent's module throws an error for any other output, which refuses the call.
-                _ => HookProbeOutcome::Refused(stderr.trim().to_owned()),
+                _ => AgentReactionToHookAnswer::Refused(stderr.trim().to_owned()),
             }
         }
         GuardedAgent::ClaudeCode | GuardedAgent::Codex | GuardedAgent::Goose => {
             let specific = &said["hookSpecificOutput"];
             let reason = text(&specific["permissionDecisionReason"]);
             match (code, specific["permissionDecision"].as_str()) {
-                (Some(2), _) => HookProbeOutcome::Refused(stderr.trim().to_owned()),
-                (Some(0), Some("deny")) => HookProbeOutcome::Refused(reason),
+                (Some(2), _) => AgentReactionToHookAnswer::Refused(stderr.trim().to_owned()),
+                (Some(0), Some("deny")) => AgentReactionToHookAnswer::Refused(reason),
                 (Some(0), Some("ask")) if agent == GuardedAgent::ClaudeCode => {
-                    HookProbeOutcome::Asked(reason)
+                    AgentReactionToHookAnswer::Asked(reason)
                 }
-                (Some(0), _) => HookProbeOutcome::Passed,
-                (code, _) => HookProbeOutcome::Open(match code {
+                (Some(0), _) => AgentReactionToHookAnswer::Passed,
+                (code, _) => AgentReactionToHookAnswer::Open(match code {
                     Some(code) => format!("the hook ended with {code}: {}", stderr.trim()),
                     None => "the hook was killed".to_owned(),
                 }),

@@ -5,42 +5,42 @@ use serde_json::Value;
 
 /// Keys whose text is the type of a value. Agents validate such a text, so the guard never replaces
 /// it.
-const KINDS: &[&str] = &["type", "mode", "mimeType", "media_type"];
+const VALUE_TYPE_KEYS: &[&str] = &["type", "mode", "mimeType", "media_type"];
 
 /// Keys under which an object with binary data stores the encoded bytes.
-const BYTES: &[&str] = &["data", "base64", "blob"];
+const BINARY_DATA_KEYS: &[&str] = &["data", "base64", "blob"];
 
 /// Keys whose presence marks an object as binary data.
-const KINDS_OF_BYTES: &[&str] = &["mimeType", "media_type"];
+const BINARY_DATA_MARKER_KEYS: &[&str] = &["mimeType", "media_type"];
 
 /// Maximum number of texts in a tool's result that are judged.
-const MAX_TEXTS: usize = 1000;
+const MAX_JUDGED_RESULT_TEXTS: usize = 1000;
 
 /// Step in the path from a result to a text inside it.
 #[derive(Clone, Debug, PartialEq)]
-enum ResultPathStep {
+enum ToolResultPathStep {
     Key(String),
     Item(usize),
 }
 
 /// Texts of a tool's result, and the path of each text in the result's JSON (`places`).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ToolResultTexts {
-    places: Vec<Vec<ResultPathStep>>,
+pub(crate) struct ToolResultTextsWithPaths {
+    places: Vec<Vec<ToolResultPathStep>>,
     texts: Vec<String>,
 }
 
-impl ToolResultTexts {
+impl ToolResultTextsWithPaths {
     /// Finds the texts in the JSON result of an agent's tool call.
     ///
     /// # Errors
-    /// The result has more than [`MAX_TEXTS`] texts.
-    pub(crate) fn find(result: &Value) -> Result<Self, String> {
-        let found = Self::find_all(result);
+    /// The result has more than [`MAX_JUDGED_RESULT_TEXTS`] texts.
+    pub(crate) fn find_texts_up_to_limit(result: &Value) -> Result<Self, String> {
+        let found = Self::find_all_texts(result);
         let n_texts = found.texts.len();
-        if n_texts > MAX_TEXTS {
+        if n_texts > MAX_JUDGED_RESULT_TEXTS {
             return Err(format!(
-                "the result has {n_texts} texts, at most {MAX_TEXTS} are supported"
+                "the result has {n_texts} texts, at most {MAX_JUDGED_RESULT_TEXTS} are supported"
             ));
         }
         Ok(found)
@@ -48,13 +48,13 @@ impl ToolResultTexts {
 
     /// Finds the texts of a tool's result, all of which will be withheld, without a limit on their
     /// number.
-    pub(crate) fn find_all(result: &Value) -> Self {
+    pub(crate) fn find_all_texts(result: &Value) -> Self {
         let mut found = Self::default();
         found.collect_texts(result, &mut Vec::new());
         found
     }
 
-    fn collect_texts(&mut self, value: &Value, way: &mut Vec<ResultPathStep>) {
+    fn collect_texts(&mut self, value: &Value, way: &mut Vec<ToolResultPathStep>) {
         match value {
             Value::String(text) if !text.is_empty() => {
                 self.places.push(way.clone());
@@ -62,7 +62,7 @@ impl ToolResultTexts {
             }
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    way.push(ResultPathStep::Item(at));
+                    way.push(ToolResultPathStep::Item(at));
                     self.collect_texts(item, way);
                     way.pop();
                 }
@@ -72,16 +72,18 @@ impl ToolResultTexts {
                     let kind = kind.as_str().unwrap_or_default();
                     kind.starts_with("image") || kind.starts_with("audio")
                 };
-                let has_bytes = KINDS_OF_BYTES.iter().any(|key| fields.contains_key(*key))
+                let has_bytes = BINARY_DATA_MARKER_KEYS
+                    .iter()
+                    .any(|key| fields.contains_key(*key))
                     || fields.get("type").is_some_and(is_media);
                 for (key, field) in fields {
                     let key_text = key.as_str();
-                    let is_kept =
-                        KINDS.contains(&key_text) || has_bytes && BYTES.contains(&key_text);
+                    let is_kept = VALUE_TYPE_KEYS.contains(&key_text)
+                        || has_bytes && BINARY_DATA_KEYS.contains(&key_text);
                     if is_kept && field.is_string() {
                         continue;
                     }
-                    way.push(ResultPathStep::Key(key.clone()));
+                    way.push(ToolResultPathStep::Key(key.clone()));
                     self.collect_texts(field, way);
                     way.pop();
                 }
@@ -91,7 +93,7 @@ impl ToolResultTexts {
     }
 
     /// Returns the texts of the tool result as message content, which plugins can judge.
-    pub(crate) fn parts(&self) -> Parts {
+    pub(crate) fn to_message_parts(&self) -> Parts {
         match self.texts.is_empty() {
             true => Parts::from(String::new()),
             false => self.texts.iter().map(Part::text).collect::<Vec<_>>().into(),
@@ -114,8 +116,8 @@ impl ToolResultTexts {
             let mut at = Some(&mut result);
             for step in place {
                 at = at.and_then(|value| match step {
-                    ResultPathStep::Key(key) => value.get_mut(key),
-                    ResultPathStep::Item(item) => value.get_mut(item),
+                    ToolResultPathStep::Key(key) => value.get_mut(key),
+                    ToolResultPathStep::Item(item) => value.get_mut(item),
                 });
             }
             if let Some(at) = at {
@@ -160,8 +162,8 @@ mod tests {
     #[test]
     fn texts_are_changed_where_they_stand() {
         let result = json!({"stdout": "a key", "stderr": "", "interrupted": false, "type": "text"});
-        let texts = ToolResultTexts::find(&result).unwrap();
-        assert_eq!(texts.parts().text(), "a key");
+        let texts = ToolResultTextsWithPaths::find_texts_up_to_limit(&result).unwrap();
+        assert_eq!(texts.to_message_parts().text(), "a key");
         let masked = texts.replace_texts_in(&result, &"a ***".into()).unwrap();
         assert_eq!(
             masked,
@@ -175,11 +177,12 @@ mod tests {
             "structuredContent": {"data": "a", "id": "b", "url": "c", "path": "d"},
             "content": [{"type": "image", "mimeType": "image/png", "data": "iVBO"}],
         });
-        let texts = ToolResultTexts::find(&result).unwrap();
+        let texts = ToolResultTextsWithPaths::find_texts_up_to_limit(&result).unwrap();
         assert_eq!(texts.texts, ["a", "b", "c", "d"]);
-        let many: Value = (0..=MAX_TEXTS).map(|_| "x").collect();
-        assert!(ToolResultTexts::find(&many).is_err());
-        let withheld = ToolResultTexts::find_all(&many).replace_texts_in(&many, &"gone".into());
+        let many: Value = (0..=MAX_JUDGED_RESULT_TEXTS).map(|_| "x").collect();
+        assert!(ToolResultTextsWithPaths::find_texts_up_to_limit(&many).is_err());
+        let withheld =
+            ToolResultTextsWithPaths::find_all_texts(&many).replace_texts_in(&many, &"gone".into());
         let withheld = withheld.unwrap();
         let left = withheld
             .as_array()
@@ -193,13 +196,13 @@ mod tests {
     fn content_of_another_shape_stands_in_place_of_the_longest_text() {
         let result =
             json!([{"type": "text", "text": "short"}, {"type": "text", "text": "the longest"}]);
-        let texts = ToolResultTexts::find(&result).unwrap();
+        let texts = ToolResultTextsWithPaths::find_texts_up_to_limit(&result).unwrap();
         let masked = texts.replace_texts_in(&result, &"gone".into()).unwrap();
         assert_eq!(
             masked,
             json!([{"type": "text", "text": ""}, {"type": "text", "text": "gone"}])
         );
-        let none = ToolResultTexts::find(&json!({"ok": true})).unwrap();
+        let none = ToolResultTextsWithPaths::find_texts_up_to_limit(&json!({"ok": true})).unwrap();
         assert!(
             none.replace_texts_in(&json!({"ok": true}), &"x".into())
                 .is_err()

@@ -15,39 +15,39 @@ use tokio_util::task::TaskTracker;
 
 use super::agent::GuardedAgent;
 use super::answer::HookAnswer;
-use super::error::GuardError;
-use super::event::read_payload;
+use super::error::GuardFileOrDaemonError;
+use super::event::parse_hook_payload;
 use super::folder::{GuardFolder, require_same_user_peer};
 use super::frame::{DaemonReply, RequestHead, read_request, write_reply};
-use super::sessions::GuardSessions;
+use super::sessions::OpenGuardSessions;
 
 /// Time without a request after which the daemon ends.
-const IDLE: Duration = Duration::from_secs(15 * 60);
+const DAEMON_IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Interval at which the daemon closes idle sessions and checks whether it should end.
-const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Timeout for reading a request from a connection, and for writing the reply.
-const TRANSFER: Duration = Duration::from_secs(10);
+const REQUEST_TRANSFER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout for deciding on the request of a hook. The hook program waits a little longer.
-const JUDGE: Duration = Duration::from_secs(40);
+const HOOK_DECISION_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Maximum number of concurrent requests. Further connections wait in the backlog of the socket.
-const MAX_RUNNING: usize = 128;
+const MAX_CONCURRENT_REQUESTS: usize = 128;
 
 /// Maximum time for which the daemon waits for requests in progress before it ends.
-const DRAIN: Duration = Duration::from_secs(10);
+const SHUTDOWN_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time for which the daemon accepts pending connections after it removed the socket file. Each
 /// accepted connection restarts the time.
-const LAST_ACCEPT: Duration = Duration::from_millis(5);
+const FINAL_ACCEPT_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// Time that a daemon waits for the previous daemon to end. It is longer than the previous daemon
 /// needs to finish its requests and close its sessions.
-const TAKE_OVER: Duration = Duration::from_secs(22);
+const PREVIOUS_DAEMON_EXIT_TIMEOUT: Duration = Duration::from_secs(22);
 
-/// Request to a [`GuardBackend`] to open or resume a session.
+/// Request to a [`GuardSessionOpener`] to open or resume a session.
 #[derive(Clone, Debug)]
 pub struct GuardSessionRequest {
     /// Agent that the session belongs to.
@@ -60,7 +60,7 @@ pub struct GuardSessionRequest {
 
 /// Opens sessions for the daemon. The program implements it, because it knows the settings and
 /// plugins.
-pub trait GuardBackend: Send + Sync {
+pub trait GuardSessionOpener: Send + Sync {
     /// Opens or resumes a session. Also returns the folder in which the session began, because
     /// paths in the session's calls are relative to that folder.
     fn open<'a>(
@@ -75,8 +75,8 @@ pub trait GuardBackend: Send + Sync {
 
 /// State of the daemon that the tasks of all connections share.
 struct GuardDaemonState {
-    sessions: GuardSessions,
-    backend: Arc<dyn GuardBackend>,
+    sessions: OpenGuardSessions,
+    backend: Arc<dyn GuardSessionOpener>,
     build: String,
     stamp: String,
     retire: mpsc::Sender<()>,
@@ -87,14 +87,14 @@ struct GuardDaemonState {
 ///
 /// # Errors
 /// The socket cannot be created.
-pub async fn serve_guard(
+pub async fn run_guard_daemon(
     folder: &GuardFolder,
-    backend: Arc<dyn GuardBackend>,
+    backend: Arc<dyn GuardSessionOpener>,
     build: String,
     cancel: &CancellationToken,
-) -> Result<(), GuardError> {
+) -> Result<(), GuardFileOrDaemonError> {
     let mut lock = folder.open_daemon_lock_file()?;
-    let until = Instant::now() + TAKE_OVER;
+    let until = Instant::now() + PREVIOUS_DAEMON_EXIT_TIMEOUT;
     while !folder.try_lock_file(&lock)? {
         // Another daemon holds the lock. If its socket accepts a connection, it still serves.
         // Otherwise it is retiring and has removed the socket, so wait for the lock.
@@ -102,7 +102,7 @@ pub async fn serve_guard(
             return Ok(());
         }
         if Instant::now() >= until {
-            let seconds = TAKE_OVER.as_secs();
+            let seconds = PREVIOUS_DAEMON_EXIT_TIMEOUT.as_secs();
             tracing::error!("the previous daemon did not end within {seconds} s");
             return Ok(());
         }
@@ -112,13 +112,16 @@ pub async fn serve_guard(
     folder.write_process_id(&mut lock);
     let (retire, mut retired) = mpsc::channel(1);
     let state = Arc::new(GuardDaemonState {
-        sessions: GuardSessions::new(backend.clone()),
+        sessions: OpenGuardSessions::new(backend.clone()),
         stamp: backend.settings_stamp(),
         backend,
         build,
         retire,
     });
-    let (running, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MAX_RUNNING)));
+    let (running, room) = (
+        TaskTracker::new(),
+        Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS)),
+    );
     let mut used = Instant::now();
     loop {
         let permit = room.clone().acquire_owned().await;
@@ -140,12 +143,12 @@ pub async fn serve_guard(
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
-            () = tokio::time::sleep(CHECK_INTERVAL) => {
+            () = tokio::time::sleep(IDLE_CHECK_INTERVAL) => {
                 let has_sessions = state.sessions.close_idle_sessions();
                 if !folder.has_socket() {
                     break;
                 }
-                if !has_sessions && running.is_empty() && used.elapsed() >= IDLE {
+                if !has_sessions && running.is_empty() && used.elapsed() >= DAEMON_IDLE_TIMEOUT {
                     break;
                 }
             }
@@ -154,13 +157,16 @@ pub async fn serve_guard(
     folder.remove_socket();
     // Accept the connections that are already in the backlog. They get an answer, or the reply that
     // this daemon is retired.
-    while let Ok(Ok((stream, _))) = timeout(LAST_ACCEPT, listener.accept()).await {
+    while let Ok(Ok((stream, _))) = timeout(FINAL_ACCEPT_TIMEOUT, listener.accept()).await {
         let state = state.clone();
         running.spawn(async move { serve_request(&state, stream).await });
     }
     drop(listener);
     running.close();
-    if timeout(DRAIN, running.wait()).await.is_err() {
+    if timeout(SHUTDOWN_DRAIN_TIMEOUT, running.wait())
+        .await
+        .is_err()
+    {
         tracing::warn!("requests did not end in time");
     }
     state.sessions.close_all_sessions().await;
@@ -174,7 +180,7 @@ async fn serve_request(state: &GuardDaemonState, mut stream: UnixStream) {
         tracing::warn!(why, "a connection was refused");
         return;
     }
-    let (head, payload) = match timeout(TRANSFER, read_request(&mut stream)).await {
+    let (head, payload) = match timeout(REQUEST_TRANSFER_TIMEOUT, read_request(&mut stream)).await {
         Ok(Ok(request)) => request,
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request could not be read");
@@ -184,7 +190,7 @@ async fn serve_request(state: &GuardDaemonState, mut stream: UnixStream) {
     };
     let reply = match daemon_retire_reason(state, &head) {
         Some(why) => DaemonReply::Retired(why.to_owned()),
-        None => DaemonReply::Answer(judge_request(state, head, &payload).await),
+        None => DaemonReply::Answer(judge_hook_request(state, head, &payload).await),
     };
     let is_retired = matches!(reply, DaemonReply::Retired(_));
     if is_retired {
@@ -192,7 +198,7 @@ async fn serve_request(state: &GuardDaemonState, mut stream: UnixStream) {
         // starts the next daemon.
         let _ = state.retire.try_send(());
     }
-    match timeout(TRANSFER, write_reply(&mut stream, &reply)).await {
+    match timeout(REQUEST_TRANSFER_TIMEOUT, write_reply(&mut stream, &reply)).await {
         Ok(Ok(())) => {}
         _ => tracing::debug!("a reply was not taken"),
     }
@@ -209,24 +215,32 @@ fn daemon_retire_reason(state: &GuardDaemonState, head: &RequestHead) -> Option<
     }
 }
 
-async fn judge_request(state: &GuardDaemonState, head: RequestHead, bytes: &[u8]) -> HookAnswer {
+async fn judge_hook_request(
+    state: &GuardDaemonState,
+    head: RequestHead,
+    bytes: &[u8],
+) -> HookAnswer {
     let RequestHead {
         agent,
         point,
         folder,
         ..
     } = head;
-    let format = agent.format();
-    let (payload, event) = match read_payload(agent, point, bytes) {
+    let format = agent.hook_format();
+    let (payload, event) = match parse_hook_payload(agent, point, bytes) {
         Ok(read) => read,
         Err(unread) => return format.write_refusal(point, unread.payload.as_ref(), &unread.why),
     };
-    let judged = timeout(JUDGE, state.sessions.judge_event(agent, folder, &event)).await;
+    let judged = timeout(
+        HOOK_DECISION_TIMEOUT,
+        state.sessions.judge_event(agent, folder, &event),
+    )
+    .await;
     match judged {
         Ok(Ok(verdict)) => format.answer(point, &payload, &event, &verdict),
         Ok(Err(why)) => format.write_refusal(point, Some(&payload), &why),
         Err(_) => {
-            let why = format!("no verdict in {} s", JUDGE.as_secs());
+            let why = format!("no verdict in {} s", HOOK_DECISION_TIMEOUT.as_secs());
             format.write_refusal(point, Some(&payload), &why)
         }
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rind_lib::Session;
 use rind_lib::host::{
-    ClientCallReceiver, ClientCallSender, ExternalAgentAction, ExternalAgentChange,
-    ExternalAgentVerdict, ForeignRequest,
+    ClientToolCallReceiver, ClientToolCallSender, ExternalAgentRequest,
+    ExternalAgentRequestSubject, HookChangeForExternalAgent, VerdictForExternalAgent,
 };
 use rind_lib::lock::lock;
 use rind_lib::message::{EffectClass, ToolCall};
@@ -20,46 +20,46 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::agent::GuardedAgent;
-use super::event::{HookEvent, HookEventKind, RindToolCall};
-use super::serve::{GuardBackend, GuardSessionRequest};
-use super::tools::{PATH, to_rind_path};
+use super::event::{AgentHookEvent, AgentHookEventKind, ToolCallWithRindNames};
+use super::serve::{GuardSessionOpener, GuardSessionRequest};
+use super::tools::{PATH_ARGUMENT_NAME, to_rind_path};
 
 /// Time without a request after which a session is closed. The next request resumes it.
-const IDLE: Duration = Duration::from_secs(300);
+const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Maximum number of open sessions.
-const MAX_SESSIONS: usize = 64;
+const MAX_OPEN_SESSIONS: usize = 64;
 
 /// Timeout for closing all sessions when the daemon ends.
-const GRACE: Duration = Duration::from_secs(8);
+const CLOSE_ALL_SESSIONS_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Maximum length, in bytes, of an agent's session id that becomes part of Rind's session id
 /// unchanged. Longer ids are hashed.
-const MAX_ID: usize = 64;
+const MAX_UNHASHED_SESSION_ID_BYTES: usize = 64;
 
 /// Open session of the daemon for one session of an agent, with the time of its last request.
-struct GuardedSession {
-    opened: Arc<OnceCell<OpenSessionClient>>,
+struct GuardedAgentSession {
+    opened: Arc<OnceCell<SessionClientAndFolder>>,
     used: Instant,
 }
 
 /// Client of an open session, and the folder to which paths in its calls are relative.
 #[derive(Clone)]
-struct OpenSessionClient {
-    client: ClientCallSender,
+struct SessionClientAndFolder {
+    client: ClientToolCallSender,
     folder: PathBuf,
 }
 
 /// Open sessions of the daemon.
-pub(crate) struct GuardSessions {
-    backend: Arc<dyn GuardBackend>,
-    open: Mutex<HashMap<String, GuardedSession>>,
+pub(crate) struct OpenGuardSessions {
+    backend: Arc<dyn GuardSessionOpener>,
+    open: Mutex<HashMap<String, GuardedAgentSession>>,
     tasks: TaskTracker,
     cancel: CancellationToken,
 }
 
-impl GuardSessions {
-    pub(crate) fn new(backend: Arc<dyn GuardBackend>) -> Self {
+impl OpenGuardSessions {
+    pub(crate) fn new(backend: Arc<dyn GuardSessionOpener>) -> Self {
         Self {
             backend,
             open: Mutex::default(),
@@ -73,12 +73,12 @@ impl GuardSessions {
         &self,
         agent: GuardedAgent,
         started_in: PathBuf,
-        event: &HookEvent,
-    ) -> Result<ExternalAgentVerdict, String> {
+        event: &AgentHookEvent,
+    ) -> Result<VerdictForExternalAgent, String> {
         let folder = event.folder.clone().unwrap_or(started_in);
         let id = guard_session_id(agent, &event.session);
         let order = GuardSessionRequest { agent, id, folder };
-        let opened = self.open_client(&order).await?;
+        let opened = self.get_or_open_client(&order).await?;
         let judged = judge_event_parts(&opened, agent, event, &order.folder).await;
         if opened.client.is_closed() {
             // Remove the entry, so that the next request opens the session again.
@@ -88,15 +88,18 @@ impl GuardSessions {
     }
 
     /// Returns the client of a session. Opens the session if it is not open.
-    async fn open_client(&self, order: &GuardSessionRequest) -> Result<OpenSessionClient, String> {
+    async fn get_or_open_client(
+        &self,
+        order: &GuardSessionRequest,
+    ) -> Result<SessionClientAndFolder, String> {
         let cell = {
             let mut open = lock(&self.open);
-            if open.len() >= MAX_SESSIONS && !open.contains_key(&order.id) {
+            if open.len() >= MAX_OPEN_SESSIONS && !open.contains_key(&order.id) {
                 remove_oldest_session(&mut open);
             }
             let session = open
                 .entry(order.id.clone())
-                .or_insert_with(|| GuardedSession {
+                .or_insert_with(|| GuardedAgentSession {
                     opened: Arc::default(),
                     used: Instant::now(),
                 });
@@ -105,28 +108,30 @@ impl GuardSessions {
         };
         let opened = cell.get_or_try_init(|| async {
             let (session, folder) = self.backend.open(order).await?;
-            let (calls, client) = ClientCallReceiver::new(|_| false);
+            let (calls, client) = ClientToolCallReceiver::new(|_| false);
             let cancel = self.cancel.child_token();
-            self.tasks.spawn(run_session(session, calls, cancel));
-            Ok::<_, String>(OpenSessionClient { client, folder })
+            self.tasks
+                .spawn(serve_session_calls(session, calls, cancel));
+            Ok::<_, String>(SessionClientAndFolder { client, folder })
         });
         opened.await.cloned()
     }
 
-    /// Closes the sessions that had no request within the time [`IDLE`]. Returns whether any
-    /// session is still open.
+    /// Closes the sessions that had no request within the time [`SESSION_IDLE_TIMEOUT`]. Returns
+    /// whether any session is still open.
     pub(crate) fn close_idle_sessions(&self) -> bool {
         let mut open = lock(&self.open);
-        open.retain(|_, session| session.used.elapsed() < IDLE);
+        open.retain(|_, session| session.used.elapsed() < SESSION_IDLE_TIMEOUT);
         !open.is_empty()
     }
 
-    /// Closes all sessions and waits at most the time [`GRACE`] until they have ended.
+    /// Closes all sessions and waits at most the time [`CLOSE_ALL_SESSIONS_TIMEOUT`] until they
+    /// have ended.
     pub(crate) async fn close_all_sessions(&self) {
         lock(&self.open).clear();
         self.cancel.cancel();
         self.tasks.close();
-        if tokio::time::timeout(GRACE, self.tasks.wait())
+        if tokio::time::timeout(CLOSE_ALL_SESSIONS_TIMEOUT, self.tasks.wait())
             .await
             .is_err()
         {
@@ -138,21 +143,21 @@ impl GuardSessions {
 /// Lets the session judge the calls, the result or the prompt of an event in order, until one is
 /// refused. `folder` is the agent's current folder.
 async fn judge_event_parts(
-    opened: &OpenSessionClient,
+    opened: &SessionClientAndFolder,
     agent: GuardedAgent,
-    event: &HookEvent,
+    event: &AgentHookEvent,
     folder: &Path,
-) -> Result<ExternalAgentVerdict, String> {
-    let moved = AgentFolderMove::detect_agent_folder_move(folder, &opened.folder);
-    let mut all = ExternalAgentVerdict::default();
+) -> Result<VerdictForExternalAgent, String> {
+    let moved = AgentFolderChange::detect_agent_folder_move(folder, &opened.folder);
+    let mut all = VerdictForExternalAgent::default();
     let acts = to_external_agent_actions(agent, &event.act, moved.as_ref());
     let is_one = acts.len() == 1;
     for about in acts {
-        let request = ForeignRequest {
+        let request = ExternalAgentRequest {
             client: format!("guard:{}", agent.name()).into(),
             about,
         };
-        let verdict = opened.client.begin_request(request)?;
+        let verdict = opened.client.queue_external_agent_request(request)?;
         let verdict = verdict.await;
         let verdict = verdict.map_err(|_| "the session of the guard has ended".to_owned())?;
         if verdict.refused.is_some() {
@@ -160,16 +165,16 @@ async fn judge_event_parts(
         }
         if !is_one && verdict.changed.is_some() {
             let why = "a plugin changes a part of a call that changes several files";
-            return Ok(ExternalAgentVerdict::refused(why));
+            return Ok(VerdictForExternalAgent::refused(why));
         }
         all.changed = match (verdict.changed, &moved, &event.act) {
             (
-                Some(ExternalAgentChange::Arguments(own)),
+                Some(HookChangeForExternalAgent::Arguments(own)),
                 Some(moved),
-                HookEventKind::Call { calls, .. },
+                AgentHookEventKind::Call { calls, .. },
             ) => {
                 let given = calls.first().map(|call| &call.arguments);
-                Some(ExternalAgentChange::Arguments(
+                Some(HookChangeForExternalAgent::Arguments(
                     moved.restore_agent_arguments(own, given),
                 ))
             }
@@ -182,12 +187,12 @@ async fn judge_event_parts(
 }
 
 /// The agent's current folder and the folder in which the session began, if the two differ.
-struct AgentFolderMove<'a> {
+struct AgentFolderChange<'a> {
     now: PathBuf,
     begun: &'a Path,
 }
 
-impl<'a> AgentFolderMove<'a> {
+impl<'a> AgentFolderChange<'a> {
     /// Compares the agent's current folder with the folder in which its session began; `None` if
     /// they are the same.
     fn detect_agent_folder_move(now: &Path, begun: &'a Path) -> Option<Self> {
@@ -199,7 +204,7 @@ impl<'a> AgentFolderMove<'a> {
     /// arguments have Rind's names.
     fn make_argument_path_relative(&self, arguments: &Value) -> Value {
         let mut arguments = arguments.clone();
-        if let Some(Value::String(path)) = arguments.get_mut(PATH) {
+        if let Some(Value::String(path)) = arguments.get_mut(PATH_ARGUMENT_NAME) {
             let whole = self.now.join(&*path);
             *path = to_rind_path(&whole.to_string_lossy(), Some(self.begun));
         }
@@ -211,9 +216,10 @@ impl<'a> AgentFolderMove<'a> {
     /// `given` has the arguments before the change.
     fn restore_agent_arguments(&self, mut changed: Value, given: Option<&Value>) -> Value {
         let seen = given.map(|given| self.make_argument_path_relative(given));
-        let is_same = seen.is_some_and(|seen| seen.get(PATH) == changed.get(PATH));
-        if let Some(Value::String(path)) = changed.get_mut(PATH) {
-            let before = given.and_then(|given| given.get(PATH)?.as_str());
+        let is_same = seen
+            .is_some_and(|seen| seen.get(PATH_ARGUMENT_NAME) == changed.get(PATH_ARGUMENT_NAME));
+        if let Some(Value::String(path)) = changed.get_mut(PATH_ARGUMENT_NAME) {
+            let before = given.and_then(|given| given.get(PATH_ARGUMENT_NAME)?.as_str());
             *path = match before.filter(|_| is_same) {
                 Some(before) => before.to_owned(),
                 None => self.begun.join(&*path).to_string_lossy().into_owned(),
@@ -223,7 +229,7 @@ impl<'a> AgentFolderMove<'a> {
     }
 }
 
-fn remove_oldest_session(open: &mut HashMap<String, GuardedSession>) {
+fn remove_oldest_session(open: &mut HashMap<String, GuardedAgentSession>) {
     let oldest = open.iter().min_by_key(|(_, session)| session.used);
     if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
         open.remove(&oldest);
@@ -232,7 +238,11 @@ fn remove_oldest_session(open: &mut HashMap<String, GuardedSession>) {
 
 /// Serves the calls of one agent in its session until the sending end of `calls` is dropped, then
 /// closes the session.
-async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: CancellationToken) {
+async fn serve_session_calls(
+    mut session: Session,
+    calls: ClientToolCallReceiver,
+    cancel: CancellationToken,
+) {
     let id = session.id().clone();
     if let Err(error) = session.serve_calls(calls, &cancel).await {
         tracing::error!(
@@ -255,7 +265,7 @@ async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: Ca
 fn guard_session_id(agent: GuardedAgent, theirs: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name = agent.name();
-    if theirs.len() <= MAX_ID && theirs.chars().all(is_plain) {
+    if theirs.len() <= MAX_UNHASHED_SESSION_ID_BYTES && theirs.chars().all(is_plain) {
         return format!("guard-{name}-{theirs}");
     }
     let digest = Sha256::digest(theirs.as_bytes());
@@ -266,10 +276,10 @@ fn guard_session_id(agent: GuardedAgent, theirs: &str) -> String {
 
 fn to_external_agent_actions(
     agent: GuardedAgent,
-    act: &HookEventKind,
-    moved: Option<&AgentFolderMove<'_>>,
-) -> Vec<ExternalAgentAction> {
-    let call_of = |id: &str, call: &RindToolCall| {
+    act: &AgentHookEventKind,
+    moved: Option<&AgentFolderChange<'_>>,
+) -> Vec<ExternalAgentRequestSubject> {
+    let call_of = |id: &str, call: &ToolCallWithRindNames| {
         // Do not convert the arguments of tools without an equivalent in Rind, because only the
         // agent knows which argument is a path.
         let moved = moved.filter(|_| call.effect_class != EffectClass::External);
@@ -280,27 +290,29 @@ fn to_external_agent_actions(
         ToolCall::new(id.to_owned(), call.tool.clone(), arguments)
     };
     match act {
-        HookEventKind::Prompt(text) => vec![ExternalAgentAction::Prompt { text: text.clone() }],
-        HookEventKind::Result {
+        AgentHookEventKind::Prompt(text) => {
+            vec![ExternalAgentRequestSubject::Prompt { text: text.clone() }]
+        }
+        AgentHookEventKind::Result {
             id,
             call,
             texts,
             is_error,
-        } => vec![ExternalAgentAction::Result {
+        } => vec![ExternalAgentRequestSubject::Result {
             call: call_of(id, call),
-            content: texts.parts(),
+            content: texts.to_message_parts(),
             is_error: *is_error,
         }],
-        HookEventKind::Call { id, calls } => {
-            let one = |(at, call): (usize, &RindToolCall)| {
+        AgentHookEventKind::Call { id, calls } => {
+            let one = |(at, call): (usize, &ToolCallWithRindNames)| {
                 let id = match at {
                     0 => id.clone(),
                     at => format!("{id}.{at}"),
                 };
-                ExternalAgentAction::Call {
+                ExternalAgentRequestSubject::Call {
                     call: call_of(&id, call),
                     effect_class: call.effect_class,
-                    cannot_ask: agent.table().reason_agent_cannot_ask(),
+                    cannot_ask: agent.hook_table().reason_agent_cannot_ask(),
                 }
             };
             calls.iter().enumerate().map(one).collect()
@@ -316,7 +328,7 @@ mod tests {
 
     #[test]
     fn paths_are_seen_from_the_folder_in_which_the_session_began() {
-        let moved = AgentFolderMove {
+        let moved = AgentFolderChange {
             now: "/w/src".into(),
             begun: Path::new("/w"),
         };
@@ -342,7 +354,7 @@ mod tests {
             );
         }
         assert!(
-            AgentFolderMove::detect_agent_folder_move(Path::new("/w"), Path::new("/w")).is_none()
+            AgentFolderChange::detect_agent_folder_move(Path::new("/w"), Path::new("/w")).is_none()
         );
     }
 

@@ -71,7 +71,7 @@ pub struct AgentHookTable {
 
 use AgentHookEffect::{Ask, Block, ChangeArguments, ChangePrompt, ChangeResult, Note};
 
-const CLAUDE: AgentHookTable = AgentHookTable {
+const CLAUDE_CODE_HOOK_TABLE: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::ClaudeCode,
     title: "Claude Code",
     version: "2.1.330",
@@ -102,7 +102,7 @@ const CLAUDE: AgentHookTable = AgentHookTable {
     ],
 };
 
-const CODEX: AgentHookTable = AgentHookTable {
+const CODEX_HOOK_TABLE: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::Codex,
     title: "Codex",
     version: "0.171.0",
@@ -134,7 +134,7 @@ const CODEX: AgentHookTable = AgentHookTable {
     ],
 };
 
-const OPENCODE: AgentHookTable = AgentHookTable {
+const OPENCODE_HOOK_TABLE: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::OpenCode,
     title: "OpenCode",
     version: "1.18.33",
@@ -164,7 +164,7 @@ const OPENCODE: AgentHookTable = AgentHookTable {
     ],
 };
 
-const GOOSE: AgentHookTable = AgentHookTable {
+const GOOSE_HOOK_TABLE: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::Goose,
     title: "goose",
     version: "1.51",
@@ -188,7 +188,7 @@ const GOOSE: AgentHookTable = AgentHookTable {
     ],
 };
 
-const PI: AgentHookTable = AgentHookTable {
+const PI_HOOK_TABLE: AgentHookTable = AgentHookTable {
     agent: GuardedAgent::Pi,
     title: "pi",
     version: "1.5.2",
@@ -218,27 +218,27 @@ const PI: AgentHookTable = AgentHookTable {
 };
 
 /// Returns the table of an agent.
-pub(crate) fn agent_table(agent: GuardedAgent) -> &'static AgentHookTable {
+pub(crate) fn agent_hook_table(agent: GuardedAgent) -> &'static AgentHookTable {
     match agent {
-        GuardedAgent::ClaudeCode => &CLAUDE,
-        GuardedAgent::Codex => &CODEX,
-        GuardedAgent::OpenCode => &OPENCODE,
-        GuardedAgent::Goose => &GOOSE,
-        GuardedAgent::Pi => &PI,
+        GuardedAgent::ClaudeCode => &CLAUDE_CODE_HOOK_TABLE,
+        GuardedAgent::Codex => &CODEX_HOOK_TABLE,
+        GuardedAgent::OpenCode => &OPENCODE_HOOK_TABLE,
+        GuardedAgent::Goose => &GOOSE_HOOK_TABLE,
+        GuardedAgent::Pi => &PI_HOOK_TABLE,
     }
 }
 
 impl AgentHookTable {
     /// Returns the table's row for a point; `None` if the agent has no event for the point.
     #[must_use]
-    pub fn row(&self, point: GuardPoint) -> Option<&'static HookPointRow> {
+    pub fn find_hook_point_row(&self, point: GuardPoint) -> Option<&'static HookPointRow> {
         self.points.iter().find(|row| row.point == point)
     }
 
     /// Whether hooks of the agent have this ability at a point.
     #[must_use]
     pub fn supports_effect(&self, point: GuardPoint, ability: AgentHookEffect) -> bool {
-        self.row(point)
+        self.find_hook_point_row(point)
             .is_some_and(|row| row.can.contains(&ability))
     }
 
@@ -251,21 +251,21 @@ impl AgentHookTable {
 }
 
 /// Extension point whose hooks the guard calls together with those of `turn-start`.
-const WITH_TURN_START: &str = "pre-assess";
+const POINT_CALLED_WITH_TURN_START: &str = "pre-assess";
 
 /// Selects from the points of a plugin's hooks those for which the agent has no event.
 #[must_use]
 pub fn hook_points_without_event<'a>(agent: GuardedAgent, points: &[&'a str]) -> Vec<&'a str> {
-    let table = agent.table();
+    let table = agent.hook_table();
     let is_reached = |name: &str| {
-        let name = if name == WITH_TURN_START {
+        let name = if name == POINT_CALLED_WITH_TURN_START {
             "turn-start"
         } else {
             name
         };
         GuardPoint::from_name(name).is_some_and(|point| {
             // Accept a row without abilities: the plugin still sees the call.
-            table.row(point).is_some()
+            table.find_hook_point_row(point).is_some()
         })
     };
     let inert = points.iter().filter(|name| !is_reached(name));
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn every_agent_blocks_calls_and_says_what_happens_when_its_hook_fails() {
         for agent in GuardedAgent::ALL {
-            let table = agent.table();
+            let table = agent.hook_table();
             assert_eq!(table.agent, agent);
             assert!(
                 table.supports_effect(GuardPoint::PreTool, Block),

@@ -9,10 +9,10 @@ use std::path::Path;
 use rind_lib::message::EffectClass;
 use serde_json::{Map, Value};
 
-use super::event::RindToolCall;
+use super::event::ToolCallWithRindNames;
 
 /// Tool of an agent and the equivalent tool in Rind.
-pub(crate) struct ToolTranslation {
+pub(crate) struct AgentToRindToolMapping {
     pub(crate) theirs: &'static str,
     pub(crate) own: &'static str,
     pub(crate) effect_class: EffectClass,
@@ -21,7 +21,7 @@ pub(crate) struct ToolTranslation {
 }
 
 /// Name of the argument with a path. In Rind's tools, the path is relative to the workspace.
-pub(crate) const PATH: &str = "path";
+pub(crate) const PATH_ARGUMENT_NAME: &str = "path";
 
 /// Converts an agent's call to Rind's names of tool and arguments. Keeps the names if Rind has no
 /// equivalent tool.
@@ -30,13 +30,13 @@ pub(crate) const PATH: &str = "path";
 /// The call has an argument with one of Rind's names that the agent's tool does not have. That
 /// argument would be judged instead of the one that the agent uses.
 pub(crate) fn to_rind_call(
-    rows: &[ToolTranslation],
+    rows: &[AgentToRindToolMapping],
     tool: &str,
     input: &Value,
     workspace: Option<&Path>,
-) -> Result<RindToolCall, String> {
+) -> Result<ToolCallWithRindNames, String> {
     let Some(row) = rows.iter().find(|row| row.theirs == tool) else {
-        return Ok(RindToolCall {
+        return Ok(ToolCallWithRindNames {
             tool: tool.to_owned(),
             arguments: input.clone(),
             effect_class: EffectClass::External,
@@ -58,15 +58,16 @@ pub(crate) fn to_rind_call(
         .map(|(name, value)| {
             let known = row.arguments.iter().find(|(_, theirs)| theirs == name);
             match (known, value) {
-                (Some((PATH, _)), Value::String(path)) => {
-                    (PATH.to_owned(), to_rind_path(path, workspace).into())
-                }
+                (Some((PATH_ARGUMENT_NAME, _)), Value::String(path)) => (
+                    PATH_ARGUMENT_NAME.to_owned(),
+                    to_rind_path(path, workspace).into(),
+                ),
                 (Some((own, _)), value) => ((*own).to_owned(), value.clone()),
                 (None, value) => (name.clone(), value.clone()),
             }
         })
         .collect();
-    Ok(RindToolCall {
+    Ok(ToolCallWithRindNames {
         tool: row.own.to_owned(),
         arguments: match input.is_object() {
             true => Value::Object(arguments),
@@ -79,7 +80,7 @@ pub(crate) fn to_rind_call(
 /// Returns the arguments of the agent's own tool, with the changes that plugins made to the
 /// arguments under Rind's names.
 pub(crate) fn to_agent_arguments(
-    rows: &[ToolTranslation],
+    rows: &[AgentToRindToolMapping],
     tool: &str,
     input: &Value,
     (given, changed): (&Value, &Value),
@@ -102,7 +103,9 @@ pub(crate) fn to_agent_arguments(
             continue;
         }
         let value = match value {
-            Value::String(path) if own == PATH && row.is_some() => to_agent_path(path, workspace),
+            Value::String(path) if own == PATH_ARGUMENT_NAME && row.is_some() => {
+                to_agent_path(path, workspace)
+            }
             other => other.clone(),
         };
         result.insert(their_key(own), value);
@@ -134,12 +137,12 @@ mod tests {
 
     use super::*;
 
-    const ROWS: &[ToolTranslation] = &[ToolTranslation {
+    const ROWS: &[AgentToRindToolMapping] = &[AgentToRindToolMapping {
         theirs: "Edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
         arguments: &[
-            (PATH, "file_path"),
+            (PATH_ARGUMENT_NAME, "file_path"),
             ("old_text", "old_string"),
             ("new_text", "new_string"),
         ],

@@ -7,20 +7,20 @@ use rind_lib::tool::policy::Rule;
 use serde_json::Value;
 
 use super::ImportSourceFolders;
-use super::file::{ImportError, read_json};
+use super::file::{ImportFileReadError, read_json_and_record_file};
 use super::permission::{ImportedRuleOrigin, add_claude_rule};
 use super::plan::ImportPlan;
-use super::server::add_servers;
-use super::template::{add_command, add_markdown_folder};
+use super::server::add_mcp_json_servers;
+use super::template::{add_markdown_files_of_folder, add_slash_command_template};
 
 /// Reads all settings of Claude Code.
-pub(crate) fn read_claude(
+pub(crate) fn read_claude_code_settings(
     places: &ImportSourceFolders,
     plan: &mut ImportPlan,
-) -> Result<(), ImportError> {
+) -> Result<(), ImportFileReadError> {
     let usual = places.home.join(".claude");
     let folder = places.agent_folder.as_ref().unwrap_or(&usual);
-    read_settings(
+    import_claude_settings(
         &folder.join("settings.json"),
         ImportedRuleOrigin::Person,
         plan,
@@ -29,78 +29,78 @@ pub(crate) fn read_claude(
         Some(folder) => folder.join(".claude.json"),
         None => places.home.join(".claude.json"),
     };
-    if let Some(state) = read_json(&own, plan)? {
-        add_servers(&state["mcpServers"], &own, plan);
+    if let Some(state) = read_json_and_record_file(&own, plan)? {
+        add_mcp_json_servers(&state["mcpServers"], &own, plan);
         if let Some(project) = &places.project {
-            add_servers(
+            add_mcp_json_servers(
                 &state["projects"][&*project.to_string_lossy()]["mcpServers"],
                 &own,
                 plan,
             );
         }
     }
-    add_markdown_folder(&folder.join("commands"), add_command, plan)?;
+    add_markdown_files_of_folder(&folder.join("commands"), add_slash_command_template, plan)?;
     if *folder == usual {
-        plan.record_used_file(usual.join("CLAUDE.md"), "is read as your context file");
-        plan.record_used_file(usual.join("skills"), "are found as your skills");
-        plan.record_used_file(usual.join("agents"), "are found as presets of subagents");
+        plan.record_file_used_in_place(usual.join("CLAUDE.md"), "is read as your context file");
+        plan.record_file_used_in_place(usual.join("skills"), "are found as your skills");
+        plan.record_file_used_in_place(usual.join("agents"), "are found as presets of subagents");
     }
-    plan_plugin_imports(&folder.join("plugins"), plan);
+    record_plugins_not_imported(&folder.join("plugins"), plan);
     let Some(project) = &places.project else {
         return Ok(());
     };
     let folder = project.join(".claude");
     for name in ["settings.json", "settings.local.json"] {
-        read_settings(&folder.join(name), ImportedRuleOrigin::Project, plan)?;
+        import_claude_settings(&folder.join(name), ImportedRuleOrigin::Project, plan)?;
     }
     let servers = project.join(".mcp.json");
-    if let Some(table) = read_json(&servers, plan)? {
-        add_servers(&table["mcpServers"], &servers, plan);
+    if let Some(table) = read_json_and_record_file(&servers, plan)? {
+        add_mcp_json_servers(&table["mcpServers"], &servers, plan);
     }
-    plan.record_used_file(
+    plan.record_file_used_in_place(
         folder.join("commands"),
         "are found once the project is trusted",
     );
-    plan.record_used_file(
+    plan.record_file_used_in_place(
         folder.join("skills"),
         "are found once the project is trusted",
     );
-    plan.record_used_file(
+    plan.record_file_used_in_place(
         folder.join("agents"),
         "are found once the project is trusted",
     );
-    plan.record_used_file(
+    plan.record_file_used_in_place(
         project.join("CLAUDE.md"),
         "is read as a context file of the project",
     );
     Ok(())
 }
 
-fn plan_plugin_imports(folder: &Path, plan: &mut ImportPlan) {
+fn record_plugins_not_imported(folder: &Path, plan: &mut ImportPlan) {
     if folder.is_dir() {
         let why = "hooks of a plugin can be named in [hooks] claude, as `…/hooks/hooks.json`; its skills are installed with `rind skill install`";
         plan.record_setting_not_imported(folder, "plugins of Claude Code", why);
     }
 }
 
-fn read_settings(
+fn import_claude_settings(
     path: &Path,
     origin: ImportedRuleOrigin,
     plan: &mut ImportPlan,
-) -> Result<(), ImportError> {
-    let Some(settings) = read_json(path, plan)? else {
+) -> Result<(), ImportFileReadError> {
+    let Some(settings) = read_json_and_record_file(path, plan)? else {
         return Ok(());
     };
     let Some(table) = settings.as_object() else {
-        return Err(ImportError::new(path, "it is not an object"));
+        return Err(ImportFileReadError::new(path, "it is not an object"));
     };
     for (key, value) in table {
         match key.as_str() {
             "$schema" => {}
-            "permissions" => read_permissions(value, origin, path, plan),
+            "permissions" => import_claude_permissions(value, origin, path, plan),
             "hooks" if value.as_object().is_none_or(serde_json::Map::is_empty) => {}
             "hooks" if origin == ImportedRuleOrigin::Person => plan.hooks.push(path.to_owned()),
-            "hooks" => plan.record_used_file(path.to_owned(), "its hooks are asked about when `rind` starts at a terminal there"),
+            "hooks" => plan.record_file_used_in_place(path.to_owned(), "its hooks are asked about when `rind` starts at a terminal there"),
             // Rind itself reads this key in Claude Code's settings file, and then does not ask
             // about the project's hooks, so no loss is recorded.
             "disableAllHooks" => {}
@@ -120,7 +120,7 @@ fn read_settings(
     Ok(())
 }
 
-fn read_permissions(
+fn import_claude_permissions(
     permissions: &Value,
     origin: ImportedRuleOrigin,
     path: &Path,

@@ -6,18 +6,18 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::ImportSourceFolders;
-use super::codex_rules::{add_codex_rules, report_lost_hooks};
-use super::file::{ImportError, read_json, read_text};
+use super::codex_rules::{add_codex_rules, record_hooks_not_imported};
+use super::file::{ImportFileReadError, read_json_and_record_file, read_text_and_record_file};
 use super::permission::ImportedRuleOrigin;
 use super::plan::ImportPlan;
-use super::server::{add_server, codex_server};
-use super::template::{add_command, add_markdown_folder};
+use super::server::{add_mcp_server_to_plan, parse_codex_server};
+use super::template::{add_markdown_files_of_folder, add_slash_command_template};
 
 /// Reads all settings of Codex.
-pub(crate) fn read_codex(
+pub(crate) fn read_codex_settings(
     places: &ImportSourceFolders,
     plan: &mut ImportPlan,
-) -> Result<(), ImportError> {
+) -> Result<(), ImportFileReadError> {
     let usual = places.home.join(".codex");
     let folder = places.agent_folder.as_ref().unwrap_or(&usual);
     let mut files = vec![folder.join("config.toml")];
@@ -28,16 +28,16 @@ pub(crate) fn read_codex(
             .map(|project| project.join(".codex/config.toml")),
     );
     for path in files {
-        let Some(text) = read_text(&path, plan)? else {
+        let Some(text) = read_text_and_record_file(&path, plan)? else {
             continue;
         };
         let settings: Value =
-            toml::from_str(&text).map_err(|error| ImportError::new(&path, error))?;
-        read_settings(&settings, &path, plan);
+            toml::from_str(&text).map_err(|error| ImportFileReadError::new(&path, error))?;
+        import_codex_settings(&settings, &path, plan);
     }
-    add_markdown_folder(&folder.join("prompts"), add_command, plan)?;
+    add_markdown_files_of_folder(&folder.join("prompts"), add_slash_command_template, plan)?;
     add_codex_rules(&folder.join("rules"), ImportedRuleOrigin::Person, plan)?;
-    read_hooks(&folder.join("hooks.json"), plan)?;
+    record_codex_hooks_not_imported(&folder.join("hooks.json"), plan)?;
     for (name, why) in [
         (
             "AGENTS.md",
@@ -52,12 +52,12 @@ pub(crate) fn read_codex(
     if let Some(project) = &places.project {
         let folder = project.join(".codex");
         add_codex_rules(&folder.join("rules"), ImportedRuleOrigin::Project, plan)?;
-        read_hooks(&folder.join("hooks.json"), plan)?;
-        plan.record_used_file(
+        record_codex_hooks_not_imported(&folder.join("hooks.json"), plan)?;
+        plan.record_file_used_in_place(
             project.join("AGENTS.md"),
             "is read as a context file of the project",
         );
-        plan.record_used_file(
+        plan.record_file_used_in_place(
             project.join(".agents/skills"),
             "are found once the project is trusted",
         );
@@ -65,17 +65,20 @@ pub(crate) fn read_codex(
     Ok(())
 }
 
-fn read_hooks(path: &Path, plan: &mut ImportPlan) -> Result<(), ImportError> {
-    if let Some(file) = read_json(path, plan)? {
-        report_lost_hooks(&file["hooks"], path, plan);
+fn record_codex_hooks_not_imported(
+    path: &Path,
+    plan: &mut ImportPlan,
+) -> Result<(), ImportFileReadError> {
+    if let Some(file) = read_json_and_record_file(path, plan)? {
+        record_hooks_not_imported(&file["hooks"], path, plan);
     }
     Ok(())
 }
 
-fn read_settings(settings: &Value, path: &Path, plan: &mut ImportPlan) {
+fn import_codex_settings(settings: &Value, path: &Path, plan: &mut ImportPlan) {
     for (key, value) in settings.as_object().into_iter().flatten() {
         match key.as_str() {
-            "mcp_servers" => read_servers(value, path, plan),
+            "mcp_servers" => import_codex_mcp_servers(value, path, plan),
             "model" | "model_provider" | "model_providers" => {
                 plan.record_setting_not_imported(
                     path,
@@ -96,7 +99,7 @@ fn read_settings(settings: &Value, path: &Path, plan: &mut ImportPlan) {
                 key,
                 "a project is asked about before its files are used",
             ),
-            "hooks" => report_lost_hooks(value, path, plan),
+            "hooks" => record_hooks_not_imported(value, path, plan),
             "notify" => plan.record_setting_not_imported(
                 path,
                 key,
@@ -117,7 +120,7 @@ fn read_settings(settings: &Value, path: &Path, plan: &mut ImportPlan) {
     }
 }
 
-fn read_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
+fn import_codex_mcp_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
     for (name, server) in table.as_object().into_iter().flatten() {
         for key in ["enabled_tools", "disabled_tools", "cwd"] {
             if !server[key].is_null() {
@@ -130,6 +133,6 @@ fn read_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
                 plan.record_setting_not_imported(path, format!("MCP server `{name}`: {key}"), why);
             }
         }
-        add_server(name, codex_server(server), path, plan);
+        add_mcp_server_to_plan(name, parse_codex_server(server), path, plan);
     }
 }

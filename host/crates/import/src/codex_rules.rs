@@ -6,23 +6,23 @@
 
 use std::path::Path;
 
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::policy::Rule;
 use serde_json::{Value, json};
 
-use super::file::{ImportError, read_text};
-use super::literal_calls::{LiteralCall, LiteralValue, read_calls};
-use super::permission::{ImportedRuleOrigin, add_rules};
+use super::file::{ImportFileReadError, read_text_and_record_file};
+use super::literal_calls::{StarlarkCall, StarlarkLiteral, parse_starlark_calls};
+use super::permission::{ImportedRuleOrigin, add_importable_rules_to_plan};
 use super::plan::ImportPlan;
 
 /// Maximum number of rules to which a pattern with alternatives is expanded.
-const MAX_ALTERNATIVES: usize = 64;
+const MAX_RULES_PER_PATTERN: usize = 64;
 
 /// Maximum number of rule files in a folder of Codex; a folder with more is an error.
-const MAX_FILES: usize = 100;
+const MAX_RULE_FILES: usize = 100;
 
 /// Maximum length, in bytes, of an excerpt of a file in a reported loss.
-const MAX_EXCERPT_BYTES: usize = 120;
+const MAX_LOSS_EXCERPT_BYTES: usize = 120;
 
 /// Rule from a call of `prefix_rule`: the first words of a command, and the decision for it.
 struct CommandPrefixRule {
@@ -38,32 +38,32 @@ pub(crate) fn add_codex_rules(
     folder: &Path,
     origin: ImportedRuleOrigin,
     plan: &mut ImportPlan,
-) -> Result<(), ImportError> {
+) -> Result<(), ImportFileReadError> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(ImportError::new(folder, error)),
+        Err(error) => return Err(ImportFileReadError::new(folder, error)),
     };
     let mut files = Vec::new();
     for entry in entries {
         let path = entry
-            .map_err(|error| ImportError::new(folder, error))?
+            .map_err(|error| ImportFileReadError::new(folder, error))?
             .path();
         if path.extension().is_some_and(|own| own == "rules") {
             files.push(path);
         }
-        if files.len() > MAX_FILES {
-            let why = format!("the folder contains more than {MAX_FILES} files of rules");
-            return Err(ImportError::new(folder, why));
+        if files.len() > MAX_RULE_FILES {
+            let why = format!("the folder contains more than {MAX_RULE_FILES} files of rules");
+            return Err(ImportFileReadError::new(folder, why));
         }
     }
     files.sort();
     let mut all = Vec::new();
     for path in files {
-        let Some(text) = read_text(&path, plan)? else {
+        let Some(text) = read_text_and_record_file(&path, plan)? else {
             continue;
         };
-        let (calls, fault) = read_calls(&text);
+        let (calls, fault) = parse_starlark_calls(&text);
         for call in calls {
             match expand_prefix_rule_call(&call) {
                 Ok(rules) => all.extend(rules.into_iter().map(|rule| (path.clone(), rule))),
@@ -78,7 +78,7 @@ pub(crate) fn add_codex_rules(
             let what = format!(
                 "line {}: {}",
                 fault.line,
-                clean_line(&fault.text, MAX_EXCERPT_BYTES)
+                escape_and_truncate_line(&fault.text, MAX_LOSS_EXCERPT_BYTES)
             );
             let why = "only calls with literal values are read: this and the rest of the file are not taken over";
             plan.record_setting_not_imported(&path, what, why);
@@ -105,7 +105,7 @@ fn add_prefix_rule(
     path: &Path,
     plan: &mut ImportPlan,
 ) {
-    let name = clean_line(&rule.words.join(" "), MAX_EXCERPT_BYTES);
+    let name = escape_and_truncate_line(&rule.words.join(" "), MAX_LOSS_EXCERPT_BYTES);
     let name = format!("prefix_rule {name}");
     let is_asked = |ask: &&Vec<String>| rule.words.starts_with(ask);
     if rule.decision == Rule::Allow
@@ -113,15 +113,19 @@ fn add_prefix_rule(
     {
         let why = format!(
             "the other agent asks its user about such commands because of the rule `{}`, but Rind would allow them",
-            clean_line(&ask.join(" "), MAX_EXCERPT_BYTES)
+            escape_and_truncate_line(&ask.join(" "), MAX_LOSS_EXCERPT_BYTES)
         );
         return plan.record_setting_not_imported(path, name, why);
     }
-    let words: Option<Vec<String>> = rule.words.iter().map(|word| quote_word(word)).collect();
+    let words: Option<Vec<String>> = rule
+        .words
+        .iter()
+        .map(|word| quote_command_pattern_word(word))
+        .collect();
     match words {
         Some(words) => {
             let pattern = json!({ "command": format!("{} *", words.join(" ")) });
-            add_rules(&name, &[pattern], rule.decision, origin, path, plan);
+            add_importable_rules_to_plan(&name, &[pattern], rule.decision, origin, path, plan);
         }
         None => {
             plan.record_setting_not_imported(path, name, "a word of it has a quote or a line break")
@@ -131,7 +135,7 @@ fn add_prefix_rule(
 
 /// Quotes a word so that a command pattern of Rind matches it literally; `None` if the word
 /// contains a quote or control character that cannot be quoted.
-fn quote_word(word: &str) -> Option<String> {
+fn quote_command_pattern_word(word: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return Some(word.to_owned());
@@ -141,7 +145,7 @@ fn quote_word(word: &str) -> Option<String> {
 }
 
 /// Expands a call of `prefix_rule` to one rule for each combination of alternatives in its pattern.
-fn expand_prefix_rule_call(call: &LiteralCall) -> Result<Vec<CommandPrefixRule>, String> {
+fn expand_prefix_rule_call(call: &StarlarkCall) -> Result<Vec<CommandPrefixRule>, String> {
     match call.name.as_str() {
         "prefix_rule" => {}
         "network_rule" => {
@@ -160,7 +164,7 @@ fn expand_prefix_rule_call(call: &LiteralCall) -> Result<Vec<CommandPrefixRule>,
     }
     let decision = match call.argument("decision") {
         None => Rule::Allow,
-        Some(LiteralValue::Text(text)) => match text.as_str() {
+        Some(StarlarkLiteral::Text(text)) => match text.as_str() {
             "allow" => Rule::Allow,
             "prompt" => Rule::Ask,
             "forbidden" => Rule::Deny,
@@ -168,12 +172,13 @@ fn expand_prefix_rule_call(call: &LiteralCall) -> Result<Vec<CommandPrefixRule>,
         },
         Some(_) => return Err("its decision is not a text".to_owned()),
     };
-    let Some(LiteralValue::List(parts)) = call.argument("pattern") else {
+    let Some(StarlarkLiteral::List(parts)) = call.argument("pattern") else {
         return Err("it has no pattern".to_owned());
     };
     let mut prefixes: Vec<Vec<String>> = vec![Vec::new()];
     for part in parts {
-        let choices = parse_choices(part).ok_or("its pattern has something else than words")?;
+        let choices =
+            parse_word_alternatives(part).ok_or("its pattern has something else than words")?;
         let longer = prefixes.iter().flat_map(|prefix| {
             choices.iter().map(|word| {
                 let mut longer = prefix.clone();
@@ -182,9 +187,9 @@ fn expand_prefix_rule_call(call: &LiteralCall) -> Result<Vec<CommandPrefixRule>,
             })
         });
         prefixes = longer.collect();
-        if prefixes.is_empty() || prefixes.len() > MAX_ALTERNATIVES {
+        if prefixes.is_empty() || prefixes.len() > MAX_RULES_PER_PATTERN {
             return Err(format!(
-                "its pattern has no alternatives, or more than {MAX_ALTERNATIVES}"
+                "its pattern has no alternatives, or more than {MAX_RULES_PER_PATTERN}"
             ));
         }
     }
@@ -195,22 +200,22 @@ fn expand_prefix_rule_call(call: &LiteralCall) -> Result<Vec<CommandPrefixRule>,
     Ok(prefixes.into_iter().map(rule).collect())
 }
 
-fn parse_choices(part: &LiteralValue) -> Option<Vec<&str>> {
+fn parse_word_alternatives(part: &StarlarkLiteral) -> Option<Vec<&str>> {
     match part {
-        LiteralValue::List(words) => words.iter().map(string_literal_text).collect(),
+        StarlarkLiteral::List(words) => words.iter().map(string_literal_text).collect(),
         one => Some(vec![string_literal_text(one)?]),
     }
 }
 
-fn string_literal_text(value: &LiteralValue) -> Option<&str> {
+fn string_literal_text(value: &StarlarkLiteral) -> Option<&str> {
     match value {
-        LiteralValue::Text(word) => Some(word),
+        StarlarkLiteral::Text(word) => Some(word),
         _ => None,
     }
 }
 
 /// Reports each hook in Codex's format as a loss, with its event and command.
-pub(crate) fn report_lost_hooks(hooks: &Value, path: &Path, plan: &mut ImportPlan) {
+pub(crate) fn record_hooks_not_imported(hooks: &Value, path: &Path, plan: &mut ImportPlan) {
     for (event, groups) in hooks.as_object().into_iter().flatten() {
         // Skip the key `state`: Codex stores there which hooks it trusts.
         if event == "state" {
@@ -236,8 +241,9 @@ pub(crate) fn report_lost_hooks(hooks: &Value, path: &Path, plan: &mut ImportPla
             let matcher = group["matcher"].as_str().unwrap_or("*");
             for hook in group["hooks"].as_array().into_iter().flatten() {
                 let command = hook["command"].as_str().or_else(|| hook["type"].as_str());
-                let command = clean_line(command.unwrap_or("a hook"), MAX_EXCERPT_BYTES);
-                let matcher = clean_line(matcher, MAX_EXCERPT_BYTES);
+                let command =
+                    escape_and_truncate_line(command.unwrap_or("a hook"), MAX_LOSS_EXCERPT_BYTES);
+                let matcher = escape_and_truncate_line(matcher, MAX_LOSS_EXCERPT_BYTES);
                 plan.record_setting_not_imported(
                     path,
                     format!("hook {event} ({matcher}): {command}"),
@@ -334,7 +340,7 @@ prefix_rule(pattern = ["echo", "a b*"])
             "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}],
             "Notification": [{"hooks": [{"type": "command", "command": "say hi"}]}],
         });
-        report_lost_hooks(&hooks, Path::new("hooks.json"), &mut plan);
+        record_hooks_not_imported(&hooks, Path::new("hooks.json"), &mut plan);
         let shown = shown(&plan);
         assert!(
             shown.iter().any(

@@ -11,26 +11,26 @@ use super::plan::ImportPlan;
 
 /// Maximum size of a file, in bytes. The file in which Claude Code stores its MCP servers also
 /// contains its history, and grows to megabytes.
-const MAX_BYTES: u64 = 32 << 20;
+const MAX_IMPORTED_FILE_BYTES: u64 = 32 << 20;
 
 /// Maximum nesting depth of a settings file.
-const MAX_DEPTH: usize = 64;
+const MAX_SETTINGS_NESTING_DEPTH: usize = 64;
 
 /// Maximum number of files in a folder of commands or agents.
-const MAX_FILES: usize = 500;
+const MAX_COMMAND_OR_AGENT_FILES: usize = 500;
 
 /// Maximum depth of subfolders in a folder of commands or agents.
-const MAX_FOLDERS: usize = 4;
+const MAX_SUBFOLDER_DEPTH: usize = 4;
 
 /// Error while reading a file or folder of another agent.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
-pub struct ImportError {
+pub struct ImportFileReadError {
     path: PathBuf,
     why: String,
 }
 
-impl ImportError {
+impl ImportFileReadError {
     pub(crate) fn new(path: &Path, why: impl ToString) -> Self {
         Self {
             path: path.to_owned(),
@@ -40,8 +40,12 @@ impl ImportError {
 }
 
 /// Reads a text file and records it in the plan; `None` if the file does not exist.
-pub(crate) fn read_text(path: &Path, plan: &mut ImportPlan) -> Result<Option<String>, ImportError> {
-    let text = read_if_present(path, MAX_BYTES).map_err(|error| ImportError::new(path, error))?;
+pub(crate) fn read_text_and_record_file(
+    path: &Path,
+    plan: &mut ImportPlan,
+) -> Result<Option<String>, ImportFileReadError> {
+    let text = read_if_present(path, MAX_IMPORTED_FILE_BYTES)
+        .map_err(|error| ImportFileReadError::new(path, error))?;
     if text.is_some() {
         plan.read.push(path.to_owned());
     }
@@ -50,30 +54,38 @@ pub(crate) fn read_text(path: &Path, plan: &mut ImportPlan) -> Result<Option<Str
 
 /// Reads a JSON file, which may have comments and trailing commas; `None` if the file does not
 /// exist.
-pub(crate) fn read_json(path: &Path, plan: &mut ImportPlan) -> Result<Option<Value>, ImportError> {
-    let Some(text) = read_text(path, plan)? else {
+pub(crate) fn read_json_and_record_file(
+    path: &Path,
+    plan: &mut ImportPlan,
+) -> Result<Option<Value>, ImportFileReadError> {
+    let Some(text) = read_text_and_record_file(path, plan)? else {
         return Ok(None);
     };
-    parse_json(path, &text).map(Some)
+    parse_json_with_comments(path, &text).map(Some)
 }
 
 /// Parses JSON that may have comments and trailing commas. `path` is used in errors.
-pub(crate) fn parse_json(path: &Path, text: &str) -> Result<Value, ImportError> {
+pub(crate) fn parse_json_with_comments(
+    path: &Path,
+    text: &str,
+) -> Result<Value, ImportFileReadError> {
     let parsed =
         jsonc_parser::parse_to_serde_value::<Value>(text, &jsonc_parser::ParseOptions::default());
-    let value = parsed.map_err(|error| ImportError::new(path, error))?;
-    if measure_nesting_depth(&value) > MAX_DEPTH {
-        let why = format!("the JSON is nested deeper than {MAX_DEPTH} levels");
-        return Err(ImportError::new(path, why));
+    let value = parsed.map_err(|error| ImportFileReadError::new(path, error))?;
+    if measure_nesting_depth(&value) > MAX_SETTINGS_NESTING_DEPTH {
+        let why = format!("the JSON is nested deeper than {MAX_SETTINGS_NESTING_DEPTH} levels");
+        return Err(ImportFileReadError::new(path, why));
     }
     Ok(value)
 }
 
 /// Finds the Markdown files below a folder. Pairs each path with a name, such as `a-b` for
 /// `a/b.md`. Does not follow symlinks.
-pub(crate) fn markdown_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ImportError> {
+pub(crate) fn find_markdown_files(
+    folder: &Path,
+) -> Result<Vec<(String, PathBuf)>, ImportFileReadError> {
     let mut found = Vec::new();
-    collect_markdown_files(folder, "", MAX_FOLDERS, &mut found)?;
+    collect_markdown_files(folder, "", MAX_SUBFOLDER_DEPTH, &mut found)?;
     found.sort();
     Ok(found)
 }
@@ -83,14 +95,14 @@ fn collect_markdown_files(
     before: &str,
     depth: usize,
     found: &mut Vec<(String, PathBuf)>,
-) -> Result<(), ImportError> {
+) -> Result<(), ImportFileReadError> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(ImportError::new(folder, error)),
+        Err(error) => return Err(ImportFileReadError::new(folder, error)),
     };
     for entry in entries {
-        let entry = entry.map_err(|error| ImportError::new(folder, error))?;
+        let entry = entry.map_err(|error| ImportFileReadError::new(folder, error))?;
         let (path, name) = (entry.path(), entry.file_name());
         let Ok(kind) = entry.file_type() else {
             continue;
@@ -105,9 +117,9 @@ fn collect_markdown_files(
         {
             found.push((format!("{before}{stem}"), path));
         }
-        if found.len() > MAX_FILES {
-            let why = format!("it contains more than {MAX_FILES} files");
-            return Err(ImportError::new(folder, why));
+        if found.len() > MAX_COMMAND_OR_AGENT_FILES {
+            let why = format!("it contains more than {MAX_COMMAND_OR_AGENT_FILES} files");
+            return Err(ImportFileReadError::new(folder, why));
         }
     }
     Ok(())
@@ -123,10 +135,14 @@ mod tests {
         let path = folder.path().join("settings.json");
         for text in ["[".repeat(1 << 20), "{\"a\":".repeat(1 << 20)] {
             std::fs::write(&path, text).unwrap();
-            assert!(read_json(&path, &mut ImportPlan::default()).is_err());
+            assert!(read_json_and_record_file(&path, &mut ImportPlan::default()).is_err());
         }
-        let deep = format!("{}{}", "[".repeat(MAX_DEPTH + 1), "]".repeat(MAX_DEPTH + 1));
+        let deep = format!(
+            "{}{}",
+            "[".repeat(MAX_SETTINGS_NESTING_DEPTH + 1),
+            "]".repeat(MAX_SETTINGS_NESTING_DEPTH + 1)
+        );
         std::fs::write(&path, deep).unwrap();
-        assert!(read_json(&path, &mut ImportPlan::default()).is_err());
+        assert!(read_json_and_record_file(&path, &mut ImportPlan::default()).is_err());
     }
 }

@@ -18,17 +18,17 @@ mod template;
 
 use std::path::PathBuf;
 
-pub use file::ImportError;
+pub use file::ImportFileReadError;
 pub use plan::{
     FileUsedInPlace, ImportPlan, ImportedFile, ImportedFileKind, ImportedMcpServer, ImportedRule,
     SettingNotImported,
 };
-pub use server::{OtherAgentsMcpServer, read_servers, server_name};
-pub use template::{ConvertedCommand, convert_command};
+pub use server::{OtherAgentsMcpServer, convert_server_name, read_project_mcp_servers};
+pub use template::{SlashCommandTemplate, convert_claude_command};
 
 /// Agent whose settings are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImportedAgent {
+pub enum ImportSourceAgent {
     /// Claude Code.
     ClaudeCode,
     /// Codex.
@@ -54,14 +54,14 @@ pub struct ImportSourceFolders {
 /// # Errors
 /// A file exists but cannot be read, or is not in its format.
 pub fn plan_settings_import(
-    agent: ImportedAgent,
+    agent: ImportSourceAgent,
     places: &ImportSourceFolders,
-) -> Result<ImportPlan, ImportError> {
+) -> Result<ImportPlan, ImportFileReadError> {
     let mut plan = ImportPlan::default();
     match agent {
-        ImportedAgent::ClaudeCode => claude::read_claude(places, &mut plan)?,
-        ImportedAgent::Codex => codex::read_codex(places, &mut plan)?,
-        ImportedAgent::OpenCode => opencode::read_opencode(places, &mut plan)?,
+        ImportSourceAgent::ClaudeCode => claude::read_claude_code_settings(places, &mut plan)?,
+        ImportSourceAgent::Codex => codex::read_codex_settings(places, &mut plan)?,
+        ImportSourceAgent::OpenCode => opencode::read_opencode_settings(places, &mut plan)?,
     }
     Ok(plan)
 }

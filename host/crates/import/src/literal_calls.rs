@@ -1,28 +1,28 @@
 //! Parses calls with literal values in a Starlark file: `name(key = "text", other = ["a", ["b"]])`.
 //!
 //! Parsing stops at the first expression or variable, because neither is evaluated. Start from
-//! [`read_calls`].
+//! [`parse_starlark_calls`].
 
 /// Maximum nesting of lists.
-const MAX_DEPTH: usize = 8;
+const MAX_LIST_NESTING_DEPTH: usize = 8;
 
 /// Maximum number of calls in one file.
-const MAX_CALLS: usize = 5_000;
+const MAX_CALLS_PER_FILE: usize = 5_000;
 
 /// Call of a Starlark function whose arguments are named and literal.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LiteralCall {
+pub(crate) struct StarlarkCall {
     pub(crate) name: String,
     /// Number of the line that contains the call's name, counted from 1.
     pub(crate) line: usize,
-    arguments: Vec<(String, LiteralValue)>,
+    arguments: Vec<(String, StarlarkLiteral)>,
 }
 
 /// Literal value of an argument in a Starlark call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum LiteralValue {
+pub(crate) enum StarlarkLiteral {
     Text(String),
-    List(Vec<LiteralValue>),
+    List(Vec<StarlarkLiteral>),
     /// Number, `True`, `False` or `None`.
     Word(String),
 }
@@ -36,9 +36,9 @@ pub(crate) struct NonLiteralStatement {
     pub(crate) text: String,
 }
 
-impl LiteralCall {
+impl StarlarkCall {
     /// Returns the value of the argument with this name.
-    pub(crate) fn argument(&self, name: &str) -> Option<&LiteralValue> {
+    pub(crate) fn argument(&self, name: &str) -> Option<&StarlarkLiteral> {
         let own = self.arguments.iter().find(|(own, _)| own == name);
         own.map(|(_, value)| value)
     }
@@ -46,20 +46,20 @@ impl LiteralCall {
 
 /// Parses function calls until the text ends or a statement follows that is no such call. Returns
 /// that statement as a fault.
-pub(crate) fn read_calls(text: &str) -> (Vec<LiteralCall>, Option<NonLiteralStatement>) {
-    let mut reader = LiteralCallParser {
+pub(crate) fn parse_starlark_calls(text: &str) -> (Vec<StarlarkCall>, Option<NonLiteralStatement>) {
+    let mut reader = StarlarkCallParser {
         rest: text.strip_prefix('\u{feff}').unwrap_or(text),
         line: 1,
     };
     let mut calls = Vec::new();
     loop {
-        reader.skip_blank();
+        reader.skip_whitespace_and_comments();
         let line = reader.line;
         if reader.rest.is_empty() {
             return (calls, None);
         }
-        match reader.read_call() {
-            Some(call) if calls.len() < MAX_CALLS => calls.push(call),
+        match reader.parse_call() {
+            Some(call) if calls.len() < MAX_CALLS_PER_FILE => calls.push(call),
             _ => {
                 let text = text.lines().nth(line - 1).unwrap_or_default().trim();
                 let text = text.to_owned();
@@ -69,42 +69,42 @@ pub(crate) fn read_calls(text: &str) -> (Vec<LiteralCall>, Option<NonLiteralStat
     }
 }
 
-struct LiteralCallParser<'a> {
+struct StarlarkCallParser<'a> {
     rest: &'a str,
     line: usize,
 }
 
-impl LiteralCallParser<'_> {
-    fn advance(&mut self, n_bytes: usize) {
+impl StarlarkCallParser<'_> {
+    fn advance_bytes(&mut self, n_bytes: usize) {
         let (read, rest) = self.rest.split_at(n_bytes);
         self.line += read.matches('\n').count();
         self.rest = rest;
     }
 
     /// Skips blanks, line ends and comments.
-    fn skip_blank(&mut self) {
+    fn skip_whitespace_and_comments(&mut self) {
         loop {
             let blank = self.rest.len() - self.rest.trim_start().len();
-            self.advance(blank);
+            self.advance_bytes(blank);
             if !self.rest.starts_with('#') {
                 return;
             }
             let end = self.rest.find('\n').unwrap_or(self.rest.len());
-            self.advance(end);
+            self.advance_bytes(end);
         }
     }
 
     /// Consumes the character `wanted`, after blanks and comments; `None` if another character
     /// follows.
     fn consume_character(&mut self, wanted: char) -> Option<()> {
-        self.skip_blank();
+        self.skip_whitespace_and_comments();
         self.rest
             .starts_with(wanted)
-            .then(|| self.advance(wanted.len_utf8()))
+            .then(|| self.advance_bytes(wanted.len_utf8()))
     }
 
-    fn read_name(&mut self) -> Option<String> {
-        self.skip_blank();
+    fn parse_identifier(&mut self) -> Option<String> {
+        self.skip_whitespace_and_comments();
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let end = self
             .rest
@@ -112,36 +112,36 @@ impl LiteralCallParser<'_> {
             .unwrap_or(self.rest.len());
         let name = self.rest.get(..end)?.to_owned();
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        is_name.then(|| self.advance(end))?;
+        is_name.then(|| self.advance_bytes(end))?;
         Some(name)
     }
 
-    fn read_call(&mut self) -> Option<LiteralCall> {
+    fn parse_call(&mut self) -> Option<StarlarkCall> {
         let line = self.line;
-        let name = self.read_name()?;
+        let name = self.parse_identifier()?;
         self.consume_character('(')?;
         let mut arguments = Vec::new();
         while self.consume_character(')').is_none() {
-            let key = self.read_name()?;
+            let key = self.parse_identifier()?;
             self.consume_character('=')?;
-            arguments.push((key, self.read_value(0)?));
+            arguments.push((key, self.parse_literal(0)?));
             if self.consume_character(',').is_none() {
                 self.consume_character(')')?;
                 break;
             }
         }
-        Some(LiteralCall {
+        Some(StarlarkCall {
             name,
             line,
             arguments,
         })
     }
 
-    fn read_value(&mut self, depth: usize) -> Option<LiteralValue> {
-        self.skip_blank();
+    fn parse_literal(&mut self, depth: usize) -> Option<StarlarkLiteral> {
+        self.skip_whitespace_and_comments();
         match self.rest.chars().next()? {
-            '[' | '(' if depth < MAX_DEPTH => self.read_list(depth),
-            '"' | '\'' => self.read_string().map(LiteralValue::Text),
+            '[' | '(' if depth < MAX_LIST_NESTING_DEPTH => self.parse_list_literal(depth),
+            '"' | '\'' => self.parse_string_literal().map(StarlarkLiteral::Text),
             'r' if self.rest.starts_with("r\"") || self.rest.starts_with("r'") => None,
             c if c.is_ascii_alphanumeric() || c == '-' => {
                 let is_of_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -153,29 +153,29 @@ impl LiteralCallParser<'_> {
                 // Reject any other word: it is a variable, whose value is unknown.
                 let is_literal = matches!(word.as_str(), "True" | "False" | "None")
                     || word.parse::<f64>().is_ok();
-                is_literal.then(|| self.advance(end))?;
-                Some(LiteralValue::Word(word))
+                is_literal.then(|| self.advance_bytes(end))?;
+                Some(StarlarkLiteral::Word(word))
             }
             _ => None,
         }
     }
 
-    fn read_list(&mut self, depth: usize) -> Option<LiteralValue> {
+    fn parse_list_literal(&mut self, depth: usize) -> Option<StarlarkLiteral> {
         let end = if self.rest.starts_with('[') { ']' } else { ')' };
-        self.advance(1);
+        self.advance_bytes(1);
         let mut values = Vec::new();
         while self.consume_character(end).is_none() {
-            values.push(self.read_value(depth + 1)?);
+            values.push(self.parse_literal(depth + 1)?);
             if self.consume_character(',').is_none() {
                 self.consume_character(end)?;
                 break;
             }
         }
-        Some(LiteralValue::List(values))
+        Some(StarlarkLiteral::List(values))
     }
 
     /// Parses a string in single or triple quotes of either kind.
-    fn read_string(&mut self) -> Option<String> {
+    fn parse_string_literal(&mut self) -> Option<String> {
         let quote = self.rest.get(..1)?.to_owned();
         let long = quote.repeat(3);
         let end = if self.rest.starts_with(&long) {
@@ -183,26 +183,26 @@ impl LiteralCallParser<'_> {
         } else {
             quote
         };
-        self.advance(end.len());
+        self.advance_bytes(end.len());
         let mut text = String::new();
         loop {
             if self.rest.starts_with(&end) {
-                self.advance(end.len());
+                self.advance_bytes(end.len());
                 return Some(text);
             }
             let c = self.rest.chars().next()?;
-            self.advance(c.len_utf8());
+            self.advance_bytes(c.len_utf8());
             match c {
                 '\n' if end.len() == 1 => return None,
-                '\\' => text.push(self.read_escape()?),
+                '\\' => text.push(self.parse_escape_sequence()?),
                 _ => text.push(c),
             }
         }
     }
 
-    fn read_escape(&mut self) -> Option<char> {
+    fn parse_escape_sequence(&mut self) -> Option<char> {
         let c = self.rest.chars().next()?;
-        self.advance(c.len_utf8());
+        self.advance_bytes(c.len_utf8());
         match c {
             'n' => Some('\n'),
             't' => Some('\t'),
@@ -214,7 +214,7 @@ impl LiteralCallParser<'_> {
                 let own = u32::from_str_radix(digits, 16)
                     .ok()
                     .and_then(char::from_u32)?;
-                self.advance(4);
+                self.advance_bytes(4);
                 Some(own)
             }
             _ => None,
@@ -229,14 +229,14 @@ mod tests {
     #[test]
     fn calls_with_literal_values_are_read() {
         let text = "# a\n f ( a = \"x\\\"y\\u0041\", # b\n  b = ['1', [2, True,],],)\ng()\nh(t = \"\"\"long\ntext\"\"\")";
-        let (calls, fault) = read_calls(text);
+        let (calls, fault) = parse_starlark_calls(text);
         assert_eq!(fault, None);
         let names: Vec<(&str, usize)> = calls
             .iter()
             .map(|own| (own.name.as_str(), own.line))
             .collect();
         assert_eq!(names, [("f", 2), ("g", 4), ("h", 5)]);
-        let text = |text: &str| LiteralValue::Text(text.to_owned());
+        let text = |text: &str| StarlarkLiteral::Text(text.to_owned());
         assert_eq!(calls[0].argument("a"), Some(&text("x\"yA")));
         assert_eq!(calls[2].argument("t"), Some(&text("long\ntext")));
         assert!(calls[0].argument("c").is_none());
@@ -256,10 +256,10 @@ mod tests {
             ("def f():\n  pass", 1),
             ("\u{1b}", 1),
         ] {
-            let (_, fault) = read_calls(text);
+            let (_, fault) = parse_starlark_calls(text);
             assert_eq!(fault.map(|own| own.line), Some(line), "{text}");
         }
         let deep = format!("f(a = {})", "[".repeat(1 << 20));
-        assert!(read_calls(&deep).1.is_some());
+        assert!(parse_starlark_calls(&deep).1.is_some());
     }
 }

@@ -5,30 +5,33 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::ImportSourceFolders;
-use super::file::{ImportError, read_json};
+use super::file::{ImportFileReadError, read_json_and_record_file};
 use super::permission::{ImportedRuleOrigin, add_opencode_rules};
 use super::plan::ImportPlan;
 use super::server::{
-    OtherAgentsMcpServer, add_server, json_string, json_string_pairs, json_strings,
+    OtherAgentsMcpServer, add_mcp_server_to_plan, extract_json_list_strings, extract_json_string,
+    extract_json_string_fields,
 };
-use super::template::{add_command, add_markdown_folder, add_opencode_agent};
+use super::template::{
+    add_markdown_files_of_folder, add_opencode_agent, add_slash_command_template,
+};
 
 /// Reads all settings of OpenCode.
-pub(crate) fn read_opencode(
+pub(crate) fn read_opencode_settings(
     places: &ImportSourceFolders,
     plan: &mut ImportPlan,
-) -> Result<(), ImportError> {
+) -> Result<(), ImportFileReadError> {
     let usual = places.home.join(".config/opencode");
     let folder = places.agent_folder.as_ref().unwrap_or(&usual);
-    read_folder(folder, folder, ImportedRuleOrigin::Person, plan)?;
+    read_opencode_folders(folder, folder, ImportedRuleOrigin::Person, plan)?;
     if let Some(project) = &places.project {
-        read_folder(
+        read_opencode_folders(
             project,
             &project.join(".opencode"),
             ImportedRuleOrigin::Project,
             plan,
         )?;
-        plan.record_used_file(
+        plan.record_file_used_in_place(
             project.join("AGENTS.md"),
             "is read as a context file of the project",
         );
@@ -37,23 +40,23 @@ pub(crate) fn read_opencode(
 }
 
 /// Reads the settings in the folder `settings`, and the commands and agents in the folder `texts`.
-fn read_folder(
+fn read_opencode_folders(
     settings: &Path,
     texts: &Path,
     origin: ImportedRuleOrigin,
     plan: &mut ImportPlan,
-) -> Result<(), ImportError> {
+) -> Result<(), ImportFileReadError> {
     for name in ["opencode.json", "opencode.jsonc"] {
         let path = settings.join(name);
-        if let Some(settings) = read_json(&path, plan)? {
-            read_settings(&settings, origin, &path, plan);
+        if let Some(settings) = read_json_and_record_file(&path, plan)? {
+            import_opencode_settings(&settings, origin, &path, plan);
         }
     }
     for name in ["command", "commands"] {
-        add_markdown_folder(&texts.join(name), add_command, plan)?;
+        add_markdown_files_of_folder(&texts.join(name), add_slash_command_template, plan)?;
     }
     for name in ["agent", "agents"] {
-        add_markdown_folder(&texts.join(name), add_opencode_agent, plan)?;
+        add_markdown_files_of_folder(&texts.join(name), add_opencode_agent, plan)?;
     }
     for name in ["plugin", "plugins", "tool", "tools"] {
         if texts.join(name).is_dir() {
@@ -64,19 +67,25 @@ fn read_folder(
     Ok(())
 }
 
-fn read_settings(settings: &Value, origin: ImportedRuleOrigin, path: &Path, plan: &mut ImportPlan) {
+fn import_opencode_settings(
+    settings: &Value,
+    origin: ImportedRuleOrigin,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
     for (key, value) in settings.as_object().into_iter().flatten() {
         let entries = || value.as_object().into_iter().flatten();
         match key.as_str() {
             "$schema" => {}
             "permission" => add_opencode_rules(value, origin, path, plan),
-            "mcp" => entries().for_each(|(name, server)| read_server(name, server, path, plan)),
+            "mcp" => entries()
+                .for_each(|(name, server)| import_opencode_mcp_server(name, server, path, plan)),
             "command" => {
                 for (name, command) in entries() {
                     if let (Some(front), Some(body)) =
                         (command.as_object(), command["template"].as_str())
                     {
-                        add_command(name, front, body, path, plan);
+                        add_slash_command_template(name, front, body, path, plan);
                     }
                 }
             }
@@ -110,15 +119,15 @@ fn read_settings(settings: &Value, origin: ImportedRuleOrigin, path: &Path, plan
     }
 }
 
-fn read_server(name: &str, server: &Value, path: &Path, plan: &mut ImportPlan) {
-    let mut command = json_strings(&server["command"]).into_iter();
+fn import_opencode_mcp_server(name: &str, server: &Value, path: &Path, plan: &mut ImportPlan) {
+    let mut command = extract_json_list_strings(&server["command"]).into_iter();
     let foreign = OtherAgentsMcpServer {
         command: command.next(),
         args: command.collect(),
-        env: json_string_pairs(&server["environment"]),
-        url: json_string(&server["url"]),
-        headers: json_string_pairs(&server["headers"]),
+        env: extract_json_string_fields(&server["environment"]),
+        url: extract_json_string(&server["url"]),
+        headers: extract_json_string_fields(&server["headers"]),
         is_off: server["enabled"] == false,
     };
-    add_server(name, foreign, path, plan);
+    add_mcp_server_to_plan(name, foreign, path, plan);
 }

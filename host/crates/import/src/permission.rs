@@ -10,16 +10,16 @@ use rind_lib::tool::policy::{PolicyRule, Rule};
 use serde_json::{Value, json};
 
 use super::plan::{ImportPlan, ImportedRule, SettingNotImported};
-use super::server::server_name;
+use super::server::convert_server_name;
 
 /// Tools that change files.
-const EDITING: &[&str] = &["edit_file", "write_file"];
+const FILE_EDITING_TOOLS: &[&str] = &["edit_file", "write_file"];
 
 /// Tools that read files.
-const READING: &[&str] = &["read_file", "search", "list_files"];
+const FILE_READING_TOOLS: &[&str] = &["read_file", "search", "list_files"];
 
 /// Reason in the plan why rules for web requests are not imported.
-const NO_WEB: &str = "the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach";
+const WEB_RULES_NOT_IMPORTED_REASON: &str = "the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach";
 
 /// Settings from which a rule comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) fn add_claude_rule(
     if decision == Rule::Allow
         && let Some(ask) = asks
             .iter()
-            .find(|ask| is_allow_possibly_narrower(text, ask))
+            .find(|ask| is_allow_rule_possibly_narrower(text, ask))
     {
         let why = format!(
             "the other agent asks its user about such calls because of the rule `{ask}`, but Rind would allow them"
@@ -54,7 +54,7 @@ pub(crate) fn add_claude_rule(
         return plan.record_setting_not_imported(path, text, why);
     }
     match convert_claude_rule(text, decision, origin) {
-        Ok(rules) => add_rules(text, &rules, decision, origin, path, plan),
+        Ok(rules) => add_importable_rules_to_plan(text, &rules, decision, origin, path, plan),
         Err(why) => record_rule_not_imported(text, decision, why, path, plan),
     }
 }
@@ -81,7 +81,7 @@ fn record_rule_not_imported(
 }
 
 /// Adds the rules that are valid and may be imported, and records the others as lost.
-pub(crate) fn add_rules(
+pub(crate) fn add_importable_rules_to_plan(
     from: &str,
     rules: &[Value],
     decision: Rule,
@@ -114,7 +114,7 @@ fn convert_claude_rule(
     decision: Rule,
     origin: ImportedRuleOrigin,
 ) -> Result<Vec<Value>, String> {
-    let (name, specifier) = split_rule(text)?;
+    let (name, specifier) = split_claude_rule(text)?;
     let is_rooted = |own: &str| own.starts_with('/') && !own.starts_with("//");
     if origin == ImportedRuleOrigin::Person && name != "Bash" && specifier.is_some_and(is_rooted) {
         return Err(
@@ -125,19 +125,21 @@ fn convert_claude_rule(
     match (name, specifier) {
         ("Bash", None) => Ok(tools(&["bash"])),
         ("Bash", Some(command)) => Ok(vec![json!({ "command": to_rind_command_pattern(command) })]),
-        ("Edit" | "Write" | "MultiEdit", path) => tool_path_rules(EDITING, path),
+        ("Edit" | "Write" | "MultiEdit", path) => create_tool_path_rules(FILE_EDITING_TOOLS, path),
         // A `Read` rule that denies or asks also covers the tools that search and list files; a
         // `Read` rule that allows covers only `read_file`.
-        ("Read", path) if decision == Rule::Allow => tool_path_rules(&READING[..1], path),
-        ("Read", path) => tool_path_rules(READING, path),
-        ("Glob" | "LS", path) => tool_path_rules(&["list_files"], path),
-        ("Grep", path) => tool_path_rules(&["search"], path),
+        ("Read", path) if decision == Rule::Allow => {
+            create_tool_path_rules(&FILE_READING_TOOLS[..1], path)
+        }
+        ("Read", path) => create_tool_path_rules(FILE_READING_TOOLS, path),
+        ("Glob" | "LS", path) => create_tool_path_rules(&["list_files"], path),
+        ("Grep", path) => create_tool_path_rules(&["search"], path),
         ("Task" | "Agent", None) => Ok(tools(&["spawn_subagent"])),
-        ("WebFetch" | "WebSearch", _) => Err(NO_WEB.to_owned()),
+        ("WebFetch" | "WebSearch", _) => Err(WEB_RULES_NOT_IMPORTED_REASON.to_owned()),
         (name, None) if name.starts_with("mcp__") => {
             let mut parts = name["mcp__".len()..].splitn(2, "__");
             let theirs = parts.next().unwrap_or_default();
-            let server = server_name(theirs)?;
+            let server = convert_server_name(theirs)?;
             // Two servers of the other agent may get the same name in Rind, and only one of them is
             // imported. A rule that allows might then apply to the wrong server.
             if decision == Rule::Allow && server != theirs {
@@ -153,7 +155,7 @@ fn convert_claude_rule(
 }
 
 /// Splits a rule into the tool's name and the condition in parentheses.
-fn split_rule(text: &str) -> Result<(&str, Option<&str>), &'static str> {
+fn split_claude_rule(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     let Some((name, rest)) = text.split_once('(') else {
         return Ok((text, None));
     };
@@ -164,8 +166,10 @@ fn split_rule(text: &str) -> Result<(&str, Option<&str>), &'static str> {
 
 /// Whether the rule `allow` may be narrower than the rule `ask` about the same calls. Returns
 /// `true` for rules with path patterns without comparing them.
-fn is_allow_possibly_narrower(allow: &str, ask: &str) -> bool {
-    let (Ok((tool, own)), Ok((asked_tool, asked))) = (split_rule(allow), split_rule(ask)) else {
+fn is_allow_rule_possibly_narrower(allow: &str, ask: &str) -> bool {
+    let (Ok((tool, own)), Ok((asked_tool, asked))) =
+        (split_claude_rule(allow), split_claude_rule(ask))
+    else {
         return true;
     };
     if tool.starts_with("mcp__") {
@@ -196,7 +200,7 @@ fn to_rind_command_pattern(command: &str) -> String {
 
 /// Creates one rule for each of `tools`. The rule applies to calls with `path`, or to all calls of
 /// the tool if `path` is `None`.
-fn tool_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
+fn create_tool_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
     let path = path.map(convert_gitignore_pattern).transpose()?;
     let rule = |tool: &&str| match &path {
         Some(path) => json!({ "tool": tool, "path": path }),
@@ -284,12 +288,12 @@ fn add_opencode_rule(
     let rules = match (tool, pattern) {
         ("bash", None) => Ok(vec![json!({ "tool": "bash" })]),
         ("bash", Some(command)) => Ok(vec![json!({ "command": command })]),
-        ("edit" | "write" | "patch", path) => convert_opencode_path_rules(EDITING, path),
-        ("read", path) => convert_opencode_path_rules(&READING[..1], path),
-        ("grep", None) => tool_path_rules(&["search"], None),
-        ("glob" | "list", None) => tool_path_rules(&["list_files"], None),
+        ("edit" | "write" | "patch", path) => convert_opencode_path_rules(FILE_EDITING_TOOLS, path),
+        ("read", path) => convert_opencode_path_rules(&FILE_READING_TOOLS[..1], path),
+        ("grep", None) => create_tool_path_rules(&["search"], None),
+        ("glob" | "list", None) => create_tool_path_rules(&["list_files"], None),
         ("task", None) => Ok(vec![json!({ "tool": "spawn_subagent" })]),
-        ("webfetch" | "websearch", _) => Err(NO_WEB.to_owned()),
+        ("webfetch" | "websearch", _) => Err(WEB_RULES_NOT_IMPORTED_REASON.to_owned()),
         ("external_directory", _) => Err(
             "file tools work in the workspace; commands may see other folders with `read` and `write` in [sandbox]"
                 .to_owned(),
@@ -300,7 +304,7 @@ fn add_opencode_rule(
         _ => Err("there is no tool of this name here, or none with such a condition".to_owned()),
     };
     match rules {
-        Ok(rules) => add_rules(&from, &rules, decision, origin, path, plan),
+        Ok(rules) => add_importable_rules_to_plan(&from, &rules, decision, origin, path, plan),
         Err(why) => record_rule_not_imported(&from, decision, why, path, plan),
     }
 }
@@ -309,7 +313,7 @@ fn add_opencode_rule(
 /// `/`.
 fn convert_opencode_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
     let own = path.map(|path| path.replace("**", "*").replace('*', "**"));
-    tool_path_rules(
+    create_tool_path_rules(
         tools,
         own.as_deref()
             .map(|path| path.strip_prefix("./").unwrap_or(path)),

@@ -58,7 +58,7 @@ pub enum ImportedFileKind {
 impl ImportedFileKind {
     /// Returns the folder for files of this kind, relative to the settings folder.
     #[must_use]
-    pub fn folder(self) -> &'static str {
+    pub fn settings_subfolder(self) -> &'static str {
         match self {
             Self::Template => "prompts",
             Self::Preset => "agents",
@@ -119,7 +119,7 @@ impl ImportPlan {
     }
 
     /// Records a file or folder that Rind uses in place. Ignores a path that does not exist.
-    pub(crate) fn record_used_file(&mut self, path: PathBuf, how: &'static str) {
+    pub(crate) fn record_file_used_in_place(&mut self, path: PathBuf, how: &'static str) {
         if path.exists() {
             self.used.push(FileUsedInPlace { path, how });
         }

@@ -10,8 +10,8 @@ use std::path::Path;
 use rind_mcp::{ServerSettings, check_server_name, to_valid_server_name};
 use serde_json::Value;
 
-use super::ImportedAgent;
-use super::file::{ImportError, parse_json};
+use super::ImportSourceAgent;
+use super::file::{ImportFileReadError, parse_json_with_comments};
 use super::plan::{ImportPlan, ImportedMcpServer};
 
 /// MCP server in the settings of another agent.
@@ -36,23 +36,23 @@ pub struct OtherAgentsMcpServer {
 ///
 /// # Errors
 /// The text is not in the format of the file.
-pub fn read_servers(
-    agent: ImportedAgent,
+pub fn read_project_mcp_servers(
+    agent: ImportSourceAgent,
     path: &Path,
     text: &str,
-) -> Result<Vec<(String, OtherAgentsMcpServer)>, ImportError> {
+) -> Result<Vec<(String, OtherAgentsMcpServer)>, ImportFileReadError> {
     match agent {
-        ImportedAgent::Codex => {
+        ImportSourceAgent::Codex => {
             let settings: Value =
-                toml::from_str(text).map_err(|error| ImportError::new(path, error))?;
-            let servers = object_entries(&settings["mcp_servers"]);
+                toml::from_str(text).map_err(|error| ImportFileReadError::new(path, error))?;
+            let servers = json_object_entries(&settings["mcp_servers"]);
             Ok(servers
-                .map(|(name, own)| (name.clone(), codex_server(own)))
+                .map(|(name, own)| (name.clone(), parse_codex_server(own)))
                 .collect())
         }
-        ImportedAgent::ClaudeCode | ImportedAgent::OpenCode => {
-            let settings = parse_json(path, text)?;
-            let servers = object_entries(&settings["mcpServers"]);
+        ImportSourceAgent::ClaudeCode | ImportSourceAgent::OpenCode => {
+            let settings = parse_json_with_comments(path, text)?;
+            let servers = json_object_entries(&settings["mcpServers"]);
             Ok(servers
                 .map(|(name, own)| (name.clone(), parse_claude_server(own)))
                 .collect())
@@ -60,42 +60,42 @@ pub fn read_servers(
     }
 }
 
-fn object_entries(table: &Value) -> impl Iterator<Item = (&String, &Value)> {
+fn json_object_entries(table: &Value) -> impl Iterator<Item = (&String, &Value)> {
     table.as_object().into_iter().flatten()
 }
 
 /// Reads a server in the format of `.mcp.json`.
 fn parse_claude_server(server: &Value) -> OtherAgentsMcpServer {
     OtherAgentsMcpServer {
-        command: json_string(&server["command"]),
-        args: json_strings(&server["args"]),
-        env: json_string_pairs(&server["env"]),
-        url: json_string(&server["url"]),
-        headers: json_string_pairs(&server["headers"]),
+        command: extract_json_string(&server["command"]),
+        args: extract_json_list_strings(&server["args"]),
+        env: extract_json_string_fields(&server["env"]),
+        url: extract_json_string(&server["url"]),
+        headers: extract_json_string_fields(&server["headers"]),
         is_off: server["disabled"] == true,
     }
 }
 
 /// Reads a server of Codex. A setting that contains only the name of a variable becomes a reference
 /// such as `${NAME}`.
-pub(crate) fn codex_server(server: &Value) -> OtherAgentsMcpServer {
-    let mut env = json_string_pairs(&server["env"]);
-    let named = json_strings(&server["env_vars"]).into_iter();
+pub(crate) fn parse_codex_server(server: &Value) -> OtherAgentsMcpServer {
+    let mut env = extract_json_string_fields(&server["env"]);
+    let named = extract_json_list_strings(&server["env_vars"]).into_iter();
     env.extend(named.map(|name| (name.clone(), format!("${{{name}}}"))));
-    let mut headers = json_string_pairs(&server["http_headers"]);
-    let named = json_string_pairs(&server["env_http_headers"]).into_iter();
+    let mut headers = extract_json_string_fields(&server["http_headers"]);
+    let named = extract_json_string_fields(&server["env_http_headers"]).into_iter();
     headers.extend(named.map(|(header, variable)| (header, format!("${{{variable}}}"))));
-    if let Some(variable) = json_string(&server["bearer_token_env_var"]) {
+    if let Some(variable) = extract_json_string(&server["bearer_token_env_var"]) {
         headers.push((
             "authorization".to_owned(),
             format!("Bearer ${{{variable}}}"),
         ));
     }
     OtherAgentsMcpServer {
-        command: json_string(&server["command"]),
-        args: json_strings(&server["args"]),
+        command: extract_json_string(&server["command"]),
+        args: extract_json_list_strings(&server["args"]),
         env,
-        url: json_string(&server["url"]),
+        url: extract_json_string(&server["url"]),
         headers,
         is_off: server["enabled"] == false,
     }
@@ -105,7 +105,7 @@ pub(crate) fn codex_server(server: &Value) -> OtherAgentsMcpServer {
 ///
 /// # Errors
 /// The name contains no letter or digit that a server name could have.
-pub fn server_name(name: &str) -> Result<String, String> {
+pub fn convert_server_name(name: &str) -> Result<String, String> {
     let own = to_valid_server_name(name);
     check_server_name(&own)
         .map_err(|_| format!("`{name}` has no letters or digits for the name of a server"))?;
@@ -113,25 +113,25 @@ pub fn server_name(name: &str) -> Result<String, String> {
 }
 
 /// Adds the servers of a table in the format of `.mcp.json` to the plan.
-pub(crate) fn add_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
+pub(crate) fn add_mcp_json_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
     for (name, server) in table.as_object().into_iter().flatten() {
         if server["type"] == "sse" {
             plan.record_setting_not_imported(path, format!("MCP server `{name}`"), "the transport SSE was replaced in the protocol by Streamable HTTP; ask the server's operator for its new address");
             continue;
         }
-        add_server(name, parse_claude_server(server), path, plan);
+        add_mcp_server_to_plan(name, parse_claude_server(server), path, plan);
     }
 }
 
 /// Adds one server to the plan, or reports why it is not imported.
-pub(crate) fn add_server(
+pub(crate) fn add_mcp_server_to_plan(
     name: &str,
     foreign: OtherAgentsMcpServer,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
     let what = format!("MCP server `{name}`");
-    let own = match server_name(name) {
+    let own = match convert_server_name(name) {
         Ok(own) => own,
         Err(why) => return plan.record_setting_not_imported(path, what, why),
     };
@@ -148,7 +148,7 @@ pub(crate) fn add_server(
     };
     if settings.command.is_some() {
         for (variable, value) in foreign.env {
-            if variable_in_reference(&value) != Some(&*variable) {
+            if referenced_variable_name(&value) != Some(&*variable) {
                 let why = format!(
                     "the value is not copied, because it may be a secret: put {variable} into your environment or secrets.toml"
                 );
@@ -171,7 +171,7 @@ pub(crate) fn add_server(
     if settings
         .args
         .iter()
-        .any(|word| variable_in_reference(word).is_some() || word.contains("${"))
+        .any(|word| referenced_variable_name(word).is_some() || word.contains("${"))
     {
         plan.record_setting_not_imported(
             path,
@@ -185,7 +185,7 @@ pub(crate) fn add_server(
     if let Some(needs) = settings
         .command
         .as_deref()
-        .and_then(missing_permission_hint)
+        .and_then(missing_server_permission_hint)
     {
         plan.record_setting_not_imported(path, format!("{what}: rights"), needs);
     }
@@ -209,7 +209,7 @@ fn replace_headers_by_secrets(
             Some((scheme, value)) if scheme.eq_ignore_ascii_case("bearer") => ("Bearer ", value),
             _ => ("", &*value),
         };
-        let name = variable_in_reference(value).map(str::to_owned).unwrap_or_else(|| {
+        let name = referenced_variable_name(value).map(str::to_owned).unwrap_or_else(|| {
             let name = to_secret_name(&format!("{server}_{header}"));
             let why = format!("the value is not copied, because it may be a secret: put it into secrets.toml as {name}");
             plan.record_setting_not_imported(path, format!("{what}: header {header}"), why);
@@ -229,7 +229,7 @@ fn to_secret_name(text: &str) -> String {
 
 /// Returns the variable's name if the complete value is a reference: `${NAME}`, `$NAME` or
 /// `{env:NAME}`.
-fn variable_in_reference(value: &str) -> Option<&str> {
+fn referenced_variable_name(value: &str) -> Option<&str> {
     let name = value
         .strip_prefix("${")
         .or_else(|| value.strip_prefix("{env:"))
@@ -241,7 +241,7 @@ fn variable_in_reference(value: &str) -> Option<&str> {
 
 /// Describes the permissions that the user must add for a server whose program is a package runner
 /// or container client, such as `npx`.
-fn missing_permission_hint(command: &str) -> Option<&'static str> {
+fn missing_server_permission_hint(command: &str) -> Option<&'static str> {
     let name = command.rsplit('/').next().unwrap_or(command);
     match name {
         "npx" | "bunx" | "pnpx" => Some(
@@ -258,25 +258,25 @@ fn missing_permission_hint(command: &str) -> Option<&'static str> {
 }
 
 /// Returns the text of a JSON string.
-pub(crate) fn json_string(value: &Value) -> Option<String> {
+pub(crate) fn extract_json_string(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
 /// Returns the strings in a JSON list.
-pub(crate) fn json_strings(value: &Value) -> Vec<String> {
+pub(crate) fn extract_json_list_strings(value: &Value) -> Vec<String> {
     value
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(json_string)
+        .filter_map(extract_json_string)
         .collect()
 }
 
 /// Returns the keys and values of a JSON object whose values are strings.
-pub(crate) fn json_string_pairs(value: &Value) -> Vec<(String, String)> {
+pub(crate) fn extract_json_string_fields(value: &Value) -> Vec<(String, String)> {
     let entries = value.as_object().into_iter().flatten();
     entries
-        .filter_map(|(name, value)| Some((name.clone(), json_string(value)?)))
+        .filter_map(|(name, value)| Some((name.clone(), extract_json_string(value)?)))
         .collect()
 }
 
@@ -296,7 +296,7 @@ mod tests {
             "packages": { "command": "npx", "args": ["-y", "server"] },
         });
         let mut plan = ImportPlan::default();
-        add_servers(&table, Path::new(".mcp.json"), &mut plan);
+        add_mcp_json_servers(&table, Path::new(".mcp.json"), &mut plan);
         let names: Vec<&str> = plan.servers.iter().map(|server| &*server.name).collect();
         assert_eq!(names, ["my-docs", "issues", "packages"]);
         assert_eq!(plan.servers[0].settings.env, ["TOKEN", "HOME_PAGE"]);
@@ -326,13 +326,13 @@ mod tests {
     #[test]
     fn names_of_servers_become_names_of_here() {
         assert_eq!(
-            server_name("GitHub Server (prod)").unwrap(),
+            convert_server_name("GitHub Server (prod)").unwrap(),
             "github-server-prod"
         );
         assert_eq!(
-            server_name("a-very-long-name-of-a-server").unwrap(),
+            convert_server_name("a-very-long-name-of-a-server").unwrap(),
             "a-very-long-name-of-a-se"
         );
-        assert!(server_name("日本").is_err());
+        assert!(convert_server_name("日本").is_err());
     }
 }

@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
-use rind_lib::front_matter::{self, read_document};
+use rind_lib::front_matter::{self, parse_yaml_document};
 use serde_json::{Map, Value, json};
 
-use super::file::{ImportError, markdown_files, read_text};
+use super::file::{ImportFileReadError, find_markdown_files, read_text_and_record_file};
 use super::plan::{ImportPlan, ImportedFile, ImportedFileKind, SettingNotImported};
 
 /// Maximum length of the name of a template or preset, in bytes.
-const MAX_NAME_BYTES: usize = 64;
+const MAX_TEMPLATE_NAME_BYTES: usize = 64;
 
 /// OpenCode's tool names and the corresponding names in presets.
-const OPENCODE_TOOLS: &[(&str, &str)] = &[
+const OPENCODE_TO_RIND_TOOL_NAMES: &[(&str, &str)] = &[
     ("bash", "Bash"),
     ("edit", "Edit"),
     ("glob", "Glob"),
@@ -24,16 +24,16 @@ const OPENCODE_TOOLS: &[(&str, &str)] = &[
 
 /// Function that adds one Markdown file to the plan. Arguments: name, front matter, body, path,
 /// plan.
-type AddText = fn(&str, &Map<String, Value>, &str, &Path, &mut ImportPlan);
+type AddMarkdownFileFn = fn(&str, &Map<String, Value>, &str, &Path, &mut ImportPlan);
 
 /// Adds each Markdown file of a folder to the plan with the function `add`.
-pub(crate) fn add_markdown_folder(
+pub(crate) fn add_markdown_files_of_folder(
     folder: &Path,
-    add: AddText,
+    add: AddMarkdownFileFn,
     plan: &mut ImportPlan,
-) -> Result<(), ImportError> {
-    for (name, path) in markdown_files(folder)? {
-        if let Some(text) = read_text(&path, plan)? {
+) -> Result<(), ImportFileReadError> {
+    for (name, path) in find_markdown_files(folder)? {
+        if let Some(text) = read_text_and_record_file(&path, plan)? {
             let (front, body) = split_front_matter(&text, &path, plan);
             add(&name, &front, body, &path, plan);
         }
@@ -42,7 +42,7 @@ pub(crate) fn add_markdown_folder(
 }
 
 /// Returns the keys of a front matter that are not in `known`, joined with commas.
-fn list_unknown_keys(front: &Map<String, Value>, known: &[&str]) -> String {
+fn join_unknown_front_matter_keys(front: &Map<String, Value>, known: &[&str]) -> String {
     let others = front.keys().map(String::as_str);
     let others: Vec<&str> = others.filter(|key| !known.contains(key)).collect();
     others.join(", ")
@@ -50,7 +50,7 @@ fn list_unknown_keys(front: &Map<String, Value>, known: &[&str]) -> String {
 
 /// Slash command, converted into a template.
 #[derive(Debug)]
-pub struct ConvertedCommand {
+pub struct SlashCommandTemplate {
     /// Text of the template.
     pub text: String,
     /// Parts of the command that have no effect in a template.
@@ -60,37 +60,38 @@ pub struct ConvertedCommand {
 /// Converts the text of a slash command of Claude Code. `path` is the command's file, used in
 /// messages.
 #[must_use]
-pub fn convert_command(name: &str, text: &str, path: &Path) -> ConvertedCommand {
+pub fn convert_claude_command(name: &str, text: &str, path: &Path) -> SlashCommandTemplate {
     let mut plan = ImportPlan::default();
     let (front, body) = split_front_matter(text, path, &mut plan);
-    let text = command_template_text(name, &front, body, path, &mut plan);
-    ConvertedCommand {
+    let text = build_command_template_text(name, &front, body, path, &mut plan);
+    SlashCommandTemplate {
         text,
         losses: plan.losses,
     }
 }
 
 /// Converts one slash command to a template and adds it to the plan.
-pub(crate) fn add_command(
+pub(crate) fn add_slash_command_template(
     name: &str,
     front: &Map<String, Value>,
     body: &str,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
-    let text = command_template_text(name, front, body, path, plan);
-    add_imported_file(ImportedFileKind::Template, name, text, path, plan);
+    let text = build_command_template_text(name, front, body, path, plan);
+    add_imported_file_to_plan(ImportedFileKind::Template, name, text, path, plan);
 }
 
 /// Returns the text of the template for a slash command.
-fn command_template_text(
+fn build_command_template_text(
     name: &str,
     front: &Map<String, Value>,
     body: &str,
     path: &Path,
     plan: &mut ImportPlan,
 ) -> String {
-    let others = list_unknown_keys(front, &["description", "argument-hint", "template"]);
+    let others =
+        join_unknown_front_matter_keys(front, &["description", "argument-hint", "template"]);
     if !others.is_empty() {
         let why =
             "a template has none of these: it runs with the model, tools and rules of the session";
@@ -136,7 +137,7 @@ pub(crate) fn add_opencode_agent(
         return plan.record_setting_not_imported(path, what, "it has permissions of its own, and a preset has none: the rules of [tools] hold for subagents, too");
     }
     let known = ["description", "mode", "model", "tools", "prompt", "disable"];
-    let others = list_unknown_keys(front, &known);
+    let others = join_unknown_front_matter_keys(front, &known);
     if !others.is_empty() {
         plan.record_setting_not_imported(
             path,
@@ -149,7 +150,7 @@ pub(crate) fn add_opencode_agent(
     text += &format!("description: {}\n", json!(description));
     if let Some(tools) = front.get("tools") {
         let is_on = |tool: &str| tools.get(tool).or_else(|| tools.get("*")) != Some(&json!(false));
-        let on: Vec<&str> = OPENCODE_TOOLS
+        let on: Vec<&str> = OPENCODE_TO_RIND_TOOL_NAMES
             .iter()
             .filter(|(tool, _)| is_on(tool))
             .map(|(_, own)| *own)
@@ -170,10 +171,10 @@ pub(crate) fn add_opencode_agent(
         );
     }
     text += &format!("---\n{}\n", body.trim());
-    add_imported_file(ImportedFileKind::Preset, name, text, path, plan);
+    add_imported_file_to_plan(ImportedFileKind::Preset, name, text, path, plan);
 }
 
-fn add_imported_file(
+fn add_imported_file_to_plan(
     kind: ImportedFileKind,
     name: &str,
     text: String,
@@ -182,7 +183,7 @@ fn add_imported_file(
 ) {
     let own = name.to_ascii_lowercase().replace(['_', ' ', '.'], "-");
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if own.is_empty() || own.len() > MAX_NAME_BYTES || !own.chars().all(fits) {
+    if own.is_empty() || own.len() > MAX_TEMPLATE_NAME_BYTES || !own.chars().all(fits) {
         return plan.record_setting_not_imported(
             path,
             name,
@@ -215,12 +216,12 @@ fn split_front_matter<'a>(
     let Some((front, body)) = front_matter::split_front_matter(text) else {
         return (Map::new(), text);
     };
-    match read_document(front) {
+    match parse_yaml_document(front) {
         Ok(document) => {
             let entries = document.entries.into_iter();
             (
                 entries
-                    .map(|entry| (entry.key, entry.node.value()))
+                    .map(|entry| (entry.key, entry.node.to_json_value()))
                     .collect(),
                 body,
             )
@@ -233,7 +234,8 @@ fn split_front_matter<'a>(
 }
 
 /// Text that is appended to a template whose command does not refer to its arguments.
-const TEXT_AFTER: &str = "{% if arguments %}\n\nARGUMENTS: {{ arguments }}{% endif %}\n";
+const APPENDED_ARGUMENTS_TEMPLATE: &str =
+    "{% if arguments %}\n\nARGUMENTS: {{ arguments }}{% endif %}\n";
 
 /// Converts the body of a command into a template: `$ARGUMENTS` and `$1` become template
 /// expressions, and other text with the syntax of an expression is escaped.
@@ -246,7 +248,7 @@ fn convert_template_body(body: &str) -> String {
     while let Some(at) = rest.find(['{', '$']) {
         let (before, found) = rest.split_at(at);
         own += before;
-        let (written, n_read) = replacement_expression(found);
+        let (written, n_read) = convert_leading_placeholder(found);
         takes_text |= found.starts_with('$') && n_read > 1;
         own += &written;
         rest = &found[n_read..];
@@ -254,14 +256,14 @@ fn convert_template_body(body: &str) -> String {
     own += rest;
     if !takes_text {
         own.truncate(own.trim_end().len());
-        own += TEXT_AFTER;
+        own += APPENDED_ARGUMENTS_TEMPLATE;
     }
     own
 }
 
 /// Returns the replacement for the beginning of `text`, which starts with `{` or `$`, and the
 /// number of bytes that it replaces.
-fn replacement_expression(text: &str) -> (String, usize) {
+fn convert_leading_placeholder(text: &str) -> (String, usize) {
     if ["{{", "{%", "{#"]
         .iter()
         .any(|opening| text.starts_with(opening))
@@ -305,7 +307,7 @@ mod tests {
             let after = if expected.contains("arguments") {
                 ""
             } else {
-                TEXT_AFTER
+                APPENDED_ARGUMENTS_TEMPLATE
             };
             assert_eq!(
                 convert_template_body(body),
@@ -320,7 +322,7 @@ mod tests {
         let mut plan = ImportPlan::default();
         let front = json!({ "description": "Say: \"hi\"", "argument-hint": "[who]", "allowed-tools": "Bash(git:*)" });
         let front = front.as_object().unwrap();
-        add_command(
+        add_slash_command_template(
             "git_fix",
             front,
             "Look: !`git status`",
@@ -330,7 +332,7 @@ mod tests {
         let file = &plan.files[0];
         assert_eq!(file.name, "git-fix");
         let expected = format!(
-            "---\ndescription: \"Say: \\\"hi\\\" ([who])\"\n---\nLook: !`git status`{TEXT_AFTER}"
+            "---\ndescription: \"Say: \\\"hi\\\" ([who])\"\n---\nLook: !`git status`{APPENDED_ARGUMENTS_TEMPLATE}"
         );
         assert_eq!(file.text, expected);
         assert_eq!(plan.losses.len(), 2);

@@ -1,7 +1,7 @@
 //! Connects to an MCP server: starts it, negotiates the protocol version and calls its tools.
 //! Listing the tools is in `tool_list`; requests for prompts and resources are in `listing`.
 //!
-//! Start from [`Connection::open`].
+//! Start from [`McpServerConnection::open`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,51 +19,51 @@ use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rmcp::{ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
 
 use super::end::McpClientHandler;
-use super::http::McpEgressClient;
+use super::http::McpEgressHttpTransport;
 use super::login::login_required_text;
 use super::offer::ServerOffer;
-use super::pipe::{NonMessageLines, PipeTransport, UNREADABLE};
+use super::pipe::{NonMessageLineStats, ServerStdioTransport, UNPARSABLE_ANSWER_ERROR_CODE};
 use super::prompt::split_usable_prompts;
 use super::result;
-use super::server::{McpServer, ServerProgramOrUrl};
+use super::server::{McpServerConnectionSpec, McpServerProgramOrUrl};
 use super::settings::McpProtocol;
-use super::streams::ServerStreams;
+use super::streams::ConnectionEventStreams;
 use rind_lib::egress;
 use rind_lib::point::handle::AgentHandle;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::ToolOutput;
-use rind_lib::tool::peer::PeerEndWatch;
+use rind_lib::tool::peer::PeerProcessEndWatch;
 
 /// Timeout for the answer to the first message. It is long because `npx` may download the server
 /// first.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const SERVER_START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum number of times that a tool call is sent. The library sends the call again with the
 /// user's answer after each question of the server.
-const MAX_ROUNDS: usize = 4;
+const MAX_SENDS_PER_TOOL_CALL: usize = 4;
 
 /// Maximum length of the server's message in an error, in bytes.
-const MAX_ERROR_BYTES: usize = 400;
+const MAX_SERVER_ERROR_MESSAGE_BYTES: usize = 400;
 
 /// Maximum length of a server's instructions, in bytes; longer ones are truncated.
-const MAX_INSTRUCTIONS_BYTES: usize = 64 << 10;
+const MAX_SERVER_INSTRUCTIONS_BYTES: usize = 64 << 10;
 
 /// Open connection to an MCP server. Dropping the connection stops the server program.
-pub(crate) struct Connection {
+pub(crate) struct McpServerConnection {
     service: RunningService<RoleClient, McpClientHandler>,
     /// Handle that reports why the server program ended; `None` for a server that is reached over
     /// HTTP.
-    end: Option<PeerEndWatch>,
+    end: Option<PeerProcessEndWatch>,
     /// Output lines of the server program that are not messages.
-    garbage: NonMessageLines,
+    garbage: NonMessageLineStats,
     name: String,
     is_modern: bool,
     /// Event streams of a server that is reached over HTTP.
-    streams: ServerStreams,
+    streams: ConnectionEventStreams,
 }
 
 /// Failure of a tool call or another request, phrased to follow "the server".
-pub(crate) enum McpRequestFailure {
+pub(crate) enum McpRequestError {
     /// The server answered with an error.
     Refused(String),
     /// The MCP server ended, or its connection was closed.
@@ -71,7 +71,7 @@ pub(crate) enum McpRequestFailure {
 }
 
 /// Failure to reach a server, phrased to follow "the server".
-pub(crate) enum ServerConnectFailure {
+pub(crate) enum McpServerConnectError {
     /// The server refused the first message.
     Refused(String),
     /// The server requires a login.
@@ -79,37 +79,37 @@ pub(crate) enum ServerConnectFailure {
     Failed(String),
 }
 
-impl ServerConnectFailure {
+impl McpServerConnectError {
     /// Returns the reason, phrased to follow "the server".
-    pub(crate) fn into_phrase(self) -> String {
+    pub(crate) fn into_reason_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Unauthorized(why) | Self::Failed(why) => why,
         }
     }
 }
 
-impl Connection {
+impl McpServerConnection {
     /// Starts a server, or connects to it. Requests over HTTP are recorded with `handle`.
     ///
     /// # Errors
     /// Reason, phrased to follow "the server".
     pub(crate) async fn open(
-        server: &McpServer,
+        server: &McpServerConnectionSpec,
         handle: &Arc<dyn AgentHandle>,
         end: &McpClientHandler,
-    ) -> Result<Self, ServerConnectFailure> {
+    ) -> Result<Self, McpServerConnectError> {
         let by_initialize = ClientLifecycleMode::Initialize;
         let by_discover = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         };
-        let open = |lifecycle| try_open_server(server, handle, end.clone(), lifecycle);
-        match server.protocol() {
+        let open = |lifecycle| try_open_connection(server, handle, end.clone(), lifecycle);
+        match server.protocol_version() {
             McpProtocol::Discover => open(by_discover).await,
             McpProtocol::Initialize => open(by_initialize).await,
             // Do not probe with `server/discover` first: some older servers exit at an unknown
             // request, and some start backends that they would otherwise start at the first call.
             McpProtocol::Auto => match open(by_initialize).await {
-                Err(ServerConnectFailure::Refused(_)) => open(by_discover).await,
+                Err(McpServerConnectError::Refused(_)) => open(by_discover).await,
                 other => other,
             },
         }
@@ -149,12 +149,12 @@ impl Connection {
         };
         if let Some(info) = self.service.peer().peer_info() {
             if let Some(own) = &info.server_info {
-                let name = clean_line(&own.name, 64);
-                offer.server = format!("{name} {}", clean_line(&own.version, 32));
+                let name = escape_and_truncate_line(&own.name, 64);
+                offer.server = format!("{name} {}", escape_and_truncate_line(&own.version, 32));
             }
-            offer.protocol = clean_line(info.protocol_version.as_str(), 32);
+            offer.protocol = escape_and_truncate_line(info.protocol_version.as_str(), 32);
             offer.instructions = info.instructions.clone().map(|mut text| {
-                text.truncate(text.floor_char_boundary(MAX_INSTRUCTIONS_BYTES));
+                text.truncate(text.floor_char_boundary(MAX_SERVER_INSTRUCTIONS_BYTES));
                 text
             });
         }
@@ -166,21 +166,21 @@ impl Connection {
         &self,
         tool: &str,
         arguments: JsonObject,
-    ) -> Result<ToolOutput, McpRequestFailure> {
+    ) -> Result<ToolOutput, McpRequestError> {
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         // A server with the newer protocol returns its question as the result of the call. The
         // library then sends the call again with the user's answer.
         let called = self
             .service
-            .call_tool_with_mrtr_max_rounds(call, MAX_ROUNDS)
+            .call_tool_with_mrtr_max_rounds(call, MAX_SENDS_PER_TOOL_CALL)
             .await;
         match called {
-            Ok(result) => Ok(result::convert_result(result)),
-            Err(ServiceError::UnexpectedResponse) => Err(McpRequestFailure::Refused(
+            Ok(result) => Ok(result::convert_tool_result(result)),
+            Err(ServiceError::UnexpectedResponse) => Err(McpRequestError::Refused(
                 "answered with something else than a result, such as a task, which this host does not support"
                     .to_owned(),
             )),
-            Err(error) => Err(self.classify_failure(error).await),
+            Err(error) => Err(self.classify_request_error(error).await),
         }
     }
 
@@ -194,7 +194,7 @@ impl Connection {
     /// Subscribes to change announcements of a server with the newer protocol, in a task that ends
     /// with the connection. Servers with the older protocol announce changes without a
     /// subscription.
-    pub(crate) fn subscribe_to_changes(&self) {
+    pub(crate) fn subscribe_to_offer_changes(&self) {
         // Do not subscribe over HTTP: the response to the subscription never ends, and the
         // transport reads each response to its end.
         if !self.is_modern || self.end.is_none() {
@@ -219,7 +219,7 @@ impl Connection {
     }
 
     /// Returns the name of the server in the settings.
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn server_name(&self) -> &str {
         &self.name
     }
 
@@ -235,45 +235,46 @@ impl Connection {
         self.garbage.describe()
     }
 
-    pub(crate) async fn classify_failure(&self, error: ServiceError) -> McpRequestFailure {
+    pub(crate) async fn classify_request_error(&self, error: ServiceError) -> McpRequestError {
         match error {
-            ServiceError::McpError(error) if error.code == UNREADABLE => {
-                McpRequestFailure::Refused(unreadable_answer_text(&error))
+            ServiceError::McpError(error) if error.code == UNPARSABLE_ANSWER_ERROR_CODE => {
+                McpRequestError::Refused(describe_unparsable_answer(&error))
             }
-            ServiceError::McpError(error) => McpRequestFailure::Refused(format!(
+            ServiceError::McpError(error) => McpRequestError::Refused(format!(
                 "answered with an error: {} ({})",
-                clean_line(&error.message, MAX_ERROR_BYTES),
+                escape_and_truncate_line(&error.message, MAX_SERVER_ERROR_MESSAGE_BYTES),
                 error.code.0
             )),
             ServiceError::UnexpectedResponse => {
-                McpRequestFailure::Refused("answered with something else than a result".to_owned())
+                McpRequestError::Refused("answered with something else than a result".to_owned())
             }
             ServiceError::TransportClosed => match (&self.end, self.streams.take_resume_fault()) {
                 // The connection still works: only the event stream with this answer was abandoned.
-                (None, Some(why)) => McpRequestFailure::Refused(why),
-                (None, None) => McpRequestFailure::Ended("closed the connection".to_owned()),
-                (Some(end), _) => McpRequestFailure::Ended(end.wait_for_end_reason().await),
+                (None, Some(why)) => McpRequestError::Refused(why),
+                (None, None) => McpRequestError::Ended("closed the connection".to_owned()),
+                (Some(end), _) => McpRequestError::Ended(end.wait_for_end_reason().await),
             },
             ServiceError::TransportSend(error) => {
                 let why = login_instructions(&error, &self.name).unwrap_or_else(|| {
                     format!("is not reached: {}", transport_failure_text(&error))
                 });
                 match self.is_closed() {
-                    true => McpRequestFailure::Ended(why),
-                    false => McpRequestFailure::Refused(why),
+                    true => McpRequestError::Ended(why),
+                    false => McpRequestError::Refused(why),
                 }
             }
             other => {
-                let text = clean_line(&other.to_string(), MAX_ERROR_BYTES);
-                McpRequestFailure::Refused(format!("did not answer: {text}"))
+                let text =
+                    escape_and_truncate_line(&other.to_string(), MAX_SERVER_ERROR_MESSAGE_BYTES);
+                McpRequestError::Refused(format!("did not answer: {text}"))
             }
         }
     }
 }
 
-impl McpRequestFailure {
+impl McpRequestError {
     /// Returns the reason, phrased to follow "the server".
-    pub(crate) fn into_phrase(self) -> String {
+    pub(crate) fn into_error_phrase(self) -> String {
         match self {
             Self::Refused(why) | Self::Ended(why) => why,
         }
@@ -281,41 +282,47 @@ impl McpRequestFailure {
 }
 
 /// Describes an answer that cannot be read, phrased to follow "the server".
-fn unreadable_answer_text(error: &ErrorData) -> String {
+fn describe_unparsable_answer(error: &ErrorData) -> String {
     format!(
         "gave an answer that is not a valid message: {}",
-        clean_line(&error.message, MAX_ERROR_BYTES)
+        escape_and_truncate_line(&error.message, MAX_SERVER_ERROR_MESSAGE_BYTES)
     )
 }
 
-async fn try_open_server(
-    server: &McpServer,
+async fn try_open_connection(
+    server: &McpServerConnectionSpec,
     handle: &Arc<dyn AgentHandle>,
     own: McpClientHandler,
     lifecycle: ClientLifecycleMode,
-) -> Result<Connection, ServerConnectFailure> {
+) -> Result<McpServerConnection, McpServerConnectError> {
     let is_modern = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
-    let mut garbage = NonMessageLines::default();
-    let mut streams = ServerStreams::default();
+    let mut garbage = NonMessageLineStats::default();
+    let mut streams = ConnectionEventStreams::default();
     let (served, end) = match &server.reach {
-        ServerProgramOrUrl::Program(program) => {
+        McpServerProgramOrUrl::Program(program) => {
             let peer = program
                 .start()
                 .await
-                .map_err(ServerConnectFailure::Failed)?;
+                .map_err(McpServerConnectError::Failed)?;
             let end = peer.end.clone();
-            let transport = PipeTransport::new(peer);
+            let transport = ServerStdioTransport::new(peer);
             garbage = transport.non_message_lines();
             let served = own.serve_with_lifecycle(transport, lifecycle);
-            (tokio::time::timeout(START_TIMEOUT, served).await, Some(end))
+            (
+                tokio::time::timeout(SERVER_START_TIMEOUT, served).await,
+                Some(end),
+            )
         }
-        ServerProgramOrUrl::Http(address) => {
-            let client = McpEgressClient::new(address, handle);
-            streams = client.streams();
+        McpServerProgramOrUrl::Http(address) => {
+            let client = McpEgressHttpTransport::new(address, handle);
+            streams = client.server_event_streams();
             let config = StreamableHttpClientTransportConfig::with_uri(address.url.clone());
             let transport = StreamableHttpClientTransport::with_client(client, config);
             let served = own.serve_with_lifecycle(transport, lifecycle);
-            (tokio::time::timeout(START_TIMEOUT, served).await, None)
+            (
+                tokio::time::timeout(SERVER_START_TIMEOUT, served).await,
+                None,
+            )
         }
     };
     match served {
@@ -324,7 +331,7 @@ async fn try_open_server(
             // a comparison with the pin needs a fresh list.
             let cache = ClientCacheConfig::disabled();
             service.peer().set_response_cache_config(cache).await;
-            Ok(Connection {
+            Ok(McpServerConnection {
                 service,
                 end,
                 garbage,
@@ -334,9 +341,9 @@ async fn try_open_server(
             })
         }
         Ok(Err(error)) => Err(to_connect_failure(error, end, &server.name).await),
-        Err(_) => Err(ServerConnectFailure::Failed(format!(
+        Err(_) => Err(McpServerConnectError::Failed(format!(
             "did not answer the first message (`initialize`) within {} s{}",
-            START_TIMEOUT.as_secs(),
+            SERVER_START_TIMEOUT.as_secs(),
             garbage.describe()
         ))),
     }
@@ -344,33 +351,35 @@ async fn try_open_server(
 
 async fn to_connect_failure(
     error: ClientInitializeError,
-    end: Option<PeerEndWatch>,
+    end: Option<PeerProcessEndWatch>,
     name: &str,
-) -> ServerConnectFailure {
+) -> McpServerConnectError {
     match (error, end) {
-        (ClientInitializeError::JsonRpcError(error), _) if error.code == UNREADABLE => {
-            ServerConnectFailure::Failed(unreadable_answer_text(&error))
+        (ClientInitializeError::JsonRpcError(error), _)
+            if error.code == UNPARSABLE_ANSWER_ERROR_CODE =>
+        {
+            McpServerConnectError::Failed(describe_unparsable_answer(&error))
         }
-        (ClientInitializeError::JsonRpcError(error), _) => ServerConnectFailure::Refused(format!(
+        (ClientInitializeError::JsonRpcError(error), _) => McpServerConnectError::Refused(format!(
             "refused the connection: {} ({})",
-            clean_line(&error.message, MAX_ERROR_BYTES),
+            escape_and_truncate_line(&error.message, MAX_SERVER_ERROR_MESSAGE_BYTES),
             error.code.0
         )),
         (ClientInitializeError::ConnectionClosed(_), Some(end)) => {
-            ServerConnectFailure::Failed(end.wait_for_end_reason().await)
+            McpServerConnectError::Failed(end.wait_for_end_reason().await)
         }
         (ClientInitializeError::TransportError { error, .. }, _) => {
             match login_instructions(&error, name) {
-                Some(words) => ServerConnectFailure::Unauthorized(words),
-                None => ServerConnectFailure::Failed(format!(
+                Some(words) => McpServerConnectError::Unauthorized(words),
+                None => McpServerConnectError::Failed(format!(
                     "is not reached: {}",
                     transport_failure_text(&error)
                 )),
             }
         }
         (error, _) => {
-            let text = clean_line(&error.to_string(), MAX_ERROR_BYTES);
-            ServerConnectFailure::Failed(format!(
+            let text = escape_and_truncate_line(&error.to_string(), MAX_SERVER_ERROR_MESSAGE_BYTES);
+            McpServerConnectError::Failed(format!(
                 "did not begin the connection as the MCP protocol requires: {text}"
             ))
         }
@@ -400,5 +409,5 @@ fn transport_failure_text(error: &DynamicTransportError) -> String {
         Some(error) => error.to_string(),
         None => cause.to_string(),
     };
-    clean_line(&text, MAX_ERROR_BYTES)
+    escape_and_truncate_line(&text, MAX_SERVER_ERROR_MESSAGE_BYTES)
 }

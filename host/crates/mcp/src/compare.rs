@@ -4,20 +4,20 @@ use serde_json::Value;
 
 use super::offer::{OfferedTool, ServerOffer};
 use super::prompt::{OfferedArgument, OfferedPrompt};
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum length of an excerpt of a changed text, in bytes.
-const MAX_EXCERPT_BYTES: usize = 160;
+const MAX_CHANGED_TEXT_EXCERPT_BYTES: usize = 160;
 
 /// Number of bytes that an excerpt shows before the first difference.
-const BEFORE_BYTES: usize = 24;
+const EXCERPT_BYTES_BEFORE_DIFFERENCE: usize = 24;
 
 /// Maximum number of differences that one description lists.
-const MAX_SHOWN: usize = 12;
+const MAX_LISTED_DIFFERENCES: usize = 12;
 
 /// Difference between the pinned tools, prompts and instructions of a server and the current ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerOfferChange {
+pub enum PinnedServerOfferDifference {
     /// The definition of a pinned tool differs.
     Changed {
         /// Name on the server.
@@ -58,10 +58,10 @@ pub enum ServerOfferChange {
     Instructions(String),
 }
 
-impl ServerOfferChange {
+impl PinnedServerOfferDifference {
     /// Returns the tool that must not be called because of this difference.
     #[must_use]
-    pub fn withheld_tool(&self) -> Option<&str> {
+    pub fn withheld_tool_name(&self) -> Option<&str> {
         match self {
             Self::Changed { tool, .. } | Self::Gone { tool } => Some(tool),
             _ => None,
@@ -71,7 +71,7 @@ impl ServerOfferChange {
     /// Returns the name of the prompt that must not be fetched because of this difference; `None`
     /// if there is none.
     #[must_use]
-    pub fn withheld_prompt(&self) -> Option<&str> {
+    pub fn withheld_prompt_name(&self) -> Option<&str> {
         match self {
             Self::PromptChanged { prompt, .. } | Self::PromptGone { prompt } => Some(prompt),
             _ => None,
@@ -79,9 +79,9 @@ impl ServerOfferChange {
     }
 }
 
-impl std::fmt::Display for ServerOfferChange {
+impl std::fmt::Display for PinnedServerOfferDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = |tool: &str| clean_line(tool, 64);
+        let name = |tool: &str| escape_and_truncate_line(tool, 64);
         match self {
             Self::Changed { tool, lines } => {
                 write!(f, "`{}` has changed: {}", name(tool), lines.join("; "))
@@ -103,55 +103,61 @@ impl std::fmt::Display for ServerOfferChange {
 
 /// Finds the differences between the pinned offer of a server and its current offer.
 #[must_use]
-pub fn find_offer_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<ServerOfferChange> {
+pub fn find_offer_changes(
+    pinned: &ServerOffer,
+    live: &ServerOffer,
+) -> Vec<PinnedServerOfferDifference> {
     let mut changes = Vec::new();
     for before in &pinned.tools {
         let tool = before.name.clone();
-        match live.find(&tool) {
-            None => changes.push(ServerOfferChange::Gone { tool }),
+        match live.find_tool(&tool) {
+            None => changes.push(PinnedServerOfferDifference::Gone { tool }),
             Some(now) => {
                 let lines = tool_differences(before, now);
                 if !lines.is_empty() {
-                    changes.push(ServerOfferChange::Changed { tool, lines });
+                    changes.push(PinnedServerOfferDifference::Changed { tool, lines });
                 }
             }
         }
     }
-    let is_new = |tool: &&OfferedTool| pinned.find(&tool.name).is_none();
+    let is_new = |tool: &&OfferedTool| pinned.find_tool(&tool.name).is_none();
     changes.extend(
         live.tools
             .iter()
             .filter(is_new)
-            .map(|tool| ServerOfferChange::New {
+            .map(|tool| PinnedServerOfferDifference::New {
                 tool: tool.name.clone(),
             }),
     );
     changes.extend(find_prompt_changes(pinned, live));
     let [before, now] =
         [pinned, live].map(|offer| offer.instructions.as_deref().unwrap_or_default());
-    if let Some(line) = text_difference(before, now) {
-        changes.push(ServerOfferChange::Instructions(line));
+    if let Some(line) = describe_text_difference(before, now) {
+        changes.push(PinnedServerOfferDifference::Instructions(line));
     }
     changes
 }
 
-fn find_prompt_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<ServerOfferChange> {
+fn find_prompt_changes(
+    pinned: &ServerOffer,
+    live: &ServerOffer,
+) -> Vec<PinnedServerOfferDifference> {
     let mut changes = Vec::new();
     for before in &pinned.prompts {
         let prompt = before.name.clone();
         match live.find_prompt(&prompt) {
-            None => changes.push(ServerOfferChange::PromptGone { prompt }),
+            None => changes.push(PinnedServerOfferDifference::PromptGone { prompt }),
             Some(now) => {
                 let lines = list_prompt_differences(before, now);
                 if !lines.is_empty() {
-                    changes.push(ServerOfferChange::PromptChanged { prompt, lines });
+                    changes.push(PinnedServerOfferDifference::PromptChanged { prompt, lines });
                 }
             }
         }
     }
     let new = live.prompts.iter();
     let new = new.filter(|own| pinned.find_prompt(&own.name).is_none());
-    changes.extend(new.map(|own| ServerOfferChange::PromptNew {
+    changes.extend(new.map(|own| PinnedServerOfferDifference::PromptNew {
         prompt: own.name.clone(),
     }));
     changes
@@ -159,10 +165,13 @@ fn find_prompt_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<ServerOf
 
 /// Describes the first differences in one text, followed by the number of the remaining ones.
 #[must_use]
-pub fn describe_changes(changes: &[ServerOfferChange]) -> String {
-    let shown = changes.iter().take(MAX_SHOWN).map(ToString::to_string);
+pub fn describe_offer_changes(changes: &[PinnedServerOfferDifference]) -> String {
+    let shown = changes
+        .iter()
+        .take(MAX_LISTED_DIFFERENCES)
+        .map(ToString::to_string);
     let shown: Vec<String> = shown.collect();
-    let more = changes.len().saturating_sub(MAX_SHOWN);
+    let more = changes.len().saturating_sub(MAX_LISTED_DIFFERENCES);
     match more {
         0 => shown.join("; "),
         n => format!("{}; and {n} more", shown.join("; ")),
@@ -192,7 +201,10 @@ fn tool_differences(before: &OfferedTool, now: &OfferedTool) -> Vec<String> {
         ("claims", text(&before.annotations), text(&now.annotations)),
     ];
     let lines = fields.iter().filter_map(|(field, before, now)| {
-        Some(format!("{field} {}", text_difference(before, now)?))
+        Some(format!(
+            "{field} {}",
+            describe_text_difference(before, now)?
+        ))
     });
     lines.collect()
 }
@@ -221,22 +233,28 @@ fn list_prompt_differences(before: &OfferedPrompt, now: &OfferedPrompt) -> Vec<S
         ("arguments", arguments(before), arguments(now)),
     ];
     let lines = fields.iter().filter_map(|(field, before, now)| {
-        Some(format!("{field} {}", text_difference(before, now)?))
+        Some(format!(
+            "{field} {}",
+            describe_text_difference(before, now)?
+        ))
     });
     lines.collect()
 }
 
 /// Describes a difference with an excerpt of both texts, which starts shortly before the first
 /// difference; `None` if the texts are equal.
-fn text_difference(before: &str, now: &str) -> Option<String> {
+fn describe_text_difference(before: &str, now: &str) -> Option<String> {
     if before == now {
         return None;
     }
     let same = before.bytes().zip(now.bytes()).take_while(|(a, b)| a == b);
-    let from = same.count().saturating_sub(BEFORE_BYTES);
+    let from = same.count().saturating_sub(EXCERPT_BYTES_BEFORE_DIFFERENCE);
     let excerpt = |text: &str| {
         let from = text.floor_char_boundary(from);
-        let rest = clean_line(text.get(from..).unwrap_or_default(), MAX_EXCERPT_BYTES);
+        let rest = escape_and_truncate_line(
+            text.get(from..).unwrap_or_default(),
+            MAX_CHANGED_TEXT_EXCERPT_BYTES,
+        );
         match (rest.is_empty(), from) {
             (true, _) => "nothing".to_owned(),
             (false, 0) => format!("“{rest}”"),
@@ -279,10 +297,10 @@ mod tests {
         let changes = find_offer_changes(&pinned, &live);
         let held: Vec<&str> = changes
             .iter()
-            .filter_map(ServerOfferChange::withheld_tool)
+            .filter_map(PinnedServerOfferDifference::withheld_tool_name)
             .collect();
         assert_eq!(held, ["a", "b", "c"]);
-        let text = describe_changes(&changes);
+        let text = describe_offer_changes(&changes);
         assert!(
             text.contains("claims was nothing, is now “{\"readOnlyHint\":true}”"),
             "{text}"
@@ -325,15 +343,15 @@ mod tests {
         let changes = find_offer_changes(&pinned, &live);
         let held: Vec<&str> = changes
             .iter()
-            .filter_map(ServerOfferChange::withheld_prompt)
+            .filter_map(PinnedServerOfferDifference::withheld_prompt_name)
             .collect();
         assert_eq!(held, ["a", "b", "c"]);
         assert!(
             changes
                 .iter()
-                .all(|change| change.withheld_tool().is_none())
+                .all(|change| change.withheld_tool_name().is_none())
         );
-        let text = describe_changes(&changes);
+        let text = describe_offer_changes(&changes);
         for words in [
             "the prompt `a` has changed: description was “d”, is now “other”",
             "arguments was “path (required):”, is now “path:”",
@@ -347,7 +365,7 @@ mod tests {
     fn a_long_text_is_shown_from_its_difference_on() {
         let before = format!("{}end", "é".repeat(1000));
         let now = format!("{}other end", "é".repeat(1000));
-        let line = text_difference(&before, &now).unwrap();
+        let line = describe_text_difference(&before, &now).unwrap();
         assert!(
             line.contains("end”") && line.contains("other end”"),
             "{line}"

@@ -3,35 +3,35 @@
 //!
 //! The request is sent only when the user asks for a completion, never on each keystroke, because
 //! unfinished input is private. Proposed values are untrusted; only short single lines are shown.
-//! Start from [`complete_text`].
+//! Start from [`request_value_completions`].
 
 use std::collections::HashMap;
 
 use rmcp::model::{CompletionContext, CompletionInfo};
 
-use super::client::{Connection, McpRequestFailure};
-use super::resource::{MAX_URI_BYTES, ResourceList, check_uri};
-use rind_lib::host::PartialText;
-use rind_lib::text::one_line;
+use super::client::{McpRequestError, McpServerConnection};
+use super::resource::{MAX_RESOURCE_URI_BYTES, ServerResourcesAndTemplates, check_resource_uri};
+use rind_lib::host::InputCompletionRequest;
+use rind_lib::text::escape_to_one_line;
 
 /// Maximum length of a value that the server proposes as a completion, in bytes.
-const MAX_VALUE_BYTES: usize = 256;
+const MAX_COMPLETION_VALUE_BYTES: usize = 256;
 
 /// Maximum number of URI templates whose variables are completed for one typed URI.
-const MAX_TEMPLATES: usize = 4;
+const MAX_COMPLETED_URI_TEMPLATES: usize = 4;
 
 /// Asks a server to complete a value. Returns no values if the server does not declare that it
 /// supports completion.
-pub(crate) async fn complete_text(
-    connection: &Connection,
-    begun: &PartialText,
-    list: &ResourceList,
-) -> Result<Vec<String>, McpRequestFailure> {
+pub(crate) async fn request_value_completions(
+    connection: &McpServerConnection,
+    begun: &InputCompletionRequest,
+    list: &ServerResourcesAndTemplates,
+) -> Result<Vec<String>, McpRequestError> {
     if !connection.declares_capability(|own| own.completions.is_some()) {
         return Ok(Vec::new());
     }
     match begun {
-        PartialText::Argument {
+        InputCompletionRequest::Argument {
             prompt,
             name,
             value,
@@ -46,24 +46,26 @@ pub(crate) async fn complete_text(
             );
             match asked.await {
                 Ok(found) => Ok(filter_displayable_completions(found).collect()),
-                Err(error) => Err(connection.classify_failure(error).await),
+                Err(error) => Err(connection.classify_request_error(error).await),
             }
         }
-        PartialText::Address(uri) => complete_uri(connection, uri, list).await,
+        InputCompletionRequest::Address(uri) => {
+            request_uri_completions(connection, uri, list).await
+        }
     }
 }
 
-async fn complete_uri(
-    connection: &Connection,
+async fn request_uri_completions(
+    connection: &McpServerConnection,
     uri: &str,
-    list: &ResourceList,
-) -> Result<Vec<String>, McpRequestFailure> {
+    list: &ServerResourcesAndTemplates,
+) -> Result<Vec<String>, McpRequestError> {
     let mut found = Vec::new();
     let fitting = list.templates.iter().filter_map(|own| {
         let template = own.template.as_deref()?;
         Some((template, find_partial_variable(template, uri)?))
     });
-    for (template, begun) in fitting.take(MAX_TEMPLATES) {
+    for (template, begun) in fitting.take(MAX_COMPLETED_URI_TEMPLATES) {
         let context = arguments_as_completion_context(begun.given.into_iter());
         let asked = connection.peer().complete_resource_argument(
             template,
@@ -73,12 +75,12 @@ async fn complete_uri(
         );
         let values = match asked.await {
             Ok(values) => values,
-            Err(error) => return Err(connection.classify_failure(error).await),
+            Err(error) => return Err(connection.classify_request_error(error).await),
         };
         let before = uri.get(..uri.len() - begun.value.len()).unwrap_or_default();
         let whole = filter_displayable_completions(values)
             .map(|value| format!("{before}{value}{}", begun.literal));
-        found.extend(whole.filter(|own| check_uri(own).is_ok()));
+        found.extend(whole.filter(|own| check_resource_uri(own).is_ok()));
     }
     found.dedup();
     Ok(found)
@@ -91,18 +93,19 @@ fn arguments_as_completion_context(
     (!given.is_empty()).then(|| CompletionContext::with_arguments(given))
 }
 
-/// Returns the values that are single lines of visible text of at most [`MAX_VALUE_BYTES`] bytes.
+/// Returns the values that are single lines of visible text of at most
+/// [`MAX_COMPLETION_VALUE_BYTES`] bytes.
 fn filter_displayable_completions(found: CompletionInfo) -> impl Iterator<Item = String> {
     let values = found.values.into_iter().take(CompletionInfo::MAX_VALUES);
     values.filter(|value| {
-        let is_plain = one_line(value) == *value;
-        is_plain && !value.is_empty() && value.len() <= MAX_VALUE_BYTES
+        let is_plain = escape_to_one_line(value) == *value;
+        is_plain && !value.is_empty() && value.len() <= MAX_COMPLETION_VALUE_BYTES
     })
 }
 
 /// Variable of a URI template whose value is at the end of an incomplete URI.
 #[derive(Debug, PartialEq, Eq)]
-struct PartialUriVariable {
+struct PartialUriTemplateVariable {
     name: String,
     value: String,
     /// Names and values of the variables that precede this variable in the template.
@@ -113,8 +116,8 @@ struct PartialUriVariable {
 
 /// Finds the variable of a template whose value is at the end of an incomplete URI. Only RFC 6570
 /// expressions of the form `{name}` or `{+name}` are supported.
-fn find_partial_variable(template: &str, begun: &str) -> Option<PartialUriVariable> {
-    if begun.len() > MAX_URI_BYTES {
+fn find_partial_variable(template: &str, begun: &str) -> Option<PartialUriTemplateVariable> {
+    if begun.len() > MAX_RESOURCE_URI_BYTES {
         return None;
     }
     let (literal, mut parts) = template.split_once('{')?;
@@ -138,7 +141,7 @@ fn find_partial_variable(template: &str, begun: &str) -> Option<PartialUriVariab
                 parts = next?;
             }
             None => {
-                return Some(PartialUriVariable {
+                return Some(PartialUriTemplateVariable {
                     name: name.to_owned(),
                     value: rest.to_owned(),
                     given,
@@ -192,7 +195,7 @@ mod tests {
     fn proposals_are_short_lines() {
         let values = ["fine", "", "two\nlines", "\u{1b}[2J", "\u{202e}x"].map(str::to_owned);
         let mut values = values.to_vec();
-        values.push("x".repeat(MAX_VALUE_BYTES + 1));
+        values.push("x".repeat(MAX_COMPLETION_VALUE_BYTES + 1));
         values.extend((0..200).map(|n| n.to_string()));
         let mut info = CompletionInfo::default();
         info.values = values;

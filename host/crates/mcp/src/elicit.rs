@@ -3,7 +3,7 @@
 //!
 //! A server may ask only while one of its tools runs. The user is first asked whether to answer at
 //! all. If no user can be asked, the host declines. It refuses questions for passwords or keys, and
-//! never opens a URL. Start from [`ServerQuestions::answer_elicitation`].
+//! never opens a URL. Start from [`ServerElicitationHandler::answer_elicitation`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,44 +13,49 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::form::{FormField, FormRefusal, MAX_ASKED_FIELDS, read_form};
+use super::form::{
+    ElicitationFormField, ElicitationFormRefusalReason, MAX_INDIVIDUALLY_ASKED_FIELDS,
+    parse_elicitation_form,
+};
 use super::names::mcp_server_origin;
-use super::proposal::ProposedFormValues;
+use super::proposal::ProposedElicitationFormValues;
 use super::secret_words::label_asks_for_secret;
-use rind_lib::host::SourceSession;
+use rind_lib::host::ToolSourceSession;
 use rind_lib::lock::lock;
 use rind_lib::point::caller::Caller;
-use rind_lib::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
-use rind_lib::text::clean_line;
+use rind_lib::point::handle::{
+    HandleError, PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind,
+};
+use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum number of forms and URLs that a server may send during one tool call.
-const MAX_FORMS: u32 = 3;
+const MAX_ELICITATIONS_PER_TOOL_CALL: u32 = 3;
 
 /// Maximum number of warnings about refused questions, per server and session.
-const MAX_TOLD: u32 = 5;
+const MAX_REFUSED_QUESTION_WARNINGS: u32 = 5;
 
 /// Maximum number of times that the user is asked for one field.
-const MAX_TRIES: u32 = 2;
+const MAX_ATTEMPTS_PER_FIELD: u32 = 2;
 
 /// Maximum length of the server's message that a question shows to the user, in bytes.
-const MAX_MESSAGE_BYTES: usize = 400;
+const MAX_SHOWN_SERVER_MESSAGE_BYTES: usize = 400;
 
 /// Options of a question about a form for which the server proposes values.
-const SEND: &str = "send these values";
-const FILL_IN: &str = "fill in each field";
-const REFUSE: &str = "do not answer";
+const SEND_VALUES_OPTION: &str = "send these values";
+const FILL_IN_FIELDS_OPTION: &str = "fill in each field";
+const REFUSE_ANSWER_OPTION: &str = "do not answer";
 
 /// Maximum length of a URL that is shown, in bytes. A longer one is refused, because the user could
 /// not read its end.
-const MAX_URL_BYTES: usize = 300;
+const MAX_SHOWN_URL_BYTES: usize = 300;
 
 /// Handler of the questions that one server asks in one session.
-pub(crate) struct ServerQuestions {
+pub(crate) struct ServerElicitationHandler {
     server: String,
     origin: Arc<str>,
-    session: SourceSession,
+    session: ToolSourceSession,
     calls: Mutex<RunningToolCalls>,
-    clock: Mutex<UserWaitClock>,
+    clock: Mutex<UserAnswerWaitClock>,
     /// Number of refused questions in the session.
     n_refused: AtomicU32,
     /// Locked while the user answers a form, so that the questions of two forms do not mix.
@@ -74,7 +79,7 @@ struct RunningToolCall {
 /// Clock of the time spent waiting for the user's answers, which does not count towards the timeout
 /// of a tool call.
 #[derive(Default)]
-struct UserWaitClock {
+struct UserAnswerWaitClock {
     since: Option<Instant>,
     total: Duration,
 }
@@ -82,16 +87,16 @@ struct UserWaitClock {
 /// Guard that keeps the clock running while the user is asked. Dropping the guard stops the clock,
 /// also when the future of a question is dropped; a clock that never stops would prevent the
 /// timeout of the tool call.
-struct UserWaitClockGuard<'a>(&'a Mutex<UserWaitClock>);
+struct UserAnswerWaitClockGuard<'a>(&'a Mutex<UserAnswerWaitClock>);
 
-impl<'a> UserWaitClockGuard<'a> {
-    fn start(clock: &'a Mutex<UserWaitClock>) -> Self {
+impl<'a> UserAnswerWaitClockGuard<'a> {
+    fn start(clock: &'a Mutex<UserAnswerWaitClock>) -> Self {
         lock(clock).since = Some(Instant::now());
         Self(clock)
     }
 }
 
-impl Drop for UserWaitClockGuard<'_> {
+impl Drop for UserAnswerWaitClockGuard<'_> {
     fn drop(&mut self) {
         let mut clock = lock(self.0);
         let since = clock.since.take();
@@ -101,7 +106,7 @@ impl Drop for UserWaitClockGuard<'_> {
 
 /// Guard that marks a tool call as running. Dropping the guard cancels the questions of the call.
 pub(crate) struct RunningToolCallGuard<'a> {
-    questions: &'a ServerQuestions,
+    questions: &'a ServerElicitationHandler,
     number: u64,
 }
 
@@ -118,15 +123,15 @@ impl Drop for RunningToolCallGuard<'_> {
 }
 
 /// Reason why a question was not answered.
-enum UnansweredQuestion {
+enum UnansweredQuestionReason {
     /// The user declined, or no user can be asked.
     Declined,
     /// The question was cancelled, or no valid answer was given.
     Cancelled,
 }
 
-impl ServerQuestions {
-    pub(crate) fn new(server: &str, session: SourceSession) -> Self {
+impl ServerElicitationHandler {
+    pub(crate) fn new(server: &str, session: ToolSourceSession) -> Self {
         Self {
             server: server.to_owned(),
             origin: mcp_server_origin(server).into(),
@@ -139,7 +144,7 @@ impl ServerQuestions {
     }
 
     /// Records that a tool call runs, during which the server may ask questions.
-    pub(crate) fn begin_call(&self, caller: &Caller) -> RunningToolCallGuard<'_> {
+    pub(crate) fn register_running_tool_call(&self, caller: &Caller) -> RunningToolCallGuard<'_> {
         let mut calls = lock(&self.calls);
         let number = calls.next;
         calls.next += 1;
@@ -165,18 +170,18 @@ impl ServerQuestions {
     /// Answers a question of the server by asking the user.
     pub(crate) async fn answer_elicitation(&self, request: ElicitRequestParams) -> ElicitResult {
         let _alone = self.alone.lock().await;
-        let (caller, over) = match self.count_form_for_call() {
+        let (caller, over) = match self.count_form_toward_running_call() {
             Ok(admitted) => admitted,
             Err(why) => {
                 self.warn_refused_question(why);
                 return ElicitResult::new(ElicitationAction::Decline);
             }
         };
-        let running = UserWaitClockGuard::start(&self.clock);
+        let running = UserAnswerWaitClockGuard::start(&self.clock);
         let asked = tokio::select! {
             biased;
-            () = over.cancelled() => Err(UnansweredQuestion::Cancelled),
-            asked = self.ask_elicitation(request, &caller) => asked,
+            () = over.cancelled() => Err(UnansweredQuestionReason::Cancelled),
+            asked = self.ask_user_elicitation(request, &caller) => asked,
         };
         drop(running);
         match asked {
@@ -184,45 +189,50 @@ impl ServerQuestions {
             Ok(Some(content)) => {
                 ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(content))
             }
-            Err(UnansweredQuestion::Declined) => ElicitResult::new(ElicitationAction::Decline),
-            Err(UnansweredQuestion::Cancelled) => ElicitResult::new(ElicitationAction::Cancel),
+            Err(UnansweredQuestionReason::Declined) => {
+                ElicitResult::new(ElicitationAction::Decline)
+            }
+            Err(UnansweredQuestionReason::Cancelled) => {
+                ElicitResult::new(ElicitationAction::Cancel)
+            }
         }
     }
 
     /// Counts a form towards the latest running call, and returns that call's caller and
     /// cancellation token. Fails with the reason if the form is refused.
-    fn count_form_for_call(&self) -> Result<(Caller, CancellationToken), &'static str> {
+    fn count_form_toward_running_call(&self) -> Result<(Caller, CancellationToken), &'static str> {
         let mut calls = lock(&self.calls);
         let call = calls.all.last_mut().ok_or("no call of its tools runs")?;
         call.n_forms += 1;
-        if call.n_forms > MAX_FORMS {
+        if call.n_forms > MAX_ELICITATIONS_PER_TOOL_CALL {
             return Err("it has asked three times in this call already");
         }
         Ok((call.caller.clone(), call.over.clone()))
     }
 
     /// Warns the user that a question of the server was refused without being shown. Warns at most
-    /// [`MAX_TOLD`] times per session, so that a server cannot flood the screen.
+    /// [`MAX_REFUSED_QUESTION_WARNINGS`] times per session, so that a server cannot flood the
+    /// screen.
     fn warn_refused_question(&self, why: &str) {
         let n_before = self.n_refused.fetch_add(1, Ordering::Relaxed);
-        if n_before >= MAX_TOLD {
+        if n_before >= MAX_REFUSED_QUESTION_WARNINGS {
             return;
         }
-        let more = match n_before + 1 == MAX_TOLD {
+        let more = match n_before + 1 == MAX_REFUSED_QUESTION_WARNINGS {
             true => "; you are not told of its further refused questions in this session",
             false => "",
         };
-        self.session.warn(format!(
+        self.session.show_notice(format!(
             "MCP server `{}` asked you a question, which was refused: {why}{more}",
             self.server
         ));
     }
 
-    async fn ask_elicitation(
+    async fn ask_user_elicitation(
         &self,
         request: ElicitRequestParams,
         caller: &Caller,
-    ) -> Result<Option<Map<String, Value>>, UnansweredQuestion> {
+    ) -> Result<Option<Map<String, Value>>, UnansweredQuestionReason> {
         match request {
             ElicitRequestParams::FormElicitationParams {
                 message,
@@ -230,9 +240,11 @@ impl ServerQuestions {
                 ..
             } => {
                 let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
-                let form = read_form(&message, &schema);
+                let form = parse_elicitation_form(&message, &schema);
                 let fields = form.map_err(|fault| self.reject_server_form(&fault))?;
-                self.ask_form(&message, &fields, caller).await.map(Some)
+                self.ask_user_to_fill_form(&message, &fields, caller)
+                    .await
+                    .map(Some)
             }
             ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
                 self.confirm_url_opened(&message, &url, caller).await?;
@@ -240,37 +252,37 @@ impl ServerQuestions {
             }
             _ => {
                 self.warn_refused_question("its question has an unknown type");
-                Err(UnansweredQuestion::Declined)
+                Err(UnansweredQuestionReason::Declined)
             }
         }
     }
 
-    fn reject_server_form(&self, fault: &FormRefusal) -> UnansweredQuestion {
+    fn reject_server_form(&self, fault: &ElicitationFormRefusalReason) -> UnansweredQuestionReason {
         self.warn_refused_question(&fault.to_string());
-        UnansweredQuestion::Declined
+        UnansweredQuestionReason::Declined
     }
 
     /// Asks the user whether to answer the server. If the form proposes values, also offers to send
     /// these unchanged. If the user wants to fill in the form, asks for the value of each field.
-    async fn ask_form(
+    async fn ask_user_to_fill_form(
         &self,
         message: &str,
-        fields: &[FormField],
+        fields: &[ElicitationFormField],
         caller: &Caller,
-    ) -> Result<Map<String, Value>, UnansweredQuestion> {
-        let names: Vec<String> = fields.iter().map(FormField::label).collect();
-        let message = clean_line(message, MAX_MESSAGE_BYTES);
+    ) -> Result<Map<String, Value>, UnansweredQuestionReason> {
+        let names: Vec<String> = fields.iter().map(ElicitationFormField::label).collect();
+        let message = escape_and_truncate_line(message, MAX_SHOWN_SERVER_MESSAGE_BYTES);
         let text = format!(
             "{message} (requested: {}) Do you want to answer?",
             names.join(", ")
         );
-        let is_askable = fields.len() <= MAX_ASKED_FIELDS;
-        match ProposedFormValues::from_form(fields) {
+        let is_askable = fields.len() <= MAX_INDIVIDUALLY_ASKED_FIELDS;
+        match ProposedElicitationFormValues::from_form(fields) {
             None if !is_askable => {
                 let why = format!(
-                    "its form has more than {MAX_ASKED_FIELDS} fields, too many to ask about one by one, and its proposed values are incomplete, invalid or too long to show"
+                    "its form has more than {MAX_INDIVIDUALLY_ASKED_FIELDS} fields, too many to ask about one by one, and its proposed values are incomplete, invalid or too long to show"
                 );
-                return Err(self.reject_server_form(&FormRefusal::Shape(why)));
+                return Err(self.reject_server_form(&ElicitationFormRefusalReason::Shape(why)));
             }
             None => self.require_url_confirmation(text, caller).await?,
             Some(proposal) => {
@@ -285,7 +297,7 @@ impl ServerQuestions {
         }
         let mut content = Map::new();
         for field in fields {
-            if let Some(value) = self.ask_field(field, caller).await? {
+            if let Some(value) = self.ask_user_for_field_value(field, caller).await? {
                 content.insert(field.name.clone(), value);
             }
         }
@@ -299,44 +311,52 @@ impl ServerQuestions {
         text: String,
         is_askable: bool,
         caller: &Caller,
-    ) -> Result<bool, UnansweredQuestion> {
-        let ways = [SEND, FILL_IN, REFUSE];
-        let ways = ways.into_iter().filter(|way| is_askable || *way != FILL_IN);
+    ) -> Result<bool, UnansweredQuestionReason> {
+        let ways = [
+            SEND_VALUES_OPTION,
+            FILL_IN_FIELDS_OPTION,
+            REFUSE_ANSWER_OPTION,
+        ];
+        let ways = ways
+            .into_iter()
+            .filter(|way| is_askable || *way != FILL_IN_FIELDS_OPTION);
         let options: Vec<String> = ways.map(str::to_owned).collect();
-        let kind = QuestionKind::Choose {
+        let kind = PluginUserQuestionKind::Choose {
             default: u32::try_from(options.len() - 1).unwrap_or_default(),
             options: options.clone(),
         };
-        let PersonAnswer::Choice(at) = self.ask_question(text, kind, caller).await? else {
-            return Err(UnansweredQuestion::Declined);
+        let PluginUserAnswer::Choice(at) = self.ask_user_question(text, kind, caller).await? else {
+            return Err(UnansweredQuestionReason::Declined);
         };
         let chosen = usize::try_from(at).ok().and_then(|at| options.get(at));
         match chosen.map(String::as_str) {
-            Some(SEND) => Ok(true),
-            Some(FILL_IN) => Ok(false),
-            _ => Err(UnansweredQuestion::Declined),
+            Some(SEND_VALUES_OPTION) => Ok(true),
+            Some(FILL_IN_FIELDS_OPTION) => Ok(false),
+            _ => Err(UnansweredQuestionReason::Declined),
         }
     }
 
-    async fn ask_field(
+    async fn ask_user_for_field_value(
         &self,
-        field: &FormField,
+        field: &ElicitationFormField,
         caller: &Caller,
-    ) -> Result<Option<Value>, UnansweredQuestion> {
+    ) -> Result<Option<Value>, UnansweredQuestionReason> {
         let mut why = None;
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_ATTEMPTS_PER_FIELD {
             let text = match &why {
-                None => field.question(),
-                Some(why) => format!("{} ({why})", field.question()),
+                None => field.question_text(),
+                Some(why) => format!("{} ({why})", field.question_text()),
             };
-            let answer = self.ask_question(text, field.kind(), caller).await?;
+            let answer = self
+                .ask_user_question(text, field.user_question_kind(), caller)
+                .await?;
             match field.parse_answer(&answer) {
                 Ok(value) => return Ok(value),
                 Err(fault) => why = Some(fault),
             }
         }
         self.warn_refused_question("the answers did not fit what it asks for");
-        Err(UnansweredQuestion::Cancelled)
+        Err(UnansweredQuestionReason::Cancelled)
     }
 
     /// Asks the user whether a URL that the server names was opened. The host never opens it.
@@ -345,17 +365,21 @@ impl ServerQuestions {
         message: &str,
         url: &str,
         caller: &Caller,
-    ) -> Result<(), UnansweredQuestion> {
+    ) -> Result<(), UnansweredQuestionReason> {
         if let Err(why) = check_displayable_url(url) {
             self.warn_refused_question(&format!("it names a URL that {why}"));
-            return Err(UnansweredQuestion::Declined);
+            return Err(UnansweredQuestionReason::Declined);
         }
         if label_asks_for_secret(message) {
-            return Err(self.reject_server_form(&FormRefusal::Secret("its message".to_owned())));
+            return Err(
+                self.reject_server_form(&ElicitationFormRefusalReason::Secret(
+                    "its message".to_owned(),
+                )),
+            );
         }
         let text = format!(
             "{} It asks you to open {url} in a browser; Rind does not open it. Have you done what it asks?",
-            clean_line(message, MAX_MESSAGE_BYTES)
+            escape_and_truncate_line(message, MAX_SHOWN_SERVER_MESSAGE_BYTES)
         );
         self.require_url_confirmation(text, caller).await
     }
@@ -364,33 +388,33 @@ impl ServerQuestions {
         &self,
         text: String,
         caller: &Caller,
-    ) -> Result<(), UnansweredQuestion> {
-        let kind = QuestionKind::Confirm { default: false };
-        match self.ask_question(text, kind, caller).await? {
-            PersonAnswer::Yes(true) => Ok(()),
-            _ => Err(UnansweredQuestion::Declined),
+    ) -> Result<(), UnansweredQuestionReason> {
+        let kind = PluginUserQuestionKind::Confirm { default: false };
+        match self.ask_user_question(text, kind, caller).await? {
+            PluginUserAnswer::Yes(true) => Ok(()),
+            _ => Err(UnansweredQuestionReason::Declined),
         }
     }
 
-    async fn ask_question(
+    async fn ask_user_question(
         &self,
         text: String,
-        kind: QuestionKind,
+        kind: PluginUserQuestionKind,
         caller: &Caller,
-    ) -> Result<PersonAnswer, UnansweredQuestion> {
-        let question = PersonQuestion {
+    ) -> Result<PluginUserAnswer, UnansweredQuestionReason> {
+        let question = PluginUserQuestion {
             plugin: self.origin.to_string(),
             text,
             kind,
             is_muted: false,
         };
-        let handle = self.session.handle();
+        let handle = self.session.agent_handle();
         let asked = handle.ask_person(&self.origin, question, caller.clone());
         asked.await.map_err(|error| {
             if let HandleError::Denied(why) | HandleError::Limit(why) = &error {
                 self.warn_refused_question(why);
             }
-            UnansweredQuestion::Cancelled
+            UnansweredQuestionReason::Cancelled
         })
     }
 }
@@ -404,7 +428,7 @@ fn check_displayable_url(url: &str) -> Result<(), &'static str> {
     let Some(rest) = url.strip_prefix("https://") else {
         return Err("is not a plain `https://` address");
     };
-    if url.len() > MAX_URL_BYTES || !url.chars().all(is_plain) {
+    if url.len() > MAX_SHOWN_URL_BYTES || !url.chars().all(is_plain) {
         return Err("is not a plain `https://` address");
     }
     // Browsers treat `\` as `/`, but other programs do not, so the host would be ambiguous.
@@ -425,7 +449,7 @@ mod tests {
         for url in ["https://a.example/login?x=1", "https://a.example:8443"] {
             assert_eq!(check_displayable_url(url), Ok(()), "{url}");
         }
-        let long = format!("https://a.example/{}", "a".repeat(MAX_URL_BYTES));
+        let long = format!("https://a.example/{}", "a".repeat(MAX_SHOWN_URL_BYTES));
         for url in [
             "http://a.example/",
             "javascript:alert(1)",
@@ -443,7 +467,7 @@ mod tests {
     #[test]
     fn the_clock_stands_after_a_question_that_was_dropped() {
         let clock = Mutex::default();
-        drop(UserWaitClockGuard::start(&clock));
+        drop(UserAnswerWaitClockGuard::start(&clock));
         assert!(lock(&clock).since.is_none());
     }
 }

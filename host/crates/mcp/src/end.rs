@@ -16,32 +16,35 @@ use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use rmcp::{ClientHandler, ErrorData};
 use tokio::sync::mpsc::Sender;
 
-use super::elicit::ServerQuestions;
+use super::elicit::ServerElicitationHandler;
 use rind_lib::lock::lock;
 
 /// Shows one line about the progress of a call.
-pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
+pub(crate) type ProgressLineCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Maximum number of progress lines that may arrive at once. Afterwards, the same number of lines
 /// is allowed per second.
-const MAX_PROGRESS_LINES: u32 = 10;
+const MAX_PROGRESS_LINE_BURST: u32 = 10;
 
 /// Token bucket that limits the number of progress lines, because each becomes an event.
 #[derive(Debug)]
-pub(crate) struct ProgressLineLimiter(Mutex<(Instant, f64)>);
+pub(crate) struct ProgressLineRateLimiter(Mutex<(Instant, f64)>);
 
-impl Default for ProgressLineLimiter {
+impl Default for ProgressLineRateLimiter {
     fn default() -> Self {
-        Self(Mutex::new((Instant::now(), f64::from(MAX_PROGRESS_LINES))))
+        Self(Mutex::new((
+            Instant::now(),
+            f64::from(MAX_PROGRESS_LINE_BURST),
+        )))
     }
 }
 
-impl ProgressLineLimiter {
+impl ProgressLineRateLimiter {
     /// Takes one token from the bucket. Returns whether the line may be shown.
     pub(crate) fn take_progress_line_token(&self) -> bool {
         let mut gate = lock(&self.0);
         let (since, left) = *gate;
-        let most = f64::from(MAX_PROGRESS_LINES);
+        let most = f64::from(MAX_PROGRESS_LINE_BURST);
         let now = Instant::now();
         let left = (left + since.elapsed().as_secs_f64() * most).min(most);
         *gate = (now, if left < 1.0 { left } else { left - 1.0 });
@@ -57,12 +60,12 @@ pub(crate) struct McpClientHandler {
     /// prompts. The channel has a capacity of one, so that several changes count as one.
     pub(crate) changed: Sender<()>,
     /// Whether a change was announced that
-    /// [`take_offer_change_flag`](super::client::Connection::take_offer_change_flag) has not
-    /// consumed yet.
+    /// [`take_offer_change_flag`](super::client::McpServerConnection::take_offer_change_flag) has
+    /// not consumed yet.
     pub(crate) is_changed: Arc<AtomicBool>,
-    pub(crate) progress: ShowProgress,
+    pub(crate) progress: ProgressLineCallback,
     /// Asks the user the server's questions; `None` outside a session.
-    pub(crate) questions: Option<Arc<ServerQuestions>>,
+    pub(crate) questions: Option<Arc<ServerElicitationHandler>>,
 }
 
 impl McpClientHandler {
@@ -88,7 +91,7 @@ impl ClientHandler for McpClientHandler {
         told: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        (self.progress)(&progress_text(
+        (self.progress)(&format_progress_line(
             told.progress,
             told.total,
             told.message.as_deref(),
@@ -125,7 +128,7 @@ impl ClientHandler for McpClientHandler {
     }
 }
 
-fn progress_text(progress: f64, total: Option<f64>, message: Option<&str>) -> String {
+fn format_progress_line(progress: f64, total: Option<f64>, message: Option<&str>) -> String {
     let number = match total {
         Some(total) if total > 0.0 => format!("{progress} of {total}"),
         _ => format!("{progress}"),
@@ -142,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_progress_is_cut() {
-        let gate = ProgressLineLimiter::default();
+        let gate = ProgressLineRateLimiter::default();
         let shown = (0..10_000)
             .filter(|_| gate.take_progress_line_token())
             .count();
@@ -152,10 +155,10 @@ mod tests {
     #[test]
     fn progress_has_its_total_and_its_message() {
         assert_eq!(
-            progress_text(3.0, Some(10.0), Some("reading")),
+            format_progress_line(3.0, Some(10.0), Some("reading")),
             "3 of 10: reading"
         );
-        assert_eq!(progress_text(0.5, None, None), "0.5");
-        assert_eq!(progress_text(1.0, Some(0.0), None), "1");
+        assert_eq!(format_progress_line(0.5, None, None), "0.5");
+        assert_eq!(format_progress_line(1.0, Some(0.0), None), "1");
     }
 }

@@ -1,36 +1,37 @@
 //! Converts the form of a server, a flat JSON Schema, into questions for the user, and the user's
 //! answers into values.
 //!
-//! All texts of a form come from the server and are untrusted. Start from [`read_form`].
+//! All texts of a form come from the server and are untrusted. Start from
+//! [`parse_elicitation_form`].
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
 use super::secret_words::{label_asks_for_secret, sentence_asks_for_secret};
-use rind_lib::point::handle::{PersonAnswer, QuestionKind};
-use rind_lib::text::clean_line;
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestionKind};
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::schema;
 
 /// Maximum number of fields for which the user is asked one by one. Together with the question
 /// whether to answer, this is the number of questions that a plugin may ask in a turn.
-pub(crate) const MAX_ASKED_FIELDS: usize = 4;
+pub(crate) const MAX_INDIVIDUALLY_ASKED_FIELDS: usize = 4;
 
 /// Maximum number of fields in a form.
-const MAX_FIELDS: usize = 16;
+const MAX_FORM_FIELDS: usize = 16;
 
 /// Maximum number of options of a field that are shown as a numbered list.
-const MAX_OPTIONS: usize = 9;
+const MAX_NUMBERED_FIELD_OPTIONS: usize = 9;
 
 /// Maximum length of the label of a field or option, in bytes.
-const MAX_LABEL_BYTES: usize = 60;
+const MAX_FIELD_LABEL_BYTES: usize = 60;
 
 /// Maximum length of a field's description, in bytes.
-const MAX_DESCRIPTION_BYTES: usize = 200;
+const MAX_FIELD_DESCRIPTION_BYTES: usize = 200;
 
 /// Reason why a form is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FormRefusal {
+pub(crate) enum ElicitationFormRefusalReason {
     /// The form asks for a secret, such as a password; contains the part of the form that asks for
     /// it.
     Secret(String),
@@ -38,7 +39,7 @@ pub(crate) enum FormRefusal {
     Shape(String),
 }
 
-impl fmt::Display for FormRefusal {
+impl fmt::Display for ElicitationFormRefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Secret(place) => write!(
@@ -52,19 +53,19 @@ impl fmt::Display for FormRefusal {
 
 /// Field of a form, for which the user enters one value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FormField {
+pub(crate) struct ElicitationFormField {
     /// Key of the value in the answer.
     pub(crate) name: String,
     title: String,
     description: String,
     pub(crate) is_required: bool,
-    input: FieldInputKind,
+    input: FormFieldInputKind,
     pub(crate) schema: Value,
 }
 
 /// Kind of input that a field needs.
 #[derive(Clone, Debug, PartialEq)]
-enum FieldInputKind {
+enum FormFieldInputKind {
     Boolean,
     Number {
         is_whole: bool,
@@ -78,9 +79,14 @@ enum FieldInputKind {
 ///
 /// # Errors
 /// The form asks for a secret, or is not supported.
-pub(crate) fn read_form(message: &str, schema: &Value) -> Result<Vec<FormField>, FormRefusal> {
+pub(crate) fn parse_elicitation_form(
+    message: &str,
+    schema: &Value,
+) -> Result<Vec<ElicitationFormField>, ElicitationFormRefusalReason> {
     if sentence_asks_for_secret(message) {
-        return Err(FormRefusal::Secret("its message".to_owned()));
+        return Err(ElicitationFormRefusalReason::Secret(
+            "its message".to_owned(),
+        ));
     }
     let properties = schema["properties"].as_object();
     let properties = properties.into_iter().flatten();
@@ -92,20 +98,30 @@ pub(crate) fn read_form(message: &str, schema: &Value) -> Result<Vec<FormField>,
         .collect();
     let mut fields = Vec::new();
     for (name, of) in properties {
-        fields.push(read_field(name, of, required.contains(&name.as_str()))?);
-        if fields.len() > MAX_FIELDS {
-            let why = format!("its form has more than {MAX_FIELDS} fields");
-            return Err(FormRefusal::Shape(why));
+        fields.push(parse_form_field(
+            name,
+            of,
+            required.contains(&name.as_str()),
+        )?);
+        if fields.len() > MAX_FORM_FIELDS {
+            let why = format!("its form has more than {MAX_FORM_FIELDS} fields");
+            return Err(ElicitationFormRefusalReason::Shape(why));
         }
     }
     match fields.is_empty() {
-        true => Err(FormRefusal::Shape("its form has no fields".to_owned())),
+        true => Err(ElicitationFormRefusalReason::Shape(
+            "its form has no fields".to_owned(),
+        )),
         false => Ok(fields),
     }
 }
 
-fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, FormRefusal> {
-    let shown = clean_line(name, MAX_LABEL_BYTES);
+fn parse_form_field(
+    name: &str,
+    of: &Value,
+    is_required: bool,
+) -> Result<ElicitationFormField, ElicitationFormRefusalReason> {
+    let shown = escape_and_truncate_line(name, MAX_FIELD_LABEL_BYTES);
     let text = |key: &str| of[key].as_str().unwrap_or_default();
     let secret = [name, text("title"), text("description")]
         .into_iter()
@@ -113,23 +129,26 @@ fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, Fo
         || of["format"] == "password"
         || of["writeOnly"] == true;
     if secret {
-        return Err(FormRefusal::Secret(format!("its field `{shown}`")));
+        return Err(ElicitationFormRefusalReason::Secret(format!(
+            "its field `{shown}`"
+        )));
     }
-    let shape = |why: &str| FormRefusal::Shape(format!("its field `{shown}` {why}"));
+    let shape =
+        |why: &str| ElicitationFormRefusalReason::Shape(format!("its field `{shown}` {why}"));
     let options = parse_choice_options(of);
     let input = match (text("type"), options) {
         ("string", Some(options)) if options.is_empty() => return Err(shape("has no options")),
-        ("string", Some(options)) => FieldInputKind::Options(options),
-        ("string", None) => FieldInputKind::Text,
-        ("boolean", _) => FieldInputKind::Boolean,
-        ("integer", _) => FieldInputKind::Number { is_whole: true },
-        ("number", _) => FieldInputKind::Number { is_whole: false },
+        ("string", Some(options)) => FormFieldInputKind::Options(options),
+        ("string", None) => FormFieldInputKind::Text,
+        ("boolean", _) => FormFieldInputKind::Boolean,
+        ("integer", _) => FormFieldInputKind::Number { is_whole: true },
+        ("number", _) => FormFieldInputKind::Number { is_whole: false },
         _ => return Err(shape("is neither text, number, yes or no, nor a choice")),
     };
-    if let Err(why) = schema::compile(&wrap_field_schema(of)) {
+    if let Err(why) = schema::compile_json_schema_check(&wrap_schema_as_value_property(of)) {
         return Err(shape(&format!("has a schema that is refused: {why}")));
     }
-    Ok(FormField {
+    Ok(ElicitationFormField {
         name: name.to_owned(),
         title: text("title").to_owned(),
         description: text("description").to_owned(),
@@ -141,7 +160,7 @@ fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, Fo
 
 /// Wraps a field's schema as the property `value` of an object schema, because the validator
 /// expects an object.
-pub(crate) fn wrap_field_schema(of: &Value) -> Value {
+pub(crate) fn wrap_schema_as_value_property(of: &Value) -> Value {
     json!({"type": "object", "properties": {"value": of}})
 }
 
@@ -166,27 +185,27 @@ fn parse_choice_options(of: &Value) -> Option<Vec<(String, String)>> {
     Some(values.collect())
 }
 
-impl FormField {
+impl ElicitationFormField {
     /// Returns the title of the field, or its name if it has no title.
     pub(crate) fn label(&self) -> String {
         let own = match self.title.is_empty() {
             true => &self.name,
             false => &self.title,
         };
-        clean_line(own, MAX_LABEL_BYTES)
+        escape_and_truncate_line(own, MAX_FIELD_LABEL_BYTES)
     }
 
     /// Returns the question that asks the user for a value.
-    pub(crate) fn question(&self) -> String {
+    pub(crate) fn question_text(&self) -> String {
         let mut text = self.label();
         if !self.description.is_empty() {
             text += ": ";
-            text += &clean_line(&self.description, MAX_DESCRIPTION_BYTES);
+            text += &escape_and_truncate_line(&self.description, MAX_FIELD_DESCRIPTION_BYTES);
         }
         let hint = match &self.input {
-            FieldInputKind::Number { is_whole: true } => "a whole number",
-            FieldInputKind::Number { is_whole: false } => "a number",
-            FieldInputKind::Options(options) if !self.fits_in_numbered_list(options) => {
+            FormFieldInputKind::Number { is_whole: true } => "a whole number",
+            FormFieldInputKind::Number { is_whole: false } => "a number",
+            FormFieldInputKind::Options(options) if !self.can_list_options_by_number(options) => {
                 "one of many options"
             }
             _ => "",
@@ -194,9 +213,12 @@ impl FormField {
         let bounds = ["minimum", "maximum", "minLength", "maxLength", "format"];
         let bounds = bounds.into_iter().filter_map(|bound| {
             let value = self.schema.get(bound)?;
-            Some(format!("{bound} {}", clean_line(&value.to_string(), 20)))
+            Some(format!(
+                "{bound} {}",
+                escape_and_truncate_line(&value.to_string(), 20)
+            ))
         });
-        let optional = (!self.is_required && !matches!(self.input, FieldInputKind::Boolean))
+        let optional = (!self.is_required && !matches!(self.input, FormFieldInputKind::Boolean))
             .then(|| "may be left out".to_owned());
         let hints = std::iter::once(hint.to_owned())
             .chain(bounds)
@@ -210,36 +232,38 @@ impl FormField {
 
     /// Whether the options are few enough for a numbered list. If the field is optional, omitting
     /// it counts as an option too.
-    fn fits_in_numbered_list(&self, options: &[(String, String)]) -> bool {
+    fn can_list_options_by_number(&self, options: &[(String, String)]) -> bool {
         let n_options = options.len() + usize::from(!self.is_required);
-        (2..=MAX_OPTIONS).contains(&n_options)
+        (2..=MAX_NUMBERED_FIELD_OPTIONS).contains(&n_options)
     }
 
     /// Returns the kind of the question with which the user is asked for the field's value.
-    pub(crate) fn kind(&self) -> QuestionKind {
+    pub(crate) fn user_question_kind(&self) -> PluginUserQuestionKind {
         let default = &self.schema["default"];
         match &self.input {
-            FieldInputKind::Boolean => QuestionKind::Confirm {
+            FormFieldInputKind::Boolean => PluginUserQuestionKind::Confirm {
                 default: default == true,
             },
-            FieldInputKind::Options(options) if self.fits_in_numbered_list(options) => {
+            FormFieldInputKind::Options(options) if self.can_list_options_by_number(options) => {
                 let proposed = options
                     .iter()
                     .position(|(value, _)| default == value.as_str());
                 let labels = options
                     .iter()
-                    .map(|(_, label)| clean_line(label, MAX_LABEL_BYTES));
+                    .map(|(_, label)| escape_and_truncate_line(label, MAX_FIELD_LABEL_BYTES));
                 let none = (!self.is_required).then(|| "leave it out".to_owned());
                 let options: Vec<String> = labels.chain(none).collect();
                 let default = proposed.unwrap_or(options.len().saturating_sub(1));
-                QuestionKind::Choose {
+                PluginUserQuestionKind::Choose {
                     default: u32::try_from(default).unwrap_or_default(),
                     options,
                 }
             }
-            _ => QuestionKind::Text {
+            _ => PluginUserQuestionKind::Text {
                 default: match default {
-                    Value::String(text) => clean_line(text, MAX_DESCRIPTION_BYTES),
+                    Value::String(text) => {
+                        escape_and_truncate_line(text, MAX_FIELD_DESCRIPTION_BYTES)
+                    }
                     Value::Number(number) => number.to_string(),
                     _ => String::new(),
                 },
@@ -251,10 +275,10 @@ impl FormField {
     ///
     /// # Errors
     /// Reason why the answer is not valid, as a text for the user.
-    pub(crate) fn parse_answer(&self, answer: &PersonAnswer) -> Result<Option<Value>, String> {
+    pub(crate) fn parse_answer(&self, answer: &PluginUserAnswer) -> Result<Option<Value>, String> {
         let value = match (&self.input, answer) {
-            (FieldInputKind::Boolean, PersonAnswer::Yes(is_yes)) => json!(is_yes),
-            (FieldInputKind::Options(options), PersonAnswer::Choice(at)) => {
+            (FormFieldInputKind::Boolean, PluginUserAnswer::Yes(is_yes)) => json!(is_yes),
+            (FormFieldInputKind::Options(options), PluginUserAnswer::Choice(at)) => {
                 let at = usize::try_from(*at).unwrap_or(usize::MAX);
                 match options.get(at) {
                     Some((value, _)) => json!(value),
@@ -262,30 +286,31 @@ impl FormField {
                     None => return Ok(None),
                 }
             }
-            (_, PersonAnswer::Text(text)) if text.is_empty() && !self.is_required => {
+            (_, PluginUserAnswer::Text(text)) if text.is_empty() && !self.is_required => {
                 return Ok(None);
             }
-            (FieldInputKind::Options(options), PersonAnswer::Text(text)) => {
+            (FormFieldInputKind::Options(options), PluginUserAnswer::Text(text)) => {
                 let mut options = options.iter();
                 let found = options.find(|(value, label)| value == text || label == text);
                 json!(found.ok_or("it is none of the options")?.0)
             }
-            (FieldInputKind::Number { is_whole: true }, PersonAnswer::Text(text)) => {
+            (FormFieldInputKind::Number { is_whole: true }, PluginUserAnswer::Text(text)) => {
                 let number = text.trim().parse::<i64>();
                 json!(number.map_err(|_| "it must be a whole number")?)
             }
-            (FieldInputKind::Number { .. }, PersonAnswer::Text(text)) => {
+            (FormFieldInputKind::Number { .. }, PluginUserAnswer::Text(text)) => {
                 let number = text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
                 json!(number.ok_or("it must be a number")?)
             }
-            (_, PersonAnswer::Text(text)) if text.is_empty() => {
+            (_, PluginUserAnswer::Text(text)) if text.is_empty() => {
                 return Err("it must not be empty".to_owned());
             }
-            (_, PersonAnswer::Text(text)) => json!(text),
+            (_, PluginUserAnswer::Text(text)) => json!(text),
             _ => return Err("it does not answer this question".to_owned()),
         };
-        let check = schema::compile(&wrap_field_schema(&self.schema))?;
-        check(&json!({ "value": value })).map_err(|why| clean_line(&why, 200))?;
+        let check =
+            schema::compile_json_schema_check(&wrap_schema_as_value_property(&self.schema))?;
+        check(&json!({ "value": value })).map_err(|why| escape_and_truncate_line(&why, 200))?;
         Ok(Some(value))
     }
 }
@@ -294,9 +319,12 @@ impl FormField {
 mod tests {
     use super::*;
 
-    fn form(properties: Value, required: Value) -> Result<Vec<FormField>, FormRefusal> {
+    fn form(
+        properties: Value,
+        required: Value,
+    ) -> Result<Vec<ElicitationFormField>, ElicitationFormRefusalReason> {
         let schema = json!({"type": "object", "properties": properties, "required": required});
-        read_form("Some facts, please.", &schema)
+        parse_elicitation_form("Some facts, please.", &schema)
     }
 
     #[test]
@@ -357,14 +385,17 @@ mod tests {
             assert!(form(json!({"a": of}), json!([])).is_err(), "{of}");
         }
         let schema = json!({"properties": {"a": {"type": "string"}}});
-        assert!(read_form("Enter your API key", &schema).is_err());
+        assert!(parse_elicitation_form("Enter your API key", &schema).is_err());
         for message in [
             "Press a key",
             "Where in Kenya, to Kent?",
             "Go to Kenya",
             "to ken",
         ] {
-            assert!(read_form(message, &schema).is_ok(), "{message}");
+            assert!(
+                parse_elicitation_form(message, &schema).is_ok(),
+                "{message}"
+            );
         }
     }
 
@@ -379,7 +410,7 @@ mod tests {
             ),
             (json!({"a": {"type": "string", "enum": []}}), "no options"),
             (
-                (0..=MAX_FIELDS)
+                (0..=MAX_FORM_FIELDS)
                     .map(|n| (n.to_string(), json!({"type": "string"})))
                     .collect::<serde_json::Map<_, _>>()
                     .into(),
@@ -407,29 +438,30 @@ mod tests {
         let [age, colour, name, news] = &fields[..] else {
             panic!("{fields:?}");
         };
-        let text = |text: &str| PersonAnswer::Text(text.to_owned());
+        let text = |text: &str| PluginUserAnswer::Text(text.to_owned());
         assert_eq!(
-            age.question(),
+            age.question_text(),
             "age (a whole number, minimum 0, maximum 150)"
         );
         assert_eq!(age.parse_answer(&text(" 7 ")), Ok(Some(json!(7))));
         for bad in ["", "x", "1.5", "151", "-1"] {
             assert!(age.parse_answer(&text(bad)).is_err(), "{bad}");
         }
-        let QuestionKind::Choose { options, default } = colour.kind() else {
+        let PluginUserQuestionKind::Choose { options, default } = colour.user_question_kind()
+        else {
             panic!("{colour:?}");
         };
         assert_eq!((options.len(), default), (3, 2));
         assert_eq!(options, ["red", "green", "leave it out"]);
         assert_eq!(
-            colour.parse_answer(&PersonAnswer::Choice(1)),
+            colour.parse_answer(&PluginUserAnswer::Choice(1)),
             Ok(Some(json!("g")))
         );
-        assert_eq!(colour.parse_answer(&PersonAnswer::Choice(2)), Ok(None));
+        assert_eq!(colour.parse_answer(&PluginUserAnswer::Choice(2)), Ok(None));
         assert_eq!(name.parse_answer(&text("Jo")), Ok(Some(json!("Jo"))));
         assert!(name.parse_answer(&text("J")).is_err() && name.parse_answer(&text("")).is_err());
         assert_eq!(
-            news.parse_answer(&PersonAnswer::Yes(false)),
+            news.parse_answer(&PluginUserAnswer::Yes(false)),
             Ok(Some(json!(false)))
         );
         assert!(news.parse_answer(&text("yes")).is_err());

@@ -2,27 +2,29 @@
 //!
 //! A call of an internal tool, which the model does not see, fetches a prompt or resource. The
 //! request is therefore subject to hooks, policy, approval and masking and is recorded in the
-//! session file, like a call of the server's own tools. Start from [`server_content_tools`].
+//! session file, like a call of the server's own tools. Start from [`create_prompt_and_resource_tools`].
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use super::link::ServerLink;
-use super::material::ServerMaterial;
-use super::names::{ServerContentKind, mcp_server_origin, server_content_tool_name};
-use super::shape::{prompt_output, resource_output};
+use super::link::SessionServerConnection;
+use super::material::ServerPromptAndResourceFetcher;
+use super::names::{PromptOrResourceKind, mcp_server_origin, prompt_or_resource_tool_name};
+use super::shape::{prompt_to_tool_output, resource_to_tool_output};
 use rind_lib::message::{EffectClass, ToolSpec};
-use rind_lib::tool::{FileTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput};
+use rind_lib::tool::{FileChangeTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput};
 
 /// Returns the two tools that fetch the prompts and the resources of a server.
-pub(crate) fn server_content_tools(link: &Arc<ServerLink>) -> [SharedTool; 2] {
-    [ServerContentKind::Prompt, ServerContentKind::Resource].map(|kind| {
-        let tool: SharedTool = Arc::new(ServerContentTool {
+pub(crate) fn create_prompt_and_resource_tools(
+    link: &Arc<SessionServerConnection>,
+) -> [SharedTool; 2] {
+    [PromptOrResourceKind::Prompt, PromptOrResourceKind::Resource].map(|kind| {
+        let tool: SharedTool = Arc::new(FetchServerContentTool {
             spec: server_content_tool_spec(&link.server.name, kind),
-            may: link.server.permissions().into(),
-            material: ServerMaterial::new(link.clone()),
+            may: link.server.describe_permissions().into(),
+            material: ServerPromptAndResourceFetcher::new(link.clone()),
             kind,
         });
         tool
@@ -30,16 +32,16 @@ pub(crate) fn server_content_tools(link: &Arc<ServerLink>) -> [SharedTool; 2] {
 }
 
 /// Internal tool that fetches prompts or resources of one server in one session.
-struct ServerContentTool {
-    material: ServerMaterial,
-    kind: ServerContentKind,
+struct FetchServerContentTool {
+    material: ServerPromptAndResourceFetcher,
+    kind: PromptOrResourceKind,
     spec: ToolSpec,
     may: Arc<[String]>,
 }
 
-fn server_content_tool_spec(server: &str, kind: ServerContentKind) -> ToolSpec {
+fn server_content_tool_spec(server: &str, kind: PromptOrResourceKind) -> ToolSpec {
     let (what, properties, required) = match kind {
-        ServerContentKind::Prompt => (
+        PromptOrResourceKind::Prompt => (
             "Gets a prompt",
             json!({
                 "name": {"type": "string"},
@@ -47,14 +49,14 @@ fn server_content_tool_spec(server: &str, kind: ServerContentKind) -> ToolSpec {
             }),
             ["name"],
         ),
-        ServerContentKind::Resource => (
+        PromptOrResourceKind::Resource => (
             "Reads a resource",
             json!({"uri": {"type": "string"}}),
             ["uri"],
         ),
     };
     ToolSpec {
-        name: server_content_tool_name(server, kind),
+        name: prompt_or_resource_tool_name(server, kind),
         description: format!("{what} of the MCP server {server} at the request of a client"),
         parameters: json!({
             "type": "object",
@@ -68,27 +70,27 @@ fn server_content_tool_spec(server: &str, kind: ServerContentKind) -> ToolSpec {
     }
 }
 
-impl ServerContentTool {
+impl FetchServerContentTool {
     async fn fetch_server_content(&self, mut arguments: Value) -> Result<ToolOutput, String> {
         let text = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
         match self.kind {
-            ServerContentKind::Resource => {
+            PromptOrResourceKind::Resource => {
                 let uri = text("uri");
-                resource_output(&uri, self.material.request_resource(&uri).await?)
+                resource_to_tool_output(&uri, self.material.request_listed_resource(&uri).await?)
             }
-            ServerContentKind::Prompt => {
+            PromptOrResourceKind::Prompt => {
                 let name = text("name");
                 let given = match arguments["arguments"].take() {
                     Value::Object(given) => given,
                     _ => Map::new(),
                 };
-                prompt_output(self.material.request_prompt(&name, given).await?)
+                prompt_to_tool_output(self.material.request_pinned_prompt(&name, given).await?)
             }
         }
     }
 }
 
-impl Tool for ServerContentTool {
+impl Tool for FetchServerContentTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -97,8 +99,8 @@ impl Tool for ServerContentTool {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileTrackingMethod {
-        self.material.link.server.file_tracking()
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
+        self.material.link.server.file_change_tracking_method()
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

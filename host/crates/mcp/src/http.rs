@@ -19,81 +19,84 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::login::ServerLogin;
-use super::server::HttpServer;
-use super::streams::{OpenedStreamPurpose, ServerStreams};
-use rind_lib::egress::{self, Answer, Body, Egress, EventStreamPurpose, Request, RequestTimeouts};
+use super::login::SharedServerLogin;
+use super::server::McpServerUrlAndEgress;
+use super::streams::{ConnectionEventStreams, EventStreamOpenAttempt};
+use rind_lib::egress::{
+    self, EgressRequest, EgressRequestBody, EgressResponseOrStream, EventStreamPurpose,
+    PluginRequestTimeouts, PluginSessionEgress,
+};
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::trace::Origin;
 
-const SESSION_HEADER: &str = "mcp-session-id";
-const JSON: &str = "application/json";
-const EVENTS: &str = "text/event-stream";
-const LAST_EVENT: &str = "last-event-id";
+const SESSION_ID_HEADER: &str = "mcp-session-id";
+const JSON_CONTENT_TYPE: &str = "application/json";
+const EVENT_STREAM_CONTENT_TYPE: &str = "text/event-stream";
+const LAST_EVENT_ID_HEADER: &str = "last-event-id";
 
 /// Delay before an event stream is resumed.
-const CONTINUE_WAIT: Duration = Duration::from_millis(200);
+const EVENT_STREAM_RESUME_DELAY: Duration = Duration::from_millis(200);
 
 /// Sends the messages of one server through the egress.
 #[derive(Clone)]
-pub(crate) struct McpEgressClient {
-    egress: Arc<Egress>,
-    login: Option<Arc<ServerLogin>>,
+pub(crate) struct McpEgressHttpTransport {
+    egress: Arc<PluginSessionEgress>,
+    login: Option<Arc<SharedServerLogin>>,
     handle: Arc<dyn AgentHandle>,
-    streams: ServerStreams,
+    streams: ConnectionEventStreams,
 }
 
-type HttpError = StreamableHttpError<egress::Error>;
+type McpHttpError = StreamableHttpError<egress::Error>;
 
-impl McpEgressClient {
+impl McpEgressHttpTransport {
     /// Creates the transport to a server. Requests are recorded with `handle`.
-    pub(crate) fn new(server: &HttpServer, handle: &Arc<dyn AgentHandle>) -> Self {
+    pub(crate) fn new(server: &McpServerUrlAndEgress, handle: &Arc<dyn AgentHandle>) -> Self {
         Self {
-            egress: server.egress.open(handle.clone()),
+            egress: server.egress.open_for_session(handle.clone()),
             login: server.login.clone(),
             handle: handle.clone(),
-            streams: ServerStreams::default(),
+            streams: ConnectionEventStreams::default(),
         }
     }
 
     /// Returns the state of the server's event streams, which clones share.
-    pub(crate) fn streams(&self) -> ServerStreams {
+    pub(crate) fn server_event_streams(&self) -> ConnectionEventStreams {
         self.streams.clone()
     }
 
     /// Sends a request. If the server rejects the access token (401), renews the token and sends
     /// the request once more.
-    async fn send(
+    async fn send_with_token_renewal(
         &self,
         request: &McpHttpRequest<'_>,
         stream_use: EventStreamPurpose,
-    ) -> Result<Answer, HttpError> {
-        let (token, answer) = self.send_once(request, stream_use).await?;
+    ) -> Result<EgressResponseOrStream, McpHttpError> {
+        let (token, answer) = self.send_request_once(request, stream_use).await?;
         let (Some(login), Some(token)) = (&self.login, token) else {
             return Ok(answer);
         };
-        if read_http_status(&answer) != 401 {
+        if http_status_code(&answer) != 401 {
             return Ok(answer);
         }
         // The token may have been revoked before it expired. The server rejected the request, so it
         // is safe to repeat.
         drop(answer);
         let renewed = login.renew_rejected_token(&self.handle, &token).await;
-        renewed.map_err(credential_error)?;
-        Ok(self.send_once(request, stream_use).await?.1)
+        renewed.map_err(create_credential_error)?;
+        Ok(self.send_request_once(request, stream_use).await?.1)
     }
 
     /// Sends a request once. Returns the response, and the access token of the request if the
     /// server has a login.
-    async fn send_once(
+    async fn send_request_once(
         &self,
         request: &McpHttpRequest<'_>,
         stream_use: EventStreamPurpose,
-    ) -> Result<(Option<egress::Secret>, Answer), HttpError> {
+    ) -> Result<(Option<egress::Secret>, EgressResponseOrStream), McpHttpError> {
         let token = match &self.login {
             Some(login) => {
                 let token = login.valid_access_token(&self.handle).await;
-                Some(token.map_err(credential_error)?)
+                Some(token.map_err(create_credential_error)?)
             }
             None => None,
         };
@@ -106,8 +109,8 @@ impl McpEgressClient {
     }
 }
 
-fn credential_error(why: String) -> HttpError {
-    StreamableHttpError::Client(egress::Error::new(egress::ErrorKind::Credential, why))
+fn create_credential_error(why: String) -> McpHttpError {
+    StreamableHttpError::Client(egress::Error::new(egress::EgressErrorKind::Credential, why))
 }
 
 /// HTTP request that carries a message of the MCP protocol.
@@ -120,28 +123,31 @@ struct McpHttpRequest<'a> {
 }
 
 impl McpHttpRequest<'_> {
-    fn build_egress_request(&self) -> Request {
+    fn build_egress_request(&self) -> EgressRequest {
         let mut all: Vec<(String, Vec<u8>)> = self
             .headers
             .iter()
             .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
             .collect();
         if let Some(session) = self.session {
-            all.push((SESSION_HEADER.to_owned(), session.as_bytes().to_vec()));
+            all.push((SESSION_ID_HEADER.to_owned(), session.as_bytes().to_vec()));
         }
         if !self.body.is_empty() {
             all.push((
                 "accept".to_owned(),
-                format!("{EVENTS}, {JSON}").into_bytes(),
+                format!("{EVENT_STREAM_CONTENT_TYPE}, {JSON_CONTENT_TYPE}").into_bytes(),
             ));
-            all.push(("content-type".to_owned(), JSON.as_bytes().to_vec()));
+            all.push((
+                "content-type".to_owned(),
+                JSON_CONTENT_TYPE.as_bytes().to_vec(),
+            ));
         }
-        Request {
+        EgressRequest {
             method: self.method.to_owned(),
             url: self.uri.to_owned(),
             headers: all,
-            body: Body::Whole(self.body.clone()),
-            timeouts: RequestTimeouts::default(),
+            body: EgressRequestBody::Whole(self.body.clone()),
+            timeouts: PluginRequestTimeouts::default(),
         }
     }
 }
@@ -158,7 +164,7 @@ pub(crate) fn main_agent_origin() -> Origin {
     }
 }
 
-impl StreamableHttpClient for McpEgressClient {
+impl StreamableHttpClient for McpEgressHttpTransport {
     type Error = egress::Error;
 
     async fn post_message(
@@ -168,7 +174,7 @@ impl StreamableHttpClient for McpEgressClient {
         session_id: Option<Arc<str>>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
+    ) -> Result<StreamableHttpPostResponse, McpHttpError> {
         let body = serde_json::to_vec(&message)?;
         let session = session_id.as_deref();
         let request = McpHttpRequest {
@@ -178,11 +184,14 @@ impl StreamableHttpClient for McpEgressClient {
             headers: custom_headers,
             body,
         };
-        let response = self.send(&request, EventStreamPurpose::Answer).await?;
+        let response = self
+            .send_with_token_renewal(&request, EventStreamPurpose::Answer)
+            .await?;
         Ok(match parse_http_answer(response, session.is_some())? {
-            StreamableHttpPostResponse::Sse(events, session) => {
-                StreamableHttpPostResponse::Sse(self.streams.record_resume_ids(events, 0), session)
-            }
+            StreamableHttpPostResponse::Sse(events, session) => StreamableHttpPostResponse::Sse(
+                self.streams.record_event_ids_for_resume(events, 0),
+                session,
+            ),
             other => other,
         })
     }
@@ -193,7 +202,7 @@ impl StreamableHttpClient for McpEgressClient {
         session_id: Arc<str>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), HttpError> {
+    ) -> Result<(), McpHttpError> {
         let request = McpHttpRequest {
             method: "DELETE",
             uri: &uri,
@@ -201,8 +210,10 @@ impl StreamableHttpClient for McpEgressClient {
             headers: custom_headers,
             body: Vec::new(),
         };
-        let sent = self.send(&request, EventStreamPurpose::Answer).await?;
-        match read_http_status(&sent) {
+        let sent = self
+            .send_with_token_renewal(&request, EventStreamPurpose::Answer)
+            .await?;
+        match http_status_code(&sent) {
             405 => Err(StreamableHttpError::ServerDoesNotSupportDeleteSession),
             _ => Ok(()),
         }
@@ -217,21 +228,26 @@ impl StreamableHttpClient for McpEgressClient {
         last_event_id: Option<String>,
         _auth_header: Option<String>,
         mut custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, McpHttpError> {
         let none = || StreamableHttpError::ServerDoesNotSupportSse;
-        let next = self.streams.begin_stream(last_event_id.as_deref());
-        let OpenedStreamPurpose {
+        let next = self
+            .streams
+            .classify_stream_to_open(last_event_id.as_deref());
+        let EventStreamOpenAttempt {
             stream_use,
             n_before,
         } = next.ok_or_else(none)?;
         if n_before > 0 {
-            tokio::time::sleep(CONTINUE_WAIT).await;
+            tokio::time::sleep(EVENT_STREAM_RESUME_DELAY).await;
         }
         if let Some(last) = &last_event_id {
             let last = HeaderValue::from_str(last).map_err(|_| none())?;
-            custom_headers.insert(HeaderName::from_static(LAST_EVENT), last);
+            custom_headers.insert(HeaderName::from_static(LAST_EVENT_ID_HEADER), last);
         }
-        custom_headers.insert(http::header::ACCEPT, HeaderValue::from_static(EVENTS));
+        custom_headers.insert(
+            http::header::ACCEPT,
+            HeaderValue::from_static(EVENT_STREAM_CONTENT_TYPE),
+        );
         let request = McpHttpRequest {
             method: "GET",
             uri: &uri,
@@ -239,7 +255,7 @@ impl StreamableHttpClient for McpEgressClient {
             headers: custom_headers,
             body: Vec::new(),
         };
-        let answer = match self.send(&request, stream_use).await {
+        let answer = match self.send_with_token_renewal(&request, stream_use).await {
             Ok(answer) => answer,
             // Return the error, so that the protocol's library tries again to resume the stream.
             Err(error) if n_before > 0 => {
@@ -253,14 +269,18 @@ impl StreamableHttpClient for McpEgressClient {
                 return Err(none());
             }
         };
-        let status = read_http_status(&answer);
+        let status = http_status_code(&answer);
         match (answer, stream_use) {
-            (Answer::Events(events), EventStreamPurpose::Standing) if status == 200 => {
+            (EgressResponseOrStream::Events(events), EventStreamPurpose::Standing)
+                if status == 200 =>
+            {
                 Ok(SseStream::from_bytes_stream(events.lines).boxed())
             }
-            (Answer::Events(events), EventStreamPurpose::Answer) if status == 200 => {
+            (EgressResponseOrStream::Events(events), EventStreamPurpose::Answer)
+                if status == 200 =>
+            {
                 let events = SseStream::from_bytes_stream(events.lines).boxed();
-                Ok(self.streams.record_resume_ids(events, n_before))
+                Ok(self.streams.record_event_ids_for_resume(events, n_before))
             }
             (_, EventStreamPurpose::Answer) => {
                 let why = format!("does not resume the stream of its answer: HTTP {status}");
@@ -287,39 +307,39 @@ impl StreamableHttpClient for McpEgressClient {
     }
 }
 
-fn read_http_status(answer: &Answer) -> u16 {
+fn http_status_code(answer: &EgressResponseOrStream) -> u16 {
     match answer {
-        Answer::Whole(response) => response.status,
-        Answer::Events(events) => events.status,
+        EgressResponseOrStream::Whole(response) => response.status,
+        EgressResponseOrStream::Events(events) => events.status,
     }
 }
 
 /// Converts the answer to an HTTP request into a message of the protocol.
 fn parse_http_answer(
-    answer: Answer,
+    answer: EgressResponseOrStream,
     has_session: bool,
-) -> Result<StreamableHttpPostResponse, HttpError> {
+) -> Result<StreamableHttpPostResponse, McpHttpError> {
     let response = match answer {
-        Answer::Events(events) if matches!(events.status, 200..=299) => {
-            let session = read_header_text(&events.headers, SESSION_HEADER);
+        EgressResponseOrStream::Events(events) if matches!(events.status, 200..=299) => {
+            let session = get_header_text(&events.headers, SESSION_ID_HEADER);
             let events = SseStream::from_bytes_stream(events.lines).boxed();
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
-        Answer::Events(events) => {
+        EgressResponseOrStream::Events(events) => {
             return Err(http_status_error(
                 events.status,
                 &events.headers,
                 has_session,
             ));
         }
-        Answer::Whole(response) => response,
+        EgressResponseOrStream::Whole(response) => response,
     };
-    let session = read_header_text(&response.headers, SESSION_HEADER);
-    let kind = read_header_text(&response.headers, "content-type").unwrap_or_default();
+    let session = get_header_text(&response.headers, SESSION_ID_HEADER);
+    let kind = get_header_text(&response.headers, "content-type").unwrap_or_default();
     match response.status {
         202 | 204 => Ok(StreamableHttpPostResponse::Accepted),
         200..=299 if response.body.is_empty() => Ok(StreamableHttpPostResponse::Accepted),
-        200..=299 if kind.starts_with(JSON) => {
+        200..=299 if kind.starts_with(JSON_CONTENT_TYPE) => {
             let message: ServerJsonRpcMessage = serde_json::from_slice(&response.body)?;
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
@@ -338,10 +358,10 @@ fn parse_http_answer(
 }
 
 /// Converts an unsuccessful HTTP answer without a message of the protocol into an error.
-fn http_status_error(status: u16, headers: &HeaderMap, has_session: bool) -> HttpError {
+fn http_status_error(status: u16, headers: &HeaderMap, has_session: bool) -> McpHttpError {
     match status {
         401 | 403 => {
-            let asked = read_header_text(headers, "www-authenticate");
+            let asked = get_header_text(headers, "www-authenticate");
             StreamableHttpError::AuthRequired(AuthRequiredError::new(
                 asked.unwrap_or_else(|| format!("HTTP {status}")),
             ))
@@ -351,7 +371,7 @@ fn http_status_error(status: u16, headers: &HeaderMap, has_session: bool) -> Htt
     }
 }
 
-fn read_header_text(headers: &HeaderMap, name: &str) -> Option<String> {
+fn get_header_text(headers: &HeaderMap, name: &str) -> Option<String> {
     let value = headers.get(name)?;
     value.to_str().ok().map(str::to_owned)
 }

@@ -7,7 +7,7 @@
 //! a server only through the host's interface for outside tools, after hooks, policy and approval.
 //! The crate must not know the command line, nor where settings and secrets are stored.
 //!
-//! Start from [`McpSource`] for the client, and from [`McpServing`] for the server.
+//! Start from [`McpToolSource`] for the client, and from [`McpHostServerConfig`] for the server.
 
 mod client;
 mod compare;
@@ -42,24 +42,25 @@ mod tool;
 mod tool_list;
 
 /// Log target of the protocol's library. Its log lines repeat failures that Rind reports itself.
-pub const PROTOCOL_LOG: &str = "rmcp";
+pub const PROTOCOL_LIBRARY_LOG_TARGET: &str = "rmcp";
 
-pub use compare::{ServerOfferChange, describe_changes, find_offer_changes};
+pub use compare::{PinnedServerOfferDifference, describe_offer_changes, find_offer_changes};
 pub use login::{
-    LoginFlow, LoginOutcome, LoginRequest, StoredLogin, TokenRevocation, login_file_path,
-    remove_login, revoke_login,
+    LoginOutcome, McpLoginParameters, PendingBrowserLogin, StoredLogin, TokenRevocationOutcome,
+    login_file_path, remove_login, revoke_login_tokens,
 };
 pub use names::mcp_server_origin;
-pub use offer::{MAX_TOOLS, OfferedTool, ServerOffer};
-pub use pins::{PinError, PinnedServers, ServerPin, pins_file};
-pub use probe::{ProbeFailure, probe_server};
-pub use prompt::{OfferedArgument, OfferedPrompt, ServerPrompts};
+pub use offer::{MAX_TOOLS_PER_SERVER, OfferedTool, ServerOffer};
+pub use pins::{ServerPin, ServerPinsFileError, ServerPinsStore, pins_file_path};
+pub use probe::{ServerProbeError, fetch_server_offer};
+pub use prompt::{ApprovedServerPrompts, OfferedArgument, OfferedPrompt};
 pub use serve::{
-    ForwardedPromptSource, MAX_SKILL_BYTES, MAX_SKILL_FILES, McpHttp, McpServing, OpenSession,
-    PromptArgument, ReadSkills, ServedPrompt, ServedPrompts, ServedSkill, serve_lines,
+    ForwardedPromptSource, MAX_SKILL_BYTES, MAX_SKILL_FILES, McpHostServerConfig, McpHttpServer,
+    OpenSessionFn, ReadSkillsFn, ServedPrompt, ServedPromptArgument, ServedPromptSource,
+    ServedSkill, serve_stdio_client,
 };
-pub use server::{HttpServer, McpServer, ServerProgramOrUrl};
+pub use server::{McpServerConnectionSpec, McpServerProgramOrUrl, McpServerUrlAndEgress};
 pub use settings::{
     McpConfig, McpProtocol, ServerSettings, check_server_name, to_valid_server_name,
 };
-pub use source::{AskServerApproval, McpSource, ServerApprovalQuestion};
+pub use source::{McpToolSource, ServerApprovalAsker, ServerApprovalQuestion};

@@ -1,8 +1,8 @@
 //! Connects one session to one MCP server. The server is started at the first call, at most
-//! `MAX_STARTS` times in all. Its tools and prompts are compared with the approved ones (the pin)
-//! at every start, and whenever the server announces a change.
+//! `MAX_SERVER_STARTS_PER_SESSION` times in all. Its tools and prompts are compared with the
+//! approved ones (the pin) at every start, and whenever the server announces a change.
 //!
-//! Start from [`ServerLink::connection_with_checked_offer`].
+//! Start from [`SessionServerConnection::connect_and_check_pinned_offer`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,45 +11,45 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
-use super::client::{Connection, ServerConnectFailure};
-use super::compare::{ServerOfferChange, describe_changes, find_offer_changes};
-use super::elicit::ServerQuestions;
-use super::end::{McpClientHandler, ProgressLineLimiter};
-use super::gateway::server_content_tools;
+use super::client::{McpServerConnectError, McpServerConnection};
+use super::compare::{PinnedServerOfferDifference, describe_offer_changes, find_offer_changes};
+use super::elicit::ServerElicitationHandler;
+use super::end::{McpClientHandler, ProgressLineRateLimiter};
+use super::gateway::create_prompt_and_resource_tools;
 use super::offer::ServerOffer;
-use super::server::McpServer;
-use super::tool::McpTool;
-use rind_lib::host::SourceSession;
+use super::server::McpServerConnectionSpec;
+use super::tool::McpServerTool;
+use rind_lib::host::ToolSourceSession;
 use rind_lib::lock::lock;
 use rind_lib::tool::SharedTool;
 
 /// Maximum number of times that an MCP server is started (or connected to, over HTTP) in one
 /// session.
-const MAX_STARTS: u32 = 4;
+const MAX_SERVER_STARTS_PER_SESSION: u32 = 4;
 
 /// Maximum age of the last comparison of the server's tools with the approved (pinned) ones. If it
 /// is older, a tool call first lists and compares the tools again, because not every server
 /// announces changes.
-const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
+const MAX_TOOL_COMPARISON_AGE: Duration = Duration::from_secs(60);
 
 /// Minimum interval between two comparisons of the server's tools with the approved ones that
 /// announcements of changes cause. A tool call compares without this wait.
-const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(1);
+const MIN_TOOL_COMPARISON_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of times that a server's tools and prompts may change in a session. After that,
 /// all of them are withheld.
-const MAX_CHANGES: u32 = 10;
+const MAX_TOOL_AND_PROMPT_LIST_CHANGES: u32 = 10;
 
 /// Connection of one session to one MCP server, with the server's tools and prompts that are
 /// withheld from the session.
-pub(crate) struct ServerLink {
-    pub(crate) server: Arc<McpServer>,
-    pub(crate) session: SourceSession,
-    pub(crate) questions: Arc<ServerQuestions>,
+pub(crate) struct SessionServerConnection {
+    pub(crate) server: Arc<McpServerConnectionSpec>,
+    pub(crate) session: ToolSourceSession,
+    pub(crate) questions: Arc<ServerElicitationHandler>,
     pinned: ServerOffer,
     /// Whether clients of `rind mcp serve` may fetch the server's prompts and resources.
     is_passed_on: bool,
-    state: AsyncMutex<ServerLinkState>,
+    state: AsyncMutex<SessionServerConnectionState>,
     /// Withheld tools: name on the server, and the reason why the tool must not be called.
     held: Mutex<BTreeMap<String, String>>,
     /// Withheld prompts: name on the server, and the reason why the prompt must not be fetched.
@@ -63,27 +63,27 @@ pub(crate) struct ServerLink {
 #[derive(Default)]
 struct ReportedOfferChanges {
     /// Differences from the approved tools and prompts (the pin) that were reported last.
-    last: Vec<ServerOfferChange>,
+    last: Vec<PinnedServerOfferDifference>,
     /// Number of times that the differences between the server's offer and the pin have changed.
     n_times: u32,
 }
 
 #[derive(Default)]
-struct ServerLinkState {
-    connection: Option<Arc<Connection>>,
+struct SessionServerConnectionState {
+    connection: Option<Arc<McpServerConnection>>,
     compared: Option<Instant>,
     n_starts: u32,
 }
 
-impl ServerLink {
+impl SessionServerConnection {
     pub(crate) fn new(
-        server: Arc<McpServer>,
+        server: Arc<McpServerConnectionSpec>,
         pinned: ServerOffer,
         is_passed_on: bool,
-        session: SourceSession,
+        session: ToolSourceSession,
     ) -> Arc<Self> {
         Arc::new(Self {
-            questions: Arc::new(ServerQuestions::new(&server.name, session.clone())),
+            questions: Arc::new(ServerElicitationHandler::new(&server.name, session.clone())),
             server,
             session,
             pinned,
@@ -97,13 +97,13 @@ impl ServerLink {
     }
 
     /// Returns the tools that are not withheld, with their pinned definitions.
-    pub(crate) fn tools(self: &Arc<Self>) -> Vec<SharedTool> {
+    pub(crate) fn usable_tools(self: &Arc<Self>) -> Vec<SharedTool> {
         let held = lock(&self.held);
         let free = self.pinned.tools.iter();
         let free = free.filter(|tool| !held.contains_key(&tool.name));
-        let free = free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool);
-        let has_material = self.is_passed_on && self.require_offer_not_withheld().is_ok();
-        let of_material = has_material.then(|| server_content_tools(self));
+        let free = free.map(|tool| Arc::new(McpServerTool::new(self.clone(), tool)) as SharedTool);
+        let has_material = self.is_passed_on && self.check_server_not_withheld().is_ok();
+        let of_material = has_material.then(|| create_prompt_and_resource_tools(self));
         // First return the tools with which the host fetches the server's prompts and resources, so
         // that they are not dropped if the server has more tools than a session accepts.
         let of_material = of_material.into_iter().flatten();
@@ -111,7 +111,7 @@ impl ServerLink {
     }
 
     /// Whether the pinned offer contains a prompt.
-    pub(crate) fn has_prompt(&self, name: &str) -> bool {
+    pub(crate) fn has_pinned_prompt(&self, name: &str) -> bool {
         self.pinned.prompts.iter().any(|own| own.name == name)
     }
 
@@ -119,11 +119,11 @@ impl ServerLink {
     ///
     /// # Errors
     /// Reason, phrased to follow "the server".
-    pub(crate) fn require_offer_not_withheld(&self) -> Result<(), String> {
+    pub(crate) fn check_server_not_withheld(&self) -> Result<(), String> {
         match self.is_held_all.load(Ordering::Acquire) {
             false => Ok(()),
             true => Err(format!(
-                "is withheld until the next session, because it changed its tools or prompts more than {MAX_CHANGES} times"
+                "is withheld until the next session, because it changed its tools or prompts more than {MAX_TOOL_AND_PROMPT_LIST_CHANGES} times"
             )),
         }
     }
@@ -143,18 +143,18 @@ impl ServerLink {
     ///
     /// # Errors
     /// Reason, phrased to follow "the server".
-    pub(crate) async fn connection_with_checked_offer(
+    pub(crate) async fn connect_and_check_pinned_offer(
         self: &Arc<Self>,
-    ) -> Result<Arc<Connection>, String> {
+    ) -> Result<Arc<McpServerConnection>, String> {
         let mut state = self.state.lock().await;
-        self.require_offer_not_withheld()?;
+        self.check_server_not_withheld()?;
         let running = state.connection.take().filter(|own| !own.is_closed());
         let connection = match running {
             Some(connection) => connection,
             None => {
-                if state.n_starts == MAX_STARTS {
+                if state.n_starts == MAX_SERVER_STARTS_PER_SESSION {
                     return Err(format!(
-                        "did not stay connected: {MAX_STARTS} connections in this session failed or ended"
+                        "did not stay connected: {MAX_SERVER_STARTS_PER_SESSION} connections in this session failed or ended"
                     ));
                 }
                 state.n_starts += 1;
@@ -165,23 +165,23 @@ impl ServerLink {
         // Compare before this call if the server announced a change, or if the last comparison is
         // too old.
         let age = state.compared.map(|at| at.elapsed());
-        let is_old = age.is_none_or(|age| age > MAX_COMPARED_AGE);
+        let is_old = age.is_none_or(|age| age > MAX_TOOL_COMPARISON_AGE);
         if connection.take_offer_change_flag() || is_old {
             state.compared = None;
             let offer = connection.list_tools_and_prompts().await?;
-            self.compare_offer_with_pin(&offer);
+            self.withhold_tools_changed_from_pin(&offer);
             state.compared = Some(Instant::now());
         }
         state.connection = Some(connection.clone());
         // Check again: the comparison with the approved tools may have withheld all tools of the
         // server.
-        self.require_offer_not_withheld()?;
+        self.check_server_not_withheld()?;
         Ok(connection)
     }
 
     /// Compares the tools and prompts of a running server with those that the operator approved, if
     /// the server announced a change. If listing them fails, the next call compares them.
-    async fn compare_announced_changes(self: &Arc<Self>) {
+    async fn compare_offer_if_change_announced(self: &Arc<Self>) {
         let mut state = self.state.lock().await;
         let Some(connection) = state.connection.clone() else {
             return;
@@ -189,16 +189,16 @@ impl ServerLink {
         if connection.take_offer_change_flag() {
             state.compared = None;
             if let Ok(offer) = connection.list_tools_and_prompts().await {
-                self.compare_offer_with_pin(&offer);
+                self.withhold_tools_changed_from_pin(&offer);
                 state.compared = Some(Instant::now());
             }
         }
     }
 
-    async fn start_server(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+    async fn start_server(self: &Arc<Self>) -> Result<Arc<McpServerConnection>, String> {
         let (changed, changes) = mpsc::channel(1);
         let shown = self.session.clone();
-        let gate = ProgressLineLimiter::default();
+        let gate = ProgressLineRateLimiter::default();
         let end = McpClientHandler {
             changed,
             is_changed: Arc::default(),
@@ -209,36 +209,37 @@ impl ServerLink {
             }),
             questions: Some(self.questions.clone()),
         };
-        let opened = Connection::open(&self.server, self.session.handle(), &end).await;
-        let opened = opened.map_err(ServerConnectFailure::into_phrase)?;
+        let opened =
+            McpServerConnection::open(&self.server, self.session.agent_handle(), &end).await;
+        let opened = opened.map_err(McpServerConnectError::into_reason_phrase)?;
         let connection = Arc::new(opened);
-        connection.subscribe_to_changes();
+        connection.subscribe_to_offer_changes();
         tokio::spawn(watch_announced_offer_changes(Arc::downgrade(self), changes));
         Ok(connection)
     }
 
     /// Withholds the tools and prompts that differ from those that the operator approved (the pin),
     /// and reports each change to the user once.
-    fn compare_offer_with_pin(self: &Arc<Self>, offer: &ServerOffer) {
+    fn withhold_tools_changed_from_pin(self: &Arc<Self>, offer: &ServerOffer) {
         let changes = find_offer_changes(&self.pinned, offer);
         let is_too_often = {
             let mut told = lock(&self.told);
-            if told.last == changes || told.n_times > MAX_CHANGES {
+            if told.last == changes || told.n_times > MAX_TOOL_AND_PROMPT_LIST_CHANGES {
                 return;
             }
             told.last.clone_from(&changes);
             told.n_times += 1;
-            told.n_times > MAX_CHANGES
+            told.n_times > MAX_TOOL_AND_PROMPT_LIST_CHANGES
         };
         if is_too_often {
             return self.withhold_tools_and_prompts();
         }
         let (mut held, mut prompts) = (BTreeMap::new(), BTreeMap::new());
         for change in &changes {
-            if let Some(prompt) = change.withheld_prompt() {
+            if let Some(prompt) = change.withheld_prompt_name() {
                 prompts.insert(prompt.to_owned(), change.to_string());
             }
-            if let Some(tool) = change.withheld_tool() {
+            if let Some(tool) = change.withheld_tool_name() {
                 held.insert(tool.to_owned(), change.to_string());
             }
         }
@@ -257,44 +258,49 @@ impl ServerLink {
             false => format!(
                 "MCP server `{name}` differs from the version that you approved: {}. Changed tools and prompts are withheld; `rind mcp test {name}` shows it and \
                  asks",
-                describe_changes(&changes)
+                describe_offer_changes(&changes)
             ),
         };
         match is_other {
-            true => self.session.replace_tools(self.tools(), reason),
-            false => self.session.warn(reason),
+            true => self.session.replace_tools(self.usable_tools(), reason),
+            false => self.session.show_notice(reason),
         }
     }
 }
 
-impl ServerLink {
+impl SessionServerConnection {
     /// Withholds the complete offer for the rest of the session, because it changes too often for
     /// the user to review.
     fn withhold_tools_and_prompts(self: &Arc<Self>) {
         self.is_held_all.store(true, Ordering::Release);
-        let why = format!("its server changed its tools or prompts more than {MAX_CHANGES} times");
+        let why = format!(
+            "its server changed its tools or prompts more than {MAX_TOOL_AND_PROMPT_LIST_CHANGES} times"
+        );
         let tools = self.pinned.tools.iter();
         let prompts = self.pinned.prompts.iter();
         *lock(&self.held) = tools.map(|own| (own.name.clone(), why.clone())).collect();
         *lock(&self.held_prompts) = prompts.map(|own| (own.name.clone(), why.clone())).collect();
         let reason = format!(
-            "MCP server `{}` changed its tools or prompts more than {MAX_CHANGES} times in this session: all of them are withheld until the next session",
+            "MCP server `{}` changed its tools or prompts more than {MAX_TOOL_AND_PROMPT_LIST_CHANGES} times in this session: all of them are withheld until the next session",
             self.server.name
         );
-        self.session.replace_tools(self.tools(), reason);
+        self.session.replace_tools(self.usable_tools(), reason);
     }
 }
 
 /// Compares the server's tools and prompts with the approved ones whenever the server announces a
 /// change, until the connection ends.
-async fn watch_announced_offer_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) {
+async fn watch_announced_offer_changes(
+    link: Weak<SessionServerConnection>,
+    mut changes: mpsc::Receiver<()>,
+) {
     while changes.recv().await.is_some() {
         let Some(link) = link.upgrade() else {
             return;
         };
-        link.compare_announced_changes().await;
+        link.compare_offer_if_change_announced().await;
         drop(link);
         // A change during this wait is not missed: a call compares the tools before it is sent.
-        tokio::time::sleep(MIN_COMPARE_INTERVAL).await;
+        tokio::time::sleep(MIN_TOOL_COMPARISON_INTERVAL).await;
     }
 }

@@ -12,22 +12,23 @@ use rmcp::model::{
     ReadResourceRequestParams, ReadResourceResponse, ResourceContents,
 };
 
-use super::client::{Connection, McpRequestFailure};
-use super::offer::OfferSizeCounter;
-use super::prompt::{MAX_PROMPTS, OfferedArgument, OfferedPrompt};
-use super::resource::ResourceList;
+use super::client::{McpRequestError, McpServerConnection};
+use super::offer::ServerOfferSizeCounter;
+use super::prompt::{MAX_PROMPTS_PER_SERVER, OfferedArgument, OfferedPrompt};
+use super::resource::ServerResourcesAndTemplates;
 use rind_lib::host::ListedResource;
 
 /// Maximum number of pages in a list.
-const MAX_PAGES: usize = 200;
+const MAX_PAGES_PER_LIST: usize = 200;
 
 /// Timeout for listing all tools, all prompts, or all resources.
-const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+const SERVER_LISTING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Error text for a server that, instead of answering, asks for more input.
-const ASKS_MORE: &str = "asks for more input, which this host does not support here";
+const UNSUPPORTED_INPUT_REQUEST_ERROR: &str =
+    "asks for more input, which this host does not support here";
 
-impl Connection {
+impl McpServerConnection {
     /// Lists the prompts; empty if the server does not declare prompts.
     ///
     /// # Errors
@@ -36,16 +37,16 @@ impl Connection {
         if !self.declares_capability(|own| own.prompts.is_some()) {
             return Ok(Vec::new());
         }
-        with_listing_timeout("prompts", self.read_prompts()).await
+        with_listing_timeout("prompts", self.request_all_prompts()).await
     }
 
-    async fn read_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
-        let (mut budget, mut listed) = (OfferSizeCounter::default(), Vec::new());
+    async fn request_all_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
+        let (mut budget, mut listed) = (ServerOfferSizeCounter::default(), Vec::new());
         let ask = |page| self.peer().list_prompts(Some(page));
         self.request_list_pages("prompts", ask, |page| {
             for prompt in page.prompts {
-                if listed.len() == MAX_PROMPTS {
-                    return Err(format!("offers more than {MAX_PROMPTS} prompts"));
+                if listed.len() == MAX_PROMPTS_PER_SERVER {
+                    return Err(format!("offers more than {MAX_PROMPTS_PER_SERVER} prompts"));
                 }
                 let arguments = prompt.arguments.unwrap_or_default().into_iter();
                 let prompt = OfferedPrompt {
@@ -60,7 +61,7 @@ impl Connection {
                         })
                         .collect(),
                 };
-                budget.add_bytes(prompt.n_bytes())?;
+                budget.count_bytes(prompt.total_text_bytes())?;
                 listed.push(prompt);
             }
             Ok(page.next_cursor)
@@ -74,12 +75,14 @@ impl Connection {
         &self,
         prompt: &str,
         arguments: JsonObject,
-    ) -> Result<GetPromptResult, McpRequestFailure> {
+    ) -> Result<GetPromptResult, McpRequestError> {
         let asked = GetPromptRequestParams::new(prompt.to_owned()).with_arguments(arguments);
         match self.peer().get_prompt_once(asked).await {
             Ok(GetPromptResponse::Complete(result)) => Ok(result),
-            Ok(_) => Err(McpRequestFailure::Refused(ASKS_MORE.to_owned())),
-            Err(error) => Err(self.classify_failure(error).await),
+            Ok(_) => Err(McpRequestError::Refused(
+                UNSUPPORTED_INPUT_REQUEST_ERROR.to_owned(),
+            )),
+            Err(error) => Err(self.classify_request_error(error).await),
         }
     }
 
@@ -87,12 +90,12 @@ impl Connection {
     ///
     /// # Errors
     /// Reason, phrased to follow "the server".
-    pub(crate) async fn list_resources(&self) -> Result<ResourceList, String> {
+    pub(crate) async fn list_resources(&self) -> Result<ServerResourcesAndTemplates, String> {
         if !self.declares_capability(|own| own.resources.is_some()) {
-            return Ok(ResourceList::default());
+            return Ok(ServerResourcesAndTemplates::default());
         }
-        let mut list = ResourceList::default();
-        with_listing_timeout("resources", self.add_resources(&mut list)).await?;
+        let mut list = ServerResourcesAndTemplates::default();
+        with_listing_timeout("resources", self.request_resources(&mut list)).await?;
         // Ignore a failure to list templates: many servers have resources but do not implement this
         // request.
         let mut with_templates = list.clone();
@@ -100,13 +103,16 @@ impl Connection {
         match with_listing_timeout("templates of resources", added).await {
             Ok(()) => Ok(with_templates),
             Err(why) => {
-                tracing::debug!(server = self.name(), "it {why}");
+                tracing::debug!(server = self.server_name(), "it {why}");
                 Ok(list)
             }
         }
     }
 
-    async fn add_resources(&self, list: &mut ResourceList) -> Result<(), String> {
+    async fn request_resources(
+        &self,
+        list: &mut ServerResourcesAndTemplates,
+    ) -> Result<(), String> {
         let ask = |page| self.peer().list_resources(Some(page));
         self.request_list_pages("resources", ask, |page| {
             for own in page.resources {
@@ -124,7 +130,10 @@ impl Connection {
         .await
     }
 
-    async fn request_resource_templates(&self, list: &mut ResourceList) -> Result<(), String> {
+    async fn request_resource_templates(
+        &self,
+        list: &mut ServerResourcesAndTemplates,
+    ) -> Result<(), String> {
         let ask = |page| self.peer().list_resource_templates(Some(page));
         self.request_list_pages("templates", ask, |page| {
             for own in page.resource_templates {
@@ -158,43 +167,49 @@ impl Connection {
         F: Future<Output = Result<P, ServiceError>>,
     {
         let mut cursor = None;
-        for _ in 0..MAX_PAGES {
+        for _ in 0..MAX_PAGES_PER_LIST {
             let page = match ask(PaginatedRequestParams::default().with_cursor(cursor)).await {
                 Ok(page) => page,
-                Err(error) => return Err(self.classify_failure(error).await.into_phrase()),
+                Err(error) => {
+                    return Err(self.classify_request_error(error).await.into_error_phrase());
+                }
             };
             cursor = take(page)?.filter(|cursor| !cursor.is_empty());
             if cursor.is_none() {
                 return Ok(());
             }
         }
-        Err(format!("lists its {listed} on more than {MAX_PAGES} pages"))
+        Err(format!(
+            "lists its {listed} on more than {MAX_PAGES_PER_LIST} pages"
+        ))
     }
 
     /// Reads a resource. Dropping the future sends a cancellation to the server.
     pub(crate) async fn read_resource(
         &self,
         uri: &str,
-    ) -> Result<Vec<ResourceContents>, McpRequestFailure> {
+    ) -> Result<Vec<ResourceContents>, McpRequestError> {
         let asked = ReadResourceRequestParams::new(uri.to_owned());
         match self.peer().read_resource_once(asked).await {
             Ok(ReadResourceResponse::Complete(result)) => Ok(result.contents),
-            Ok(_) => Err(McpRequestFailure::Refused(ASKS_MORE.to_owned())),
-            Err(error) => Err(self.classify_failure(error).await),
+            Ok(_) => Err(McpRequestError::Refused(
+                UNSUPPORTED_INPUT_REQUEST_ERROR.to_owned(),
+            )),
+            Err(error) => Err(self.classify_request_error(error).await),
         }
     }
 }
 
-/// Applies [`LIST_TIMEOUT`] to a listing.
+/// Applies [`SERVER_LISTING_TIMEOUT`] to a listing.
 pub(crate) async fn with_listing_timeout<T>(
     what: &str,
     listed: impl Future<Output = Result<T, String>>,
 ) -> Result<T, String> {
-    let listed = tokio::time::timeout(LIST_TIMEOUT, listed).await;
+    let listed = tokio::time::timeout(SERVER_LISTING_TIMEOUT, listed).await;
     listed.unwrap_or_else(|_| {
         Err(format!(
             "did not list its {what} in {} s",
-            LIST_TIMEOUT.as_secs()
+            SERVER_LISTING_TIMEOUT.as_secs()
         ))
     })
 }

@@ -3,7 +3,7 @@
 //! Servers may use longer names and other characters than model providers accept, so names are
 //! converted. Start from [`host_tool_name`].
 
-use rind_lib::tool::registry::MAX_NAME_BYTES;
+use rind_lib::tool::registry::MAX_TOOL_NAME_BYTES;
 
 /// Returns the origin of the tools of a server: `mcp:NAME`.
 #[must_use]
@@ -12,7 +12,7 @@ pub fn mcp_server_origin(server: &str) -> String {
 }
 
 /// Number of hex digits of the hash that makes a truncated name unique.
-const HASH_DIGITS: usize = 8;
+const TRUNCATED_NAME_HASH_HEX_DIGITS: usize = 8;
 
 /// Returns the name of a tool in the host. Characters that providers refuse become `_`; a name that
 /// is too long is truncated and ends in digits of a hash of the tool's name.
@@ -33,12 +33,14 @@ pub(crate) fn host_tool_name(server: &str, tool: &str) -> String {
         })
         .collect();
     let whole = format!("mcp__{server}__{fitted}");
-    if whole.len() <= MAX_NAME_BYTES && !tool.is_empty() {
+    if whole.len() <= MAX_TOOL_NAME_BYTES && !tool.is_empty() {
         return whole;
     }
     let hash = blake3::hash(tool.as_bytes()).to_hex();
-    let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
-    let most = MAX_NAME_BYTES - HASH_DIGITS - 1;
+    let digits = hash
+        .get(..TRUNCATED_NAME_HASH_HEX_DIGITS)
+        .unwrap_or_default();
+    let most = MAX_TOOL_NAME_BYTES - TRUNCATED_NAME_HASH_HEX_DIGITS - 1;
     // The name is ASCII, so it can be truncated at any byte.
     let head = whole.get(..most).unwrap_or(&whole);
     format!("{head}_{digits}")
@@ -46,7 +48,7 @@ pub(crate) fn host_tool_name(server: &str, tool: &str) -> String {
 
 /// Kind of server content, prompt or resource, that clients fetch through an internal tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ServerContentKind {
+pub(crate) enum PromptOrResourceKind {
     Prompt,
     Resource,
 }
@@ -54,16 +56,16 @@ pub(crate) enum ServerContentKind {
 /// Returns the name of the internal tool that fetches prompts or resources of a server, such as
 /// `mcp__docs_read_resource`. No tool of a server has this name: a server's name contains no `_`,
 /// and the names of its tools have `__` after the server's name.
-pub(crate) fn server_content_tool_name(server: &str, kind: ServerContentKind) -> String {
+pub(crate) fn prompt_or_resource_tool_name(server: &str, kind: PromptOrResourceKind) -> String {
     let what = match kind {
-        ServerContentKind::Prompt => "get_prompt",
-        ServerContentKind::Resource => "read_resource",
+        PromptOrResourceKind::Prompt => "get_prompt",
+        PromptOrResourceKind::Resource => "read_resource",
     };
     format!("mcp__{server}_{what}")
 }
 
-/// Whether a tool's name is one that [`server_content_tool_name`] returns.
-pub(crate) fn is_server_content_tool(name: &str) -> bool {
+/// Whether a tool's name is one that [`prompt_or_resource_tool_name`] returns.
+pub(crate) fn is_prompt_or_resource_tool(name: &str) -> bool {
     let server_and_more = name.strip_prefix("mcp__");
     let parted = server_and_more.and_then(|own| own.split_once('_'));
     parted.is_some_and(|(_, more)| matches!(more, "get_prompt" | "read_resource"))
@@ -71,15 +73,18 @@ pub(crate) fn is_server_content_tool(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rind_lib::tool::registry::is_tool_name;
+    use rind_lib::tool::registry::is_valid_tool_name;
 
     use super::*;
 
     #[test]
     fn no_tool_of_a_server_has_the_name_of_one_that_fetches_material() {
-        for kind in [ServerContentKind::Prompt, ServerContentKind::Resource] {
-            let own = server_content_tool_name("my-docs", kind);
-            assert!(is_tool_name(&own) && is_server_content_tool(&own), "{own}");
+        for kind in [PromptOrResourceKind::Prompt, PromptOrResourceKind::Resource] {
+            let own = prompt_or_resource_tool_name("my-docs", kind);
+            assert!(
+                is_valid_tool_name(&own) && is_prompt_or_resource_tool(&own),
+                "{own}"
+            );
         }
         for tool in [
             "get_prompt",
@@ -89,7 +94,7 @@ mod tests {
             "",
         ] {
             assert!(
-                !is_server_content_tool(&host_tool_name("docs", tool)),
+                !is_prompt_or_resource_tool(&host_tool_name("docs", tool)),
                 "{tool}"
             );
         }
@@ -104,7 +109,10 @@ mod tests {
             .iter()
             .map(|name| host_tool_name("docs", name))
             .collect();
-        assert!(fitted.iter().all(|name| is_tool_name(name)), "{fitted:?}");
+        assert!(
+            fitted.iter().all(|name| is_valid_tool_name(name)),
+            "{fitted:?}"
+        );
         assert_eq!(fitted[0], "mcp__docs__search");
         assert_eq!(fitted[1], "mcp__docs__a_b_c");
         assert_ne!(fitted[4], fitted[5]);

@@ -12,27 +12,27 @@ use super::names::host_tool_name;
 use super::prompt::OfferedPrompt;
 use rind_lib::json;
 use rind_lib::secret::SecretScanner;
-use rind_lib::text::clean_line;
-use rind_lib::tool::registry::MAX_TOOLS_PER_SOURCE;
+use rind_lib::text::escape_and_truncate_line;
+use rind_lib::tool::registry::MAX_TOOLS_PER_EXTERNAL_SOURCE;
 use rind_lib::tool::schema;
 
 /// Maximum number of tools of one server.
-pub const MAX_TOOLS: usize = MAX_TOOLS_PER_SOURCE;
+pub const MAX_TOOLS_PER_SERVER: usize = MAX_TOOLS_PER_EXTERNAL_SOURCE;
 
 /// Maximum total size of the descriptions and schemas of one server's tools, in bytes.
-const MAX_OFFER_BYTES: usize = 16 << 20;
+const MAX_SERVER_TOOL_DEFINITIONS_BYTES: usize = 16 << 20;
 
 /// Maximum length of a tool's name, in bytes; the protocol allows 128 characters.
-const MAX_NAME_BYTES: usize = 512;
+const MAX_TOOL_NAME_BYTES: usize = 512;
 
 /// Maximum length of a description, in bytes. The model gets only the beginning of a long one.
-const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
+const MAX_TOOL_DESCRIPTION_BYTES: usize = 64 << 10;
 
 /// Maximum length of a title, in bytes.
-const MAX_TITLE_BYTES: usize = 4 << 10;
+const MAX_TOOL_TITLE_BYTES: usize = 4 << 10;
 
 /// Maximum length of a tool's annotations, in bytes of JSON.
-const MAX_CLAIMS_BYTES: usize = 16 << 10;
+const MAX_TOOL_ANNOTATIONS_BYTES: usize = 16 << 10;
 
 /// Definition of a tool by its server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,17 +59,17 @@ impl OfferedTool {
     /// Returns the texts in the arguments' schema, each with its path in the schema. The operator
     /// reviews them, because the model reads them and they may contain malicious instructions.
     #[must_use]
-    pub fn argument_texts(&self) -> Vec<(String, String)> {
+    pub fn argument_schema_texts(&self) -> Vec<(String, String)> {
         let mut texts = Vec::new();
         if let Some(schema) = self.input_schema.as_object() {
-            collect_member_texts("", "", schema, &mut texts);
+            collect_object_schema_texts("", "", schema, &mut texts);
         }
         texts
     }
 }
 
 /// Keywords of JSON Schema. Field names in this list are not reported as texts of the server.
-const KEYWORDS: [&str; 43] = [
+const JSON_SCHEMA_KEYWORDS: [&str; 43] = [
     "$anchor",
     "$comment",
     "$defs",
@@ -116,12 +116,12 @@ const KEYWORDS: [&str; 43] = [
 ];
 
 /// Values of the JSON Schema keyword `type`. They are not reported as texts of the server.
-const TYPES: [&str; 7] = [
+const JSON_SCHEMA_TYPE_NAMES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 
 /// Values of `format` that JSON Schema defines. They are not reported as texts of the server.
-const FORMATS: [&str; 9] = [
+const JSON_SCHEMA_FORMAT_NAMES: [&str; 9] = [
     "date",
     "date-time",
     "duration",
@@ -134,10 +134,10 @@ const FORMATS: [&str; 9] = [
 ];
 
 /// Whether a string is a keyword of JSON Schema rather than text of the server.
-fn is_schema_keyword(key: &str, text: &str) -> bool {
+fn is_json_schema_keyword(key: &str, text: &str) -> bool {
     match key {
-        "type" => TYPES.contains(&text),
-        "format" => FORMATS.contains(&text),
+        "type" => JSON_SCHEMA_TYPE_NAMES.contains(&text),
+        "format" => JSON_SCHEMA_FORMAT_NAMES.contains(&text),
         "$schema" => text.contains("://json-schema.org/") && !text.contains(char::is_whitespace),
         _ => false,
     }
@@ -147,11 +147,13 @@ fn is_schema_keyword(key: &str, text: &str) -> bool {
 /// Schema itself.
 fn collect_schema_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(String, String)>) {
     match value {
-        Value::String(text) if is_schema_keyword(key, text) => {}
+        Value::String(text) if is_json_schema_keyword(key, text) => {}
         Value::String(text) => texts.push((place.to_owned(), text.clone())),
         Value::Array(items) if items.iter().all(Value::is_string) => {
             let items = items.iter().filter_map(Value::as_str);
-            let items: Vec<&str> = items.filter(|item| !is_schema_keyword(key, item)).collect();
+            let items: Vec<&str> = items
+                .filter(|item| !is_json_schema_keyword(key, item))
+                .collect();
             if !items.is_empty() {
                 texts.push((place.to_owned(), items.join(", ")));
             }
@@ -161,14 +163,14 @@ fn collect_schema_texts(place: &str, key: &str, value: &Value, texts: &mut Vec<(
                 collect_schema_texts(place, key, item, texts);
             }
         }
-        Value::Object(map) => collect_member_texts(place, key, map, texts),
+        Value::Object(map) => collect_object_schema_texts(place, key, map, texts),
         _ => {}
     }
 }
 
 /// Adds the texts of an object's members. The recursion is safe because the depth of schemas is
 /// limited.
-fn collect_member_texts(
+fn collect_object_schema_texts(
     place: &str,
     key: &str,
     map: &Map<String, Value>,
@@ -199,7 +201,7 @@ fn collect_member_texts(
         let n_before = texts.len();
         collect_schema_texts(&of_argument, own, value, texts);
         let is_untold = texts.len() == n_before && !are_arguments;
-        if is_untold && !KEYWORDS.contains(&own.as_str()) {
+        if is_untold && !JSON_SCHEMA_KEYWORDS.contains(&own.as_str()) {
             texts.push((place.to_owned(), own.clone()));
         }
     }
@@ -251,7 +253,10 @@ impl ServerOffer {
             };
             match fault {
                 None => tools.push(tool),
-                Some(why) => refused.push(format!("`{}`: {why}", clean_line(&tool.name, 64))),
+                Some(why) => refused.push(format!(
+                    "`{}`: {why}",
+                    escape_and_truncate_line(&tool.name, 64)
+                )),
             }
         }
         tools.sort_by(|a: &OfferedTool, b| a.name.cmp(&b.name));
@@ -260,7 +265,7 @@ impl ServerOffer {
 
     /// Returns the tool of this name.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<&OfferedTool> {
+    pub fn find_tool(&self, name: &str) -> Option<&OfferedTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
@@ -273,17 +278,17 @@ impl ServerOffer {
 
 /// Counts the tools and bytes of an offer while its pages are read, up to the maximum of each.
 #[derive(Debug, Default)]
-pub(crate) struct OfferSizeCounter {
+pub(crate) struct ServerOfferSizeCounter {
     n_bytes: usize,
     n_tools: usize,
 }
 
-impl OfferSizeCounter {
+impl ServerOfferSizeCounter {
     /// Counts a tool. Fails if there are too many; the error is phrased to follow "the server".
-    pub(crate) fn add_tool(&mut self, tool: &OfferedTool) -> Result<(), String> {
+    pub(crate) fn count_tool(&mut self, tool: &OfferedTool) -> Result<(), String> {
         self.n_tools += 1;
-        if self.n_tools > MAX_TOOLS {
-            return Err(format!("offers more than {MAX_TOOLS} tools"));
+        if self.n_tools > MAX_TOOLS_PER_SERVER {
+            return Err(format!("offers more than {MAX_TOOLS_PER_SERVER} tools"));
         }
         let values = std::iter::once(&tool.input_schema)
             .chain(&tool.output_schema)
@@ -292,27 +297,27 @@ impl OfferSizeCounter {
         let texts = [&tool.name, &tool.description]
             .into_iter()
             .chain(&tool.title);
-        self.add_bytes(n_values + texts.map(String::len).sum::<usize>())
+        self.count_bytes(n_values + texts.map(String::len).sum::<usize>())
     }
 
     /// Counts a tool whose definition cannot be read, and the bytes of the reason, towards the
     /// limits of the offer.
     pub(crate) fn count_unreadable_tool(&mut self, why: &str) -> Result<(), String> {
         self.n_tools += 1;
-        if self.n_tools > MAX_TOOLS {
-            return Err(format!("offers more than {MAX_TOOLS} tools"));
+        if self.n_tools > MAX_TOOLS_PER_SERVER {
+            return Err(format!("offers more than {MAX_TOOLS_PER_SERVER} tools"));
         }
-        self.add_bytes(why.len())
+        self.count_bytes(why.len())
     }
 
     /// Counts bytes that are stored. Fails if there are too many; the error is phrased to follow
     /// "the server".
-    pub(crate) fn add_bytes(&mut self, n_bytes: usize) -> Result<(), String> {
+    pub(crate) fn count_bytes(&mut self, n_bytes: usize) -> Result<(), String> {
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
-        if self.n_bytes > MAX_OFFER_BYTES {
+        if self.n_bytes > MAX_SERVER_TOOL_DEFINITIONS_BYTES {
             return Err(format!(
                 "describes its tools and prompts with more than {} MiB",
-                MAX_OFFER_BYTES >> 20
+                MAX_SERVER_TOOL_DEFINITIONS_BYTES >> 20
             ));
         }
         Ok(())
@@ -321,9 +326,9 @@ impl OfferSizeCounter {
 
 /// Returns the reason why a tool of an MCP server cannot be used; `None` if it can be used.
 fn unusable_tool_reason(tool: &OfferedTool) -> Option<String> {
-    if tool.name.len() > MAX_NAME_BYTES {
+    if tool.name.len() > MAX_TOOL_NAME_BYTES {
         return Some(format!(
-            "the name of the tool has more than {MAX_NAME_BYTES} bytes"
+            "the name of the tool has more than {MAX_TOOL_NAME_BYTES} bytes"
         ));
     }
     if tool.name.trim().is_empty() {
@@ -331,16 +336,20 @@ fn unusable_tool_reason(tool: &OfferedTool) -> Option<String> {
     }
     let claims = tool.annotations.as_ref().map(Value::to_string);
     let lengths = [
-        ("description", tool.description.len(), MAX_DESCRIPTION_BYTES),
+        (
+            "description",
+            tool.description.len(),
+            MAX_TOOL_DESCRIPTION_BYTES,
+        ),
         (
             "title",
             tool.title.as_ref().map_or(0, String::len),
-            MAX_TITLE_BYTES,
+            MAX_TOOL_TITLE_BYTES,
         ),
         (
             "claims",
             claims.as_ref().map_or(0, String::len),
-            MAX_CLAIMS_BYTES,
+            MAX_TOOL_ANNOTATIONS_BYTES,
         ),
     ];
     let long = lengths.iter().find(|(_, n_bytes, most)| n_bytes > most);
@@ -352,7 +361,7 @@ fn unusable_tool_reason(tool: &OfferedTool) -> Option<String> {
     if others.clone().any(too_deep) {
         return Some("its output schema or its annotations are nested too deeply".to_owned());
     }
-    if let Err(why) = schema::compile_argument_check(&tool.input_schema) {
+    if let Err(why) = schema::compile_tool_argument_check(&tool.input_schema) {
         return Some(why);
     }
     let schema = tool.input_schema.to_string();
@@ -360,7 +369,12 @@ fn unusable_tool_reason(tool: &OfferedTool) -> Option<String> {
         .into_iter()
         .chain(&tool.title)
         .chain(&claims)
-        .find_map(|text| SecretScanner::shared().scan(text).into_iter().next());
+        .find_map(|text| {
+            SecretScanner::shared()
+                .find_secrets(text)
+                .into_iter()
+                .next()
+        });
     found.map(|finding| {
         format!(
             "its description, schema or claims contain what looks like a secret ({})",
@@ -407,7 +421,7 @@ mod tests {
             test_offered_tool("two", "e"),
             test_offered_tool("a.b", "d"),
             test_offered_tool("a/b", "d"),
-            test_offered_tool("long", &"x".repeat(MAX_DESCRIPTION_BYTES + 1)),
+            test_offered_tool("long", &"x".repeat(MAX_TOOL_DESCRIPTION_BYTES + 1)),
             bomb,
             outside,
             odd,
@@ -436,7 +450,7 @@ mod tests {
             "type": "object",
             "x-note": {"y": [{"z": "deep"}]},
         });
-        let texts = tool.argument_texts();
+        let texts = tool.argument_schema_texts();
         let texts: Vec<String> = texts
             .iter()
             .map(|(place, text)| format!("{place}: {text}"))
@@ -455,18 +469,22 @@ mod tests {
                 "x-note.y.z: deep",
             ]
         );
-        assert!(test_offered_tool("t", "d").argument_texts().is_empty());
+        assert!(
+            test_offered_tool("t", "d")
+                .argument_schema_texts()
+                .is_empty()
+        );
     }
 
     #[test]
     fn the_number_and_size_of_tools_are_bounded_while_they_are_listed() {
-        let mut budget = OfferSizeCounter::default();
+        let mut budget = ServerOfferSizeCounter::default();
         let tool = test_offered_tool("t", "d");
-        let refused = (0..=MAX_TOOLS).find_map(|_| budget.add_tool(&tool).err());
+        let refused = (0..=MAX_TOOLS_PER_SERVER).find_map(|_| budget.count_tool(&tool).err());
         assert_eq!(refused.unwrap(), "offers more than 1000 tools");
-        let mut budget = OfferSizeCounter::default();
+        let mut budget = ServerOfferSizeCounter::default();
         let large = test_offered_tool("t", &"x".repeat(1 << 20));
-        let refused = (0..100).find_map(|_| budget.add_tool(&large).err());
+        let refused = (0..100).find_map(|_| budget.count_tool(&large).err());
         assert!(refused.unwrap().contains("more than 16 MiB"));
         // Every text that is stored counts towards the limit, not only those that the model gets.
         let long = "x".repeat(1 << 20);
@@ -475,8 +493,8 @@ mod tests {
         let mut claiming = test_offered_tool("t", "d");
         claiming.annotations = Some(json!({"title": long}));
         for tool in [titled, claiming, test_offered_tool(&long, "d")] {
-            let mut budget = OfferSizeCounter::default();
-            let refused = (0..100).find_map(|_| budget.add_tool(&tool).err());
+            let mut budget = ServerOfferSizeCounter::default();
+            let refused = (0..100).find_map(|_| budget.count_tool(&tool).err());
             assert!(refused.unwrap().contains("more than 16 MiB"));
             let (tools, refused) = ServerOffer::split_usable_tools("s", vec![tool]);
             assert!(tools.is_empty());

@@ -10,7 +10,7 @@ use rind_lib::message::{Blob, Part};
 use rind_lib::secret::{SecretScanner, run_blocking_scan};
 
 /// Number of hex digits of the truncated hash that identifies a part of a prompt or resource.
-const MARK_DIGITS: usize = 16;
+const PART_HASH_HEX_DIGITS: usize = 16;
 
 /// Metadata of one part of a prompt or resource, such as its role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,8 @@ pub(crate) struct PartMetadata {
 pub(crate) fn part_kind_and_hash(part: &Part) -> String {
     let (kind, id) = match part {
         Part::Text { text } => {
-            let masked = run_blocking_scan(text.len(), || SecretScanner::shared().masked(text));
+            let masked =
+                run_blocking_scan(text.len(), || SecretScanner::shared().to_masked_text(text));
             ("text", Blob::from_bytes(masked.as_bytes(), "").id)
         }
         Part::Json { value } => (
@@ -50,13 +51,13 @@ pub(crate) fn part_kind_and_hash(part: &Part) -> String {
         ),
         Part::Blob(blob) => ("blob", blob.id.clone()),
     };
-    let id: String = id.chars().take(MARK_DIGITS).collect();
+    let id: String = id.chars().take(PART_HASH_HEX_DIGITS).collect();
     format!("{kind} {id}")
 }
 
 /// Returns the kind at the start of a mark, which [`part_kind_and_hash`] made: `text`, `json`
 /// or `blob`.
-fn read_part_kind(mark: &str) -> &str {
+fn parse_part_kind(mark: &str) -> &str {
     mark.split(' ').next().unwrap_or_default()
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn match_metadata_to_edited_parts(
     let is_in_place = pieces.len() == marks.len()
         && pieces.iter().zip(&marks).all(|(piece, mark)| {
             let is_edited = || {
-                read_part_kind(&piece.mark) == read_part_kind(mark)
+                parse_part_kind(&piece.mark) == parse_part_kind(mark)
                     && !marks.contains(&piece.mark)
                     && pieces.iter().all(|own| own.mark != *mark)
             };

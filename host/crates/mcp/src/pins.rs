@@ -1,7 +1,7 @@
 //! Stores the pins: for each server, the tools and prompts that the operator approved. The file is
 //! beside the file of grants.
 //!
-//! The file is written atomically and under a lock. Start from [`PinnedServers`].
+//! The file is written atomically and under a lock. Start from [`ServerPinsStore`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use rind_lib::disk::{acquire_file_lock, read_if_present, replace_private_file};
 use rind_lib::paths::Paths;
 
 /// Version of the file format.
-const VERSION: u32 = 1;
+const PINS_FILE_FORMAT_VERSION: u32 = 1;
 
 /// Maximum size of the file, in bytes.
-const MAX_BYTES: u64 = 256 << 20;
+const MAX_PINS_FILE_BYTES: u64 = 256 << 20;
 
 /// Tools, prompts and instructions of a server as the operator approved them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct ServerPin {
 /// Error while reading or storing pins.
 #[derive(Debug, thiserror::Error)]
 #[error("the file {} with your approvals of MCP servers {message}", path.display())]
-pub struct PinError {
+pub struct ServerPinsFileError {
     path: PathBuf,
     message: String,
 }
@@ -46,28 +46,28 @@ struct PinsFileContent {
 
 /// Returns the path of the file that stores which tools and prompts of MCP servers were approved.
 #[must_use]
-pub fn pins_file(paths: &Paths) -> PathBuf {
-    paths.grants().with_file_name("mcp.json")
+pub fn pins_file_path(paths: &Paths) -> PathBuf {
+    paths.grant_answers_path().with_file_name("mcp.json")
 }
 
 /// Approved tools and prompts (pins) of all MCP servers, as stored in the file.
 #[derive(Clone, Debug)]
-pub struct PinnedServers {
+pub struct ServerPinsStore {
     path: PathBuf,
     servers: BTreeMap<String, ServerPin>,
 }
 
-impl PinnedServers {
+impl ServerPinsStore {
     /// Reads the approvals of MCP servers (the pins); empty if the file does not exist.
     ///
     /// # Errors
     /// The file cannot be read, is damaged, or was written by a newer version.
-    pub fn read(path: &Path) -> Result<Self, PinError> {
-        let refuse = |message: String| PinError {
+    pub fn read(path: &Path) -> Result<Self, ServerPinsFileError> {
+        let refuse = |message: String| ServerPinsFileError {
             path: path.to_owned(),
             message,
         };
-        let content = match read_if_present(path, MAX_BYTES) {
+        let content = match read_if_present(path, MAX_PINS_FILE_BYTES) {
             Ok(None) => PinsFileContent::default(),
             Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
             Ok(Some(text)) => serde_json::from_str::<PinsFileContent>(&text).map_err(|e| {
@@ -76,9 +76,9 @@ impl PinnedServers {
                 ))
             })?,
         };
-        if content.version > VERSION {
+        if content.version > PINS_FILE_FORMAT_VERSION {
             return Err(refuse(format!(
-                "was written by a newer version of Rind (file format {}, this version reads up to {VERSION})",
+                "was written by a newer version of Rind (file format {}, this version reads up to {PINS_FILE_FORMAT_VERSION})",
                 content.version
             )));
         }
@@ -99,7 +99,7 @@ impl PinnedServers {
     #[must_use]
     pub fn find_pin(&self, name: &str, settings: &ServerSettings) -> Option<&ServerPin> {
         let pin = self.servers.get(name)?;
-        (pin.settings == settings.digest()).then_some(pin)
+        (pin.settings == settings.connection_settings_digest()).then_some(pin)
     }
 
     /// Stores the tools and prompts that the operator approved for a server (the pin), in place of
@@ -107,8 +107,8 @@ impl PinnedServers {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn pin_server(&mut self, name: &str, pin: ServerPin) -> Result<(), PinError> {
-        self.change_pins(|servers| {
+    pub fn pin_server(&mut self, name: &str, pin: ServerPin) -> Result<(), ServerPinsFileError> {
+        self.update_pins_file(|servers| {
             servers.insert(name.to_owned(), pin);
         })
     }
@@ -117,19 +117,19 @@ impl PinnedServers {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn remove(&mut self, name: &str) -> Result<bool, PinError> {
+    pub fn remove(&mut self, name: &str) -> Result<bool, ServerPinsFileError> {
         let mut was_there = false;
-        self.change_pins(|servers| was_there = servers.remove(name).is_some())?;
+        self.update_pins_file(|servers| was_there = servers.remove(name).is_some())?;
         Ok(was_there)
     }
 
     /// Reads, changes and writes the file under a lock, so that concurrent hosts lose no pins.
-    fn change_pins(
+    fn update_pins_file(
         &mut self,
         change: impl FnOnce(&mut BTreeMap<String, ServerPin>),
-    ) -> Result<(), PinError> {
+    ) -> Result<(), ServerPinsFileError> {
         let path = self.path.clone();
-        let refuse = |e: std::io::Error| PinError {
+        let refuse = |e: std::io::Error| ServerPinsFileError {
             path: path.clone(),
             message: format!("cannot be written: {e}"),
         };
@@ -137,14 +137,17 @@ impl PinnedServers {
         let mut servers = Self::read(&path)?.servers;
         change(&mut servers);
         let content = PinsFileContent {
-            version: VERSION,
+            version: PINS_FILE_FORMAT_VERSION,
             servers,
         };
         let bytes =
             serde_json::to_vec_pretty(&content).map_err(|e| refuse(std::io::Error::other(e)))?;
         // Do not write a file that is too large to be read: without the pins, no session starts.
-        if bytes.len() as u64 > MAX_BYTES {
-            let why = format!("the new file would have more than {} MiB", MAX_BYTES >> 20);
+        if bytes.len() as u64 > MAX_PINS_FILE_BYTES {
+            let why = format!(
+                "the new file would have more than {} MiB",
+                MAX_PINS_FILE_BYTES >> 20
+            );
             return Err(refuse(std::io::Error::other(why)));
         }
         replace_private_file(&path, &bytes).map_err(refuse)?;
@@ -167,20 +170,20 @@ mod tests {
             ..ServerSettings::default()
         };
         let pin = ServerPin {
-            settings: settings.digest(),
+            settings: settings.connection_settings_digest(),
             given: "2026-01-01T00:00:00Z".to_owned(),
             offer: ServerOffer {
                 tools: vec![test_offered_tool("a", "d")],
                 ..ServerOffer::default()
             },
         };
-        let mut pins = PinnedServers::read(&path).unwrap();
+        let mut pins = ServerPinsStore::read(&path).unwrap();
         pins.pin_server("s", pin.clone()).unwrap();
-        PinnedServers::read(&path)
+        ServerPinsStore::read(&path)
             .unwrap()
             .pin_server("t", pin.clone())
             .unwrap();
-        let mut again = PinnedServers::read(&path).unwrap();
+        let mut again = ServerPinsStore::read(&path).unwrap();
         assert_eq!(again.find_pin("s", &settings), Some(&pin));
         let wider = ServerSettings {
             network: true,
@@ -202,7 +205,7 @@ mod tests {
             ("{\"version\":9,\"servers\":{}}", "newer"),
         ] {
             std::fs::write(&path, text).unwrap();
-            let error = PinnedServers::read(&path).unwrap_err().to_string();
+            let error = ServerPinsStore::read(&path).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -12,36 +12,38 @@ use serde::de::IgnoredAny;
 use tokio::sync::mpsc::Receiver;
 
 use rind_lib::lock::lock;
-use rind_lib::text::clean_line;
-use rind_lib::tool::peer::{PeerEndWatch, PeerInput, PeerProcess, PeerStopGuard};
+use rind_lib::text::escape_and_truncate_line;
+use rind_lib::tool::peer::{
+    PeerProcess, PeerProcessEndWatch, PeerProcessStdin, PeerProcessStopGuard,
+};
 
 /// Maximum number of output lines per server process that are not protocol messages. A few such
 /// lines are common, for example warnings.
-const MAX_GARBAGE_LINES: usize = 100;
+const MAX_NON_PROTOCOL_OUTPUT_LINES: usize = 100;
 
 /// Maximum length of an excerpt of a line that is not a message, in bytes.
-const MAX_EXCERPT_BYTES: usize = 80;
+const MAX_GARBAGE_LINE_EXCERPT_BYTES: usize = 80;
 
 /// Error code of the error message that replaces an unparsable answer. The protocol does not use
 /// this code.
-pub(crate) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
+pub(crate) const UNPARSABLE_ANSWER_ERROR_CODE: ErrorCode = ErrorCode(-39_001);
 
 /// Transport over the standard input and output of a server program.
-pub(crate) struct PipeTransport {
-    input: PeerInput,
+pub(crate) struct ServerStdioTransport {
+    input: PeerProcessStdin,
     output: Receiver<Vec<u8>>,
-    end: PeerEndWatch,
-    garbage: NonMessageLines,
+    end: PeerProcessEndWatch,
+    garbage: NonMessageLineStats,
     /// Guard that stops the server program when the transport is dropped.
-    _stop: PeerStopGuard,
+    _stop: PeerProcessStopGuard,
 }
 
 /// Number of output lines that are not messages, and an excerpt of the last one. Clones share the
 /// data.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct NonMessageLines(Arc<Mutex<(usize, String)>>);
+pub(crate) struct NonMessageLineStats(Arc<Mutex<(usize, String)>>);
 
-impl NonMessageLines {
+impl NonMessageLineStats {
     /// Describes the lines of the server that are not messages, because they may explain a failure;
     /// empty if there are none.
     pub(crate) fn describe(&self) -> String {
@@ -59,36 +61,41 @@ impl NonMessageLines {
     fn count_line(&self, line: &[u8]) -> usize {
         let mut garbage = lock(&self.0);
         garbage.0 += 1;
-        let excerpt = line.get(..4 * MAX_EXCERPT_BYTES).unwrap_or(line);
-        garbage.1 = clean_line(&String::from_utf8_lossy(excerpt), MAX_EXCERPT_BYTES);
+        let excerpt = line
+            .get(..4 * MAX_GARBAGE_LINE_EXCERPT_BYTES)
+            .unwrap_or(line);
+        garbage.1 = escape_and_truncate_line(
+            &String::from_utf8_lossy(excerpt),
+            MAX_GARBAGE_LINE_EXCERPT_BYTES,
+        );
         garbage.0
     }
 }
 
-impl PipeTransport {
+impl ServerStdioTransport {
     pub(crate) fn new(peer: PeerProcess) -> Self {
         Self {
             input: peer.input,
             output: peer.output,
             end: peer.end,
-            garbage: NonMessageLines::default(),
+            garbage: NonMessageLineStats::default(),
             _stop: peer.stop,
         }
     }
 
-    pub(crate) fn non_message_lines(&self) -> NonMessageLines {
+    pub(crate) fn non_message_lines(&self) -> NonMessageLineStats {
         self.garbage.clone()
     }
 
     /// Counts an output line of the server that is not a message of the protocol. Returns `false`,
     /// and stops the server, if there are too many.
-    fn count_garbage_line(&self, line: &[u8]) -> bool {
+    fn count_non_message_line(&self, line: &[u8]) -> bool {
         let n_lines = self.garbage.count_line(line);
-        if n_lines <= MAX_GARBAGE_LINES {
+        if n_lines <= MAX_NON_PROTOCOL_OUTPUT_LINES {
             return true;
         }
         self.end
-            .stop(&format!("was stopped{}", self.garbage.describe()));
+            .stop_peer(&format!("was stopped{}", self.garbage.describe()));
         false
     }
 }
@@ -109,16 +116,19 @@ struct UnparsedAnswerId {
 
 /// Creates an error message in place of an answer that cannot be parsed. The request then fails at
 /// once with the reason instead of timing out.
-fn unreadable_answer(line: &[u8], why: &serde_json::Error) -> Option<RxJsonRpcMessage<RoleClient>> {
+fn create_unreadable_answer_error(
+    line: &[u8],
+    why: &serde_json::Error,
+) -> Option<RxJsonRpcMessage<RoleClient>> {
     let head: UnparsedAnswerId = serde_json::from_slice(line).ok()?;
-    let error = ErrorData::new(UNREADABLE, why.to_string(), None);
+    let error = ErrorData::new(UNPARSABLE_ANSWER_ERROR_CODE, why.to_string(), None);
     // Require the other fields of an answer, because a log line may have an `id` too.
     let has_outcome = head.result.is_some() || head.error.is_some();
     let is_answer = head.jsonrpc == "2.0" && head.method.is_none() && has_outcome;
     is_answer.then(|| JsonRpcMessage::error(error, Some(head.id)))
 }
 
-impl Transport<RoleClient> for PipeTransport {
+impl Transport<RoleClient> for ServerStdioTransport {
     type Error = std::io::Error;
 
     fn name() -> Cow<'static, str> {
@@ -143,10 +153,10 @@ impl Transport<RoleClient> for PipeTransport {
                 Ok(message) => return Some(message),
                 Err(why) => why,
             };
-            if !self.count_garbage_line(&line) {
+            if !self.count_non_message_line(&line) {
                 return None;
             }
-            if let Some(answer) = unreadable_answer(&line, &why) {
+            if let Some(answer) = create_unreadable_answer_error(&line, &why) {
                 return Some(answer);
             }
         }
@@ -164,7 +174,7 @@ mod tests {
 
     fn answer(line: &[u8]) -> Option<String> {
         let why = serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(line).err()?;
-        match unreadable_answer(line, &why)? {
+        match create_unreadable_answer_error(line, &why)? {
             JsonRpcMessage::Error(error) => Some(format!("{:?} {}", error.id, error.error.message)),
             _ => None,
         }
@@ -199,7 +209,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_messages_are_counted_and_quoted() {
-        let garbage = NonMessageLines::default();
+        let garbage = NonMessageLineStats::default();
         assert_eq!(garbage.describe(), "");
         assert_eq!(garbage.count_line(b"hello\x1b[2J"), 1);
         assert_eq!(garbage.count_line(&b"\xef\xbb\xbf{".repeat(1000)), 2);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::client::{Connection, ServerConnectFailure};
+use super::client::{McpServerConnectError, McpServerConnection};
 use super::end::McpClientHandler;
 use super::offer::ServerOffer;
-use super::server::McpServer;
+use super::server::McpServerConnectionSpec;
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::outcome::{Effect, Level};
 use rind_lib::point::trace::AccessRecord;
@@ -16,7 +16,9 @@ use rind_lib::point::trace::AccessRecord;
 ///
 /// # Errors
 /// Reason, phrased to follow "the server".
-pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailure> {
+pub async fn fetch_server_offer(
+    server: &McpServerConnectionSpec,
+) -> Result<ServerOffer, ServerProbeError> {
     // Drop the receiver of change announcements: the connection is closed after the listing.
     let (changed, _) = mpsc::channel(1);
     let end = McpClientHandler {
@@ -25,14 +27,14 @@ pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailur
         progress: Arc::new(|_| {}),
         questions: None,
     };
-    let handle: Arc<dyn AgentHandle> = Arc::new(NoSessionHandle);
-    let opened = Connection::open(server, &handle, &end).await;
-    let opened = opened.map_err(|failure| ProbeFailure {
-        wants_login: matches!(failure, ServerConnectFailure::Unauthorized(_)),
-        why: failure.into_phrase(),
+    let handle: Arc<dyn AgentHandle> = Arc::new(SessionlessAgentHandle);
+    let opened = McpServerConnection::open(server, &handle, &end).await;
+    let opened = opened.map_err(|failure| ServerProbeError {
+        wants_login: matches!(failure, McpServerConnectError::Unauthorized(_)),
+        why: failure.into_reason_phrase(),
     })?;
     let listed = opened.list_tools_and_prompts().await;
-    listed.map_err(|why| ProbeFailure {
+    listed.map_err(|why| ServerProbeError {
         wants_login: false,
         why,
     })
@@ -41,7 +43,7 @@ pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailur
 /// Failure to list the tools and prompts of a server outside a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct ProbeFailure {
+pub struct ServerProbeError {
     /// Whether the server requires a login.
     pub wants_login: bool,
     /// Reason of the failure, as the predicate of a sentence that begins with "the server".
@@ -50,9 +52,9 @@ pub struct ProbeFailure {
 
 /// Agent handle for connections outside a session. It writes log lines and access records to
 /// `tracing` and drops effects.
-pub(crate) struct NoSessionHandle;
+pub(crate) struct SessionlessAgentHandle;
 
-impl AgentHandle for NoSessionHandle {
+impl AgentHandle for SessionlessAgentHandle {
     fn log(&self, plugin: &str, _: Level, text: &str) {
         tracing::debug!(plugin, text);
     }

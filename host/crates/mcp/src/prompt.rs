@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use rind_lib::secret::SecretScanner;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum number of prompts of one server.
-pub(crate) const MAX_PROMPTS: usize = 1_000;
+pub(crate) const MAX_PROMPTS_PER_SERVER: usize = 1_000;
 
 /// Maximum number of arguments of one prompt.
-const MAX_ARGUMENTS: usize = 32;
+const MAX_ARGUMENTS_PER_PROMPT: usize = 32;
 
 /// Maximum length of a prompt's name on its server, in bytes.
-const MAX_NAME_BYTES: usize = 512;
+const MAX_PROMPT_NAME_BYTES: usize = 512;
 
 /// Maximum length of a command's name without the server's name, in bytes.
-const MAX_COMMAND_BYTES: usize = 48;
+const MAX_COMMAND_NAME_BYTES: usize = 48;
 
 /// Maximum length of the description of a prompt or argument, in bytes.
-const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
+const MAX_PROMPT_DESCRIPTION_BYTES: usize = 4 << 10;
 
 /// Number of hex digits of the hash that makes a truncated name unique.
-const HASH_DIGITS: usize = 8;
+const TRUNCATED_NAME_HASH_HEX_DIGITS: usize = 8;
 
 /// Definition of a prompt by its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub struct OfferedArgument {
 
 /// Prompts of a server that the operator approved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerPrompts {
+pub struct ApprovedServerPrompts {
     /// Name of the server in the settings.
     pub server: String,
     /// Pinned prompts.
@@ -69,7 +69,7 @@ pub struct ServerPrompts {
 
 impl OfferedPrompt {
     /// Returns the total length of the prompt's texts and its arguments' texts, in bytes.
-    pub(crate) fn n_bytes(&self) -> usize {
+    pub(crate) fn total_text_bytes(&self) -> usize {
         let arguments = self.arguments.iter();
         let arguments = arguments.map(|own| own.name.len() + own.description.len());
         let title = self.title.as_ref().map_or(0, String::len);
@@ -80,7 +80,7 @@ impl OfferedPrompt {
     /// and `.`; other characters become `-`. A name that is too long is truncated and ends in
     /// digits of a hash of the prompt's name. Empty if the prompt's name has no letter or digit.
     #[must_use]
-    pub fn command_name(&self) -> String {
+    pub fn slash_command_name(&self) -> String {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let fitted: String = self
             .name
@@ -88,13 +88,15 @@ impl OfferedPrompt {
             .map(|c| if fits(c) { c } else { '-' })
             .collect();
         let fitted = fitted.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        if fitted.len() <= MAX_COMMAND_BYTES {
+        if fitted.len() <= MAX_COMMAND_NAME_BYTES {
             return fitted.to_owned();
         }
         let hash = blake3::hash(self.name.as_bytes()).to_hex();
         // The name is ASCII, so it can be truncated at any byte.
-        let head = fitted.get(..MAX_COMMAND_BYTES - HASH_DIGITS - 1);
-        let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
+        let head = fitted.get(..MAX_COMMAND_NAME_BYTES - TRUNCATED_NAME_HASH_HEX_DIGITS - 1);
+        let digits = hash
+            .get(..TRUNCATED_NAME_HASH_HEX_DIGITS)
+            .unwrap_or_default();
         format!("{}-{digits}", head.unwrap_or(fitted))
     }
 
@@ -102,7 +104,7 @@ impl OfferedPrompt {
     #[must_use]
     pub fn arguments_schema(&self) -> Value {
         let property = |own: &OfferedArgument| {
-            let about = clean_line(&own.description, MAX_DESCRIPTION_BYTES);
+            let about = escape_and_truncate_line(&own.description, MAX_PROMPT_DESCRIPTION_BYTES);
             (
                 own.name.clone(),
                 json!({"type": "string", "description": about}),
@@ -121,17 +123,17 @@ impl OfferedPrompt {
 
     /// Returns the reason why the prompt cannot be used; `None` if it can.
     fn unusable_prompt_reason(&self) -> Option<String> {
-        if self.name.len() > MAX_NAME_BYTES {
+        if self.name.len() > MAX_PROMPT_NAME_BYTES {
             return Some(format!(
-                "the name of the prompt has more than {MAX_NAME_BYTES} bytes"
+                "the name of the prompt has more than {MAX_PROMPT_NAME_BYTES} bytes"
             ));
         }
-        if self.command_name().is_empty() {
+        if self.slash_command_name().is_empty() {
             return Some("its name has no letter or digit for a command".to_owned());
         }
-        if self.arguments.len() > MAX_ARGUMENTS {
+        if self.arguments.len() > MAX_ARGUMENTS_PER_PROMPT {
             return Some(format!(
-                "the prompt has more than {MAX_ARGUMENTS} arguments"
+                "the prompt has more than {MAX_ARGUMENTS_PER_PROMPT} arguments"
             ));
         }
         let is_plain = |name: &str| {
@@ -139,7 +141,7 @@ impl OfferedPrompt {
             !name.is_empty() && name.len() <= 64 && name.chars().all(fits)
         };
         if let Some(own) = self.arguments.iter().find(|own| !is_plain(&own.name)) {
-            let name = clean_line(&own.name, 64);
+            let name = escape_and_truncate_line(&own.name, 64);
             return Some(format!(
                 "the name of its argument `{name}` is invalid: use 1 to 64 letters, digits, `-`, `_` and `.`"
             ));
@@ -152,14 +154,22 @@ impl OfferedPrompt {
         let mut texts = vec![self.description.as_str()];
         texts.extend(self.title.as_deref());
         texts.extend(self.arguments.iter().map(|own| own.description.as_str()));
-        if texts.iter().any(|text| text.len() > MAX_DESCRIPTION_BYTES) {
+        if texts
+            .iter()
+            .any(|text| text.len() > MAX_PROMPT_DESCRIPTION_BYTES)
+        {
             return Some(format!(
                 "its title, its description or that of an argument has more than {} KiB",
-                MAX_DESCRIPTION_BYTES >> 10
+                MAX_PROMPT_DESCRIPTION_BYTES >> 10
             ));
         }
         let mut texts = texts.into_iter();
-        let found = texts.find_map(|text| SecretScanner::shared().scan(text).into_iter().next());
+        let found = texts.find_map(|text| {
+            SecretScanner::shared()
+                .find_secrets(text)
+                .into_iter()
+                .next()
+        });
         found.map(|finding| {
             format!(
                 "a description of it contains what looks like a secret ({})",
@@ -177,11 +187,11 @@ pub(crate) fn split_usable_prompts(
 ) -> (Vec<OfferedPrompt>, Vec<String>) {
     let mut by_name: BTreeMap<String, u32> = BTreeMap::new();
     for prompt in &listed {
-        *by_name.entry(prompt.command_name()).or_default() += 1;
+        *by_name.entry(prompt.slash_command_name()).or_default() += 1;
     }
     let (mut prompts, mut refused) = (Vec::new(), Vec::new());
     for prompt in listed {
-        let name = prompt.command_name();
+        let name = prompt.slash_command_name();
         let fault = prompt
             .unusable_prompt_reason()
             .or_else(|| match by_name.get(&name) {
@@ -192,7 +202,10 @@ pub(crate) fn split_usable_prompts(
             });
         match fault {
             None => prompts.push(prompt),
-            Some(why) => refused.push(format!("prompt `{}`: {why}", clean_line(&prompt.name, 64))),
+            Some(why) => refused.push(format!(
+                "prompt `{}`: {why}",
+                escape_and_truncate_line(&prompt.name, 64)
+            )),
         }
     }
     prompts.sort_by(|a: &OfferedPrompt, b| a.name.cmp(&b.name));
@@ -220,12 +233,16 @@ mod tests {
             ("\u{202e}x\u{1b}[2J", "x--2J"),
             ("日本", ""),
         ] {
-            assert_eq!(prompt(name).command_name(), command, "{name}");
+            assert_eq!(prompt(name).slash_command_name(), command, "{name}");
         }
         let (long, other) = ("x".repeat(100), "x".repeat(101));
-        let names = [&long, &other].map(|name| prompt(name).command_name());
+        let names = [&long, &other].map(|name| prompt(name).slash_command_name());
         assert_ne!(names[0], names[1]);
-        assert!(names.iter().all(|name| name.len() == MAX_COMMAND_BYTES));
+        assert!(
+            names
+                .iter()
+                .all(|name| name.len() == MAX_COMMAND_NAME_BYTES)
+        );
     }
 
     #[test]
@@ -242,9 +259,9 @@ mod tests {
         }];
         double.arguments.push(double.arguments[0].clone());
         let mut many = prompt("many");
-        many.arguments = vec![OfferedArgument::default(); MAX_ARGUMENTS + 1];
+        many.arguments = vec![OfferedArgument::default(); MAX_ARGUMENTS_PER_PROMPT + 1];
         let mut huge = prompt("huge");
-        huge.description = "x".repeat(MAX_DESCRIPTION_BYTES + 1);
+        huge.description = "x".repeat(MAX_PROMPT_DESCRIPTION_BYTES + 1);
         let mut secret = prompt("secret");
         secret.description = format!("use {}{}", "AKIA", "IOSFODNN7EXAMPLQ");
         let listed = vec![

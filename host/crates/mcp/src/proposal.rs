@@ -3,30 +3,30 @@
 
 use serde_json::{Map, Value, json};
 
-use super::form::{FormField, wrap_field_schema};
-use rind_lib::text::clean_line;
+use super::form::{ElicitationFormField, wrap_schema_as_value_property};
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::schema;
 
 /// Maximum length of a value that is shown, in bytes.
-const MAX_VALUE_BYTES: usize = 80;
+const MAX_SHOWN_VALUE_BYTES: usize = 80;
 
 /// Maximum length of the line with all proposed values, in bytes. A longer line is not shown, and
 /// the user fills in each field instead.
-const MAX_SHOWN_BYTES: usize = 600;
+const MAX_PROPOSED_VALUES_LINE_BYTES: usize = 600;
 
 /// Proposed values for all required fields of a form, and for optional fields with a proposal.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ProposedFormValues {
+pub(crate) struct ProposedElicitationFormValues {
     /// Content of the answer.
     pub(crate) content: Map<String, Value>,
     /// The values as one line for the user.
     pub(crate) shown: String,
 }
 
-impl ProposedFormValues {
+impl ProposedElicitationFormValues {
     /// Collects the values that a form proposes. `None` if a required field has no proposal, a
     /// value does not fit its field's schema, or the values are too long to be shown completely.
-    pub(crate) fn from_form(fields: &[FormField]) -> Option<Self> {
+    pub(crate) fn from_form(fields: &[ElicitationFormField]) -> Option<Self> {
         let (mut content, mut shown) = (Map::new(), Vec::new());
         for field in fields {
             let Some(value) = field.schema.get("default") else {
@@ -35,29 +35,34 @@ impl ProposedFormValues {
                 }
                 continue;
             };
-            let check = schema::compile(&wrap_field_schema(&field.schema)).ok()?;
+            let check =
+                schema::compile_json_schema_check(&wrap_schema_as_value_property(&field.schema))
+                    .ok()?;
             check(&json!({ "value": value })).ok()?;
             // Check the length after escaping, because escaped characters make the text longer.
-            let text = clean_line(&value.to_string(), usize::MAX);
-            if text.len() > MAX_VALUE_BYTES {
+            let text = escape_and_truncate_line(&value.to_string(), usize::MAX);
+            if text.len() > MAX_SHOWN_VALUE_BYTES {
                 return None;
             }
             shown.push(format!("{} = {text}", field.label()));
             content.insert(field.name.clone(), value.clone());
         }
         let shown = shown.join(", ");
-        (!content.is_empty() && shown.len() <= MAX_SHOWN_BYTES).then_some(Self { content, shown })
+        (!content.is_empty() && shown.len() <= MAX_PROPOSED_VALUES_LINE_BYTES)
+            .then_some(Self { content, shown })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::form::read_form;
+    use super::super::form::parse_elicitation_form;
     use super::*;
 
-    fn proposed(properties: Value, required: Value) -> Option<ProposedFormValues> {
+    fn proposed(properties: Value, required: Value) -> Option<ProposedElicitationFormValues> {
         let schema = json!({"type": "object", "properties": properties, "required": required});
-        ProposedFormValues::from_form(&read_form("Some facts, please.", &schema).unwrap())
+        ProposedElicitationFormValues::from_form(
+            &parse_elicitation_form("Some facts, please.", &schema).unwrap(),
+        )
     }
 
     #[test]
@@ -86,7 +91,7 @@ mod tests {
                 json!([]),
             ),
             (
-                json!({"a": {"type": "string", "default": "x".repeat(MAX_VALUE_BYTES)}}),
+                json!({"a": {"type": "string", "default": "x".repeat(MAX_SHOWN_VALUE_BYTES)}}),
                 json!([]),
             ),
             (

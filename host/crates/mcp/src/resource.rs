@@ -2,51 +2,51 @@
 //!
 //! A URI is sent to the server only if the server lists the URI or a template that matches it. The
 //! host itself never opens a URI. Content is text or an image; other types are refused. Start from
-//! [`ResourceList`].
+//! [`ServerResourcesAndTemplates`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::ResourceContents;
 
-use rind_lib::host::{FetchedMaterial, ListedResource};
-use rind_lib::message::Attachment;
+use rind_lib::host::{FetchedPromptOrResource, ListedResource};
+use rind_lib::message::PromptImageAttachment;
 use rind_lib::message::blob::is_media_type;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum length of a URI, in bytes.
-pub(crate) const MAX_URI_BYTES: usize = 2 << 10;
+pub(crate) const MAX_RESOURCE_URI_BYTES: usize = 2 << 10;
 
 /// Maximum number of resources and templates of one server.
-pub(crate) const MAX_RESOURCES: usize = 10_000;
+pub(crate) const MAX_RESOURCES_PER_SERVER: usize = 10_000;
 
 /// Maximum size of the text in one answer, in bytes.
-pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
+pub(crate) const MAX_TEXT_BYTES_PER_ANSWER: usize = 256 << 10;
 
 /// Maximum number of parts in a server's answer with the content of a resource.
-const MAX_PARTS: usize = 32;
+const MAX_CONTENT_PARTS_PER_ANSWER: usize = 32;
 
 /// Maximum number of images in one answer.
-const MAX_IMAGES: usize = 10;
+const MAX_IMAGES_PER_ANSWER: usize = 10;
 
 /// Maximum length of a quoted URI or type, in bytes.
-const MAX_QUOTED_BYTES: usize = 200;
+const MAX_QUOTED_URI_BYTES: usize = 200;
 
 /// Maximum length of a description in a list, in bytes.
-const MAX_DESCRIPTION_BYTES: usize = 200;
+const MAX_LISTED_DESCRIPTION_BYTES: usize = 200;
 
 /// Maximum number of times that a URI is percent-decoded to find a hidden `..`.
-const MAX_DECODINGS: usize = 4;
+const MAX_URI_PERCENT_DECODINGS: usize = 4;
 
 /// Resources and templates that a server listed at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ResourceList {
+pub(crate) struct ServerResourcesAndTemplates {
     /// Resources, each with its URI.
     pub(crate) resources: Vec<ListedResource>,
     /// Resource templates, each with its RFC 6570 text.
     pub(crate) templates: Vec<ListedResource>,
 }
 
-impl ResourceList {
+impl ServerResourcesAndTemplates {
     /// Adds a resource, or a resource template if `template` is set. Shortens the texts of the
     /// entry to one line. Skips an entry whose URI could not be requested.
     ///
@@ -55,25 +55,28 @@ impl ResourceList {
     pub(crate) fn add_listed_resource(&mut self, mut listed: ListedResource) -> Result<(), String> {
         let address = listed.template.as_ref().unwrap_or(&listed.uri);
         // Skip a URI that is too long to be requested.
-        if address.len() > MAX_URI_BYTES {
+        if address.len() > MAX_RESOURCE_URI_BYTES {
             return Ok(());
         }
-        if self.resources.len() + self.templates.len() >= MAX_RESOURCES {
-            return Err(format!("lists more than {MAX_RESOURCES} resources"));
+        if self.resources.len() + self.templates.len() >= MAX_RESOURCES_PER_SERVER {
+            return Err(format!(
+                "lists more than {MAX_RESOURCES_PER_SERVER} resources"
+            ));
         }
-        listed.name = clean_line(&listed.name, MAX_DESCRIPTION_BYTES);
-        listed.description = clean_line(&listed.description, MAX_DESCRIPTION_BYTES);
+        listed.name = escape_and_truncate_line(&listed.name, MAX_LISTED_DESCRIPTION_BYTES);
+        listed.description =
+            escape_and_truncate_line(&listed.description, MAX_LISTED_DESCRIPTION_BYTES);
         listed.media_type = listed.media_type.filter(|own| is_media_type(own));
         // Skip an entry whose URI or template could not be requested.
         match &listed.template {
             Some(template)
-                if begins_with_uri_scheme(template_literal_prefix(template))
+                if has_uri_scheme(uri_template_literal_prefix(template))
                     && template.chars().all(is_visible_char) =>
             {
-                template_literal_prefix(template).clone_into(&mut listed.uri);
+                uri_template_literal_prefix(template).clone_into(&mut listed.uri);
                 self.templates.push(listed);
             }
-            None if check_uri(&listed.uri).is_ok() => self.resources.push(listed),
+            None if check_resource_uri(&listed.uri).is_ok() => self.resources.push(listed),
             _ => {}
         }
         Ok(())
@@ -86,12 +89,12 @@ impl ResourceList {
                 .templates
                 .iter()
                 .filter_map(|own| own.template.as_deref())
-                .any(|own| matches_template(own, uri))
+                .any(|own| matches_uri_template(own, uri))
     }
 
     /// Returns the resources and templates to propose to the user. The `uri` of a template is its
     /// text before the first expression.
-    pub(crate) fn list_suggestions(&self) -> Vec<ListedResource> {
+    pub(crate) fn resource_suggestions_for_user(&self) -> Vec<ListedResource> {
         self.resources
             .iter()
             .chain(&self.templates)
@@ -104,17 +107,20 @@ impl ResourceList {
 ///
 /// # Errors
 /// Reason, phrased to follow "the address".
-pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
-    if uri.len() > MAX_URI_BYTES {
-        return Err(format!("has more than {} KiB", MAX_URI_BYTES >> 10));
+pub(crate) fn check_resource_uri(uri: &str) -> Result<(), String> {
+    if uri.len() > MAX_RESOURCE_URI_BYTES {
+        return Err(format!(
+            "has more than {} KiB",
+            MAX_RESOURCE_URI_BYTES >> 10
+        ));
     }
-    if !begins_with_uri_scheme(uri) {
+    if !has_uri_scheme(uri) {
         return Err("does not begin with a scheme such as `file:`".to_owned());
     }
     if !uri.chars().all(is_visible_char) {
         return Err("has blanks or characters that cannot be seen".to_owned());
     }
-    if has_parent_segment(uri) {
+    if has_parent_dir_segment(uri) {
         return Err("has `..` in it, which could lead out of what the server shows".to_owned());
     }
     Ok(())
@@ -126,7 +132,7 @@ fn is_visible_char(c: char) -> bool {
 }
 
 /// Whether a text begins with a URI scheme, such as `file:`.
-fn begins_with_uri_scheme(text: &str) -> bool {
+fn has_uri_scheme(text: &str) -> bool {
     let scheme = text.split_once(':').map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -138,9 +144,9 @@ fn begins_with_uri_scheme(text: &str) -> bool {
 
 /// Whether a part of a URI, in its path or elsewhere, is `..`, even if it is percent-encoded
 /// several times.
-fn has_parent_segment(uri: &str) -> bool {
+fn has_parent_dir_segment(uri: &str) -> bool {
     let mut text = uri.to_ascii_lowercase();
-    for _ in 0..MAX_DECODINGS {
+    for _ in 0..MAX_URI_PERCENT_DECODINGS {
         let decoded = text
             .replace("%2e", ".")
             .replace("%2f", "/")
@@ -157,13 +163,13 @@ fn has_parent_segment(uri: &str) -> bool {
 }
 
 /// Returns the literal text of a URI template before its first expression.
-fn template_literal_prefix(template: &str) -> &str {
+fn uri_template_literal_prefix(template: &str) -> &str {
     template.split('{').next().unwrap_or_default()
 }
 
 /// Whether a URI matches an RFC 6570 template. An expression such as `{name}` matches text without
 /// `/`; an expression with an operator or `*` matches any text.
-pub(crate) fn matches_template(template: &str, uri: &str) -> bool {
+pub(crate) fn matches_uri_template(template: &str, uri: &str) -> bool {
     let mut rest = uri;
     let mut parts = template.split('{');
     let first = parts.next().unwrap_or_default();
@@ -203,21 +209,21 @@ pub(crate) fn matches_template(template: &str, uri: &str) -> bool {
 /// # Errors
 /// The answer is for another resource, too large, or neither text nor images; phrased to follow
 /// "the server".
-pub(crate) fn read_contents(
+pub(crate) fn convert_resource_contents(
     uri: &str,
     contents: Vec<ResourceContents>,
-) -> Result<FetchedMaterial, String> {
+) -> Result<FetchedPromptOrResource, String> {
     if contents.is_empty() {
         return Err("answered without any content".to_owned());
     }
-    if contents.len() > MAX_PARTS {
+    if contents.len() > MAX_CONTENT_PARTS_PER_ANSWER {
         return Err(format!(
-            "answered with {} parts, more than the maximum of {MAX_PARTS}",
+            "answered with {} parts, more than the maximum of {MAX_CONTENT_PARTS_PER_ANSWER}",
             contents.len()
         ));
     }
     let is_many = contents.len() > 1;
-    let mut fetched = FetchedMaterial::default();
+    let mut fetched = FetchedPromptOrResource::default();
     for part in contents {
         let (own, media_type, content) = match part {
             ResourceContents::TextResourceContents {
@@ -225,7 +231,7 @@ pub(crate) fn read_contents(
                 mime_type,
                 text,
                 ..
-            } => (uri, mime_type, PartContent::Text(text)),
+            } => (uri, mime_type, DecodedResourcePartContent::Text(text)),
             ResourceContents::BlobResourceContents {
                 uri,
                 mime_type,
@@ -236,7 +242,10 @@ pub(crate) fn read_contents(
         };
         check_answer_has_requested_uri(uri, &own)?;
         if is_many {
-            fetched.text += &format!("[{}]\n", clean_line(&own, MAX_QUOTED_BYTES));
+            fetched.text += &format!(
+                "[{}]\n",
+                escape_and_truncate_line(&own, MAX_QUOTED_URI_BYTES)
+            );
         }
         add_content_part(&mut fetched, content, &media_type.unwrap_or_default())?;
     }
@@ -244,34 +253,35 @@ pub(crate) fn read_contents(
 }
 
 /// Decoded content of a part.
-enum PartContent {
+enum DecodedResourcePartContent {
     Text(String),
     Bytes(Vec<u8>),
 }
 
-fn decode_base64_part(blob: &str) -> Result<PartContent, String> {
+fn decode_base64_part(blob: &str) -> Result<DecodedResourcePartContent, String> {
     let bytes = STANDARD.decode(blob);
     let bytes = bytes.map_err(|_| "answered with bytes that are not base64")?;
-    Ok(PartContent::Bytes(bytes))
+    Ok(DecodedResourcePartContent::Bytes(bytes))
 }
 
 /// Checks that the answer to a request for the resource `asked` has the URI `asked` or a URI below
 /// it.
 pub(crate) fn check_answer_has_requested_uri(asked: &str, own: &str) -> Result<(), String> {
     let below = own.strip_prefix(asked.trim_end_matches('/'));
-    let is_below = below.is_some_and(|rest| rest.starts_with('/')) && check_uri(own).is_ok();
+    let is_below =
+        below.is_some_and(|rest| rest.starts_with('/')) && check_resource_uri(own).is_ok();
     if own == asked || is_below {
         return Ok(());
     }
     Err(format!(
         "answered with another resource than the one that was asked for: `{}`",
-        clean_line(own, MAX_QUOTED_BYTES)
+        escape_and_truncate_line(own, MAX_QUOTED_URI_BYTES)
     ))
 }
 
 fn add_content_part(
-    fetched: &mut FetchedMaterial,
-    content: PartContent,
+    fetched: &mut FetchedPromptOrResource,
+    content: DecodedResourcePartContent,
     media_type: &str,
 ) -> Result<(), String> {
     let named = match is_media_type(media_type) {
@@ -279,17 +289,21 @@ fn add_content_part(
         false => "no known type",
     };
     let text = match content {
-        PartContent::Text(text) => text,
-        PartContent::Bytes(bytes) => {
-            if let Ok(image) = Attachment::image(bytes.clone()) {
+        DecodedResourcePartContent::Text(text) => text,
+        DecodedResourcePartContent::Bytes(bytes) => {
+            if let Ok(image) = PromptImageAttachment::image(bytes.clone()) {
                 fetched.images.push(image);
-                if fetched.images.len() > MAX_IMAGES {
-                    return Err(format!("answered with more than {MAX_IMAGES} images"));
+                if fetched.images.len() > MAX_IMAGES_PER_ANSWER {
+                    return Err(format!(
+                        "answered with more than {MAX_IMAGES_PER_ANSWER} images"
+                    ));
                 }
                 return Ok(());
             }
             if named.starts_with("image/") {
-                let why = Attachment::image(bytes).err().unwrap_or_default();
+                let why = PromptImageAttachment::image(bytes)
+                    .err()
+                    .unwrap_or_default();
                 return Err(format!(
                     "answered with {named} that is not supported: {why}"
                 ));
@@ -307,10 +321,10 @@ fn add_content_part(
             "answered with binary data as text ({named}); only text and images can be put into an input"
         ));
     }
-    if fetched.text.len().saturating_add(text.len()) > MAX_TEXT_BYTES {
+    if fetched.text.len().saturating_add(text.len()) > MAX_TEXT_BYTES_PER_ANSWER {
         return Err(format!(
             "answered with more than {} KiB of text; ask for a part of it",
-            MAX_TEXT_BYTES >> 10
+            MAX_TEXT_BYTES_PER_ANSWER >> 10
         ));
     }
     fetched.text += &text;
@@ -335,7 +349,7 @@ mod tests {
             "note:ü",
             "a:b..c/d..",
         ] {
-            assert_eq!(check_uri(good), Ok(()), "{good}");
+            assert_eq!(check_resource_uri(good), Ok(()), "{good}");
         }
         for bad in [
             "",
@@ -354,15 +368,15 @@ mod tests {
             "file:///a\u{202e}b",
             "file:///a\u{1b}[2J",
             "file:///a\n",
-            &format!("x:{}", "y".repeat(MAX_URI_BYTES)),
+            &format!("x:{}", "y".repeat(MAX_RESOURCE_URI_BYTES)),
         ] {
-            assert!(check_uri(bad).is_err(), "{bad}");
+            assert!(check_resource_uri(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn only_what_is_listed_or_fits_a_template_may_be_asked_for() {
-        let mut list = ResourceList::default();
+        let mut list = ServerResourcesAndTemplates::default();
         let one = |uri: &str| ListedResource {
             uri: uri.to_owned(),
             ..ListedResource::default()
@@ -402,7 +416,7 @@ mod tests {
             assert_eq!(list.contains_uri(uri), expected, "{uri}");
         }
         let proposed: Vec<String> = list
-            .list_suggestions()
+            .resource_suggestions_for_user()
             .into_iter()
             .map(|own| own.uri)
             .collect();
@@ -410,13 +424,13 @@ mod tests {
             proposed,
             ["docs://one", "db://", "tree:///", "wild:///", "broken://"]
         );
-        let many = (0..=MAX_RESOURCES)
+        let many = (0..=MAX_RESOURCES_PER_SERVER)
             .find_map(|n| list.add_listed_resource(one(&format!("a:{n}"))).err());
         assert!(many.unwrap().contains("more than 10000"));
     }
 
-    fn read(contents: Value) -> Result<FetchedMaterial, String> {
-        read_contents("a://b", serde_json::from_value(contents).unwrap())
+    fn read(contents: Value) -> Result<FetchedPromptOrResource, String> {
+        convert_resource_contents("a://b", serde_json::from_value(contents).unwrap())
     }
 
     #[test]
@@ -456,15 +470,21 @@ mod tests {
             ),
             (json!([{"uri": "a://b", "text": "a\u{0}b"}]), "binary data"),
             (
-                json!([{"uri": "a://b", "text": "x".repeat(MAX_TEXT_BYTES + 1)}]),
+                json!([{"uri": "a://b", "text": "x".repeat(MAX_TEXT_BYTES_PER_ANSWER + 1)}]),
                 "more than 256 KiB",
             ),
             (
-                json!(vec![json!({"uri": "a://b", "text": "x"}); MAX_PARTS + 1]),
+                json!(vec![
+                    json!({"uri": "a://b", "text": "x"});
+                    MAX_CONTENT_PARTS_PER_ANSWER + 1
+                ]),
                 "33 parts",
             ),
             (
-                json!(vec![json!({"uri": "a://b", "blob": png}); MAX_IMAGES + 1]),
+                json!(vec![
+                    json!({"uri": "a://b", "blob": png});
+                    MAX_IMAGES_PER_ANSWER + 1
+                ]),
                 "more than 10 images",
             ),
         ] {

@@ -9,26 +9,26 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
 use rind_lib::message::{Blob, Part};
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::ToolOutput;
 
 /// Maximum number of parts in a result.
-const MAX_PARTS: usize = 100;
+const MAX_PARTS_PER_TOOL_RESULT: usize = 100;
 
 /// Maximum length of a quoted name or URI, in bytes.
-const MAX_NAME_BYTES: usize = 300;
+const MAX_QUOTED_URI_BYTES: usize = 300;
 
 /// Converts the result of an MCP tool call into message parts.
-pub(crate) fn convert_result(result: CallToolResult) -> ToolOutput {
-    let mut parts = ToolResultParts::default();
+pub(crate) fn convert_tool_result(result: CallToolResult) -> ToolOutput {
+    let mut parts = ToolResultPartsCollector::default();
     let n_blocks = result.content.len();
-    for block in result.content.into_iter().take(MAX_PARTS) {
-        parts.add_block(block);
+    for block in result.content.into_iter().take(MAX_PARTS_PER_TOOL_RESULT) {
+        parts.add_content_block(block);
     }
-    if n_blocks > MAX_PARTS {
+    if n_blocks > MAX_PARTS_PER_TOOL_RESULT {
         parts.add_text(format!(
             "[{} more parts of the result are left out]",
-            n_blocks - MAX_PARTS
+            n_blocks - MAX_PARTS_PER_TOOL_RESULT
         ));
     }
     if let Some(value) = result.structured_content
@@ -47,34 +47,38 @@ pub(crate) fn convert_result(result: CallToolResult) -> ToolOutput {
 /// Converts one content block of a prompt into message parts, and returns the bytes of its images
 /// separately.
 pub(crate) fn convert_content_block(block: ContentBlock) -> (Vec<Part>, Vec<Vec<u8>>) {
-    let mut parts = ToolResultParts::default();
-    parts.add_block(block);
+    let mut parts = ToolResultPartsCollector::default();
+    parts.add_content_block(block);
     (parts.parts, parts.bytes)
 }
 
 #[derive(Default)]
-struct ToolResultParts {
+struct ToolResultPartsCollector {
     parts: Vec<Part>,
     bytes: Vec<Vec<u8>>,
 }
 
-impl ToolResultParts {
+impl ToolResultPartsCollector {
     fn add_text(&mut self, text: impl Into<String>) {
         self.parts.push(Part::text(text));
     }
 
-    fn add_block(&mut self, block: ContentBlock) {
+    fn add_content_block(&mut self, block: ContentBlock) {
         match block {
             ContentBlock::Text(text) => self.add_text(text.text),
-            ContentBlock::Image(image) => self.add_bytes("image", &image.data, &image.mime_type),
-            ContentBlock::Audio(audio) => self.add_bytes("audio", &audio.data, &audio.mime_type),
+            ContentBlock::Image(image) => {
+                self.add_binary_data("image", &image.data, &image.mime_type)
+            }
+            ContentBlock::Audio(audio) => {
+                self.add_binary_data("audio", &audio.data, &audio.mime_type)
+            }
             ContentBlock::Resource(embedded) => self.add_resource(embedded.resource),
             ContentBlock::ResourceLink(link) => self.add_text(format!(
                 "[resource {}: {}]",
                 quote_name(&link.uri),
-                clean_line(
+                escape_and_truncate_line(
                     link.description.as_deref().unwrap_or(&link.name),
-                    MAX_NAME_BYTES
+                    MAX_QUOTED_URI_BYTES
                 )
             )),
             _ => self.add_text("[a part of a kind that is not known]"),
@@ -82,7 +86,7 @@ impl ToolResultParts {
     }
 
     /// Adds an image with its bytes. Other binary data is replaced by a text that describes it.
-    fn add_bytes(&mut self, what: &str, data: &str, media_type: &str) {
+    fn add_binary_data(&mut self, what: &str, data: &str, media_type: &str) {
         let Ok(bytes) = STANDARD.decode(data) else {
             return self.add_text(format!("[{what} that is not base64, left out]"));
         };
@@ -94,7 +98,7 @@ impl ToolResultParts {
         }
         self.add_text(format!(
             "[{what} of type {} with {} bytes, left out]",
-            clean_line(media_type, MAX_NAME_BYTES),
+            escape_and_truncate_line(media_type, MAX_QUOTED_URI_BYTES),
             bytes.len()
         ));
     }
@@ -111,7 +115,7 @@ impl ToolResultParts {
                 ..
             } => {
                 self.add_text(format!("[resource {}]", quote_name(&uri)));
-                self.add_bytes("resource", &blob, mime_type.as_deref().unwrap_or_default());
+                self.add_binary_data("resource", &blob, mime_type.as_deref().unwrap_or_default());
             }
             _ => self.add_text("[a resource of a kind that is not known]"),
         }
@@ -130,7 +134,7 @@ impl ToolResultParts {
 }
 
 fn quote_name(name: &str) -> String {
-    format!("`{}`", clean_line(name, MAX_NAME_BYTES))
+    format!("`{}`", escape_and_truncate_line(name, MAX_QUOTED_URI_BYTES))
 }
 
 #[cfg(test)]
@@ -140,7 +144,7 @@ mod tests {
     use super::*;
 
     fn output(result: Value) -> ToolOutput {
-        convert_result(serde_json::from_value(result).unwrap())
+        convert_tool_result(serde_json::from_value(result).unwrap())
     }
 
     #[test]
@@ -193,7 +197,7 @@ mod tests {
             .map(|n| json!({"type": "text", "text": n.to_string()}))
             .collect();
         let many = output(json!({"content": many}));
-        assert_eq!(many.content.iter().count(), MAX_PARTS + 1);
+        assert_eq!(many.content.iter().count(), MAX_PARTS_PER_TOOL_RESULT + 1);
         assert!(many.content.text().contains("400 more parts"));
         assert_eq!(output(json!({"content": []})).content.iter().count(), 0);
     }

@@ -5,8 +5,8 @@
 use rind_lib::skill::key;
 
 /// Names of secrets that also match inside a longer word. They are spelled with the letters that
-/// [`to_latin_letter`] returns, so the Russian word begins with Latin letters.
-const SECRET_PARTS: [&str; 37] = [
+/// [`to_lookalike_latin_letter`] returns, so the Russian word begins with Latin letters.
+const SECRET_NAME_SUBSTRINGS: [&str; 37] = [
     "password",
     "passwd",
     "passwort",
@@ -48,13 +48,13 @@ const SECRET_PARTS: [&str; 37] = [
 
 /// Names of a secret that match only a complete word, because they occur inside harmless words,
 /// such as `senha` in the Portuguese `resenha`.
-const PASSWORD_WORDS: [&str; 8] = [
+const WHOLE_WORD_SECRET_NAMES: [&str; 8] = [
     "senha", "senhas", "haslo", "hasla", "heslo", "hesla", "sifre", "sifreniz",
 ];
 
 /// Names of a secret that match only a complete word, and only in names and labels, not in
 /// sentences.
-const SECRET_WORDS: [&str; 9] = [
+const WHOLE_WORD_SECRET_LABELS: [&str; 9] = [
     "key", "keys", "pin", "otp", "cvv", "cvc", "ssn", "iban", "pwd",
 ];
 
@@ -64,7 +64,7 @@ pub(crate) fn label_asks_for_secret(text: &str) -> bool {
     let words = split_words(text);
     words
         .iter()
-        .any(|word| SECRET_WORDS.contains(&word.as_str()))
+        .any(|word| WHOLE_WORD_SECRET_LABELS.contains(&word.as_str()))
         || sentence_asks_for_secret(text)
 }
 
@@ -73,14 +73,16 @@ pub(crate) fn label_asks_for_secret(text: &str) -> bool {
 pub(crate) fn sentence_asks_for_secret(text: &str) -> bool {
     let words = split_words(text);
     let is_part = |word: &String| {
-        PASSWORD_WORDS.contains(&word.as_str())
-            || SECRET_PARTS.iter().any(|part| word.contains(part))
+        WHOLE_WORD_SECRET_NAMES.contains(&word.as_str())
+            || SECRET_NAME_SUBSTRINGS
+                .iter()
+                .any(|part| word.contains(part))
     };
     // Join neighboring words to find `api key` and `one time code`. Ignore words that join to
     // `token`, such as `to ken`.
     let is_split = |n: usize| {
         let mut groups = words.windows(n).map(<[String]>::concat);
-        groups.any(|group| group != "token" && SECRET_PARTS.contains(&group.as_str()))
+        groups.any(|group| group != "token" && SECRET_NAME_SUBSTRINGS.contains(&group.as_str()))
     };
     words.iter().any(is_part) || is_split(2) || is_split(3)
 }
@@ -98,7 +100,10 @@ fn split_words(text: &str) -> Vec<String> {
         was_small = c.is_lowercase() || c.is_numeric();
         spaced.push(c);
     }
-    let folded: String = key(&spaced).chars().map(to_latin_letter).collect();
+    let folded: String = key(&spaced)
+        .chars()
+        .map(to_lookalike_latin_letter)
+        .collect();
     let mut words: Vec<String> = Vec::new();
     let mut was_alone = false;
     for word in folded.split(|c: char| !c.is_alphanumeric()) {
@@ -113,7 +118,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-fn to_latin_letter(c: char) -> char {
+fn to_lookalike_latin_letter(c: char) -> char {
     match c {
         'а' | 'α' | '@' | '4' | 'á' | 'à' | 'â' | 'ã' | 'ä' | 'å' => 'a',
         'е' | 'ё' | 'ε' | '3' | 'é' | 'è' | 'ê' => 'e',

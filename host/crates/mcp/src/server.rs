@@ -7,19 +7,20 @@ use std::time::Duration;
 
 use http::Uri;
 
-use super::login::{ServerLogin, StoredLogin, TOKEN_NAME};
+use super::login::{ACCESS_TOKEN_SECRET_NAME, SharedServerLogin, StoredLogin};
 use super::names::mcp_server_origin;
 use super::settings::{McpProtocol, ServerSettings};
 use rind_lib::egress::{
-    CredentialTemplate, EgressOptions, MAX_REQUESTS, PluginEgress, Secrets, is_refused,
+    CredentialTemplate, EgressOptions, MAX_REQUESTS_PER_SESSION_SETTING, SecretStore,
+    SharedPluginEgress, is_forbidden_plugin_header,
 };
-use rind_lib::grant::{Capability, Credential, Granted, HostPattern};
-use rind_lib::tool::FileTrackingMethod;
+use rind_lib::grant::{Capability, Credential, GrantedCapabilities, HostPattern};
+use rind_lib::tool::FileChangeTrackingMethod;
 use rind_lib::tool::builtin::CommandConfinementMode;
-use rind_lib::tool::peer::PeerProgram;
+use rind_lib::tool::peer::PeerProcessSpec;
 
 /// Headers that the transport sets and that the settings must not set.
-const OWN_HEADERS: [&str; 5] = [
+const TRANSPORT_RESERVED_HEADERS: [&str; 5] = [
     "accept",
     "content-type",
     "last-event-id",
@@ -28,15 +29,15 @@ const OWN_HEADERS: [&str; 5] = [
 ];
 
 /// Header that carries the access token of a login.
-const AUTHORIZATION: &str = "authorization";
+const AUTHORIZATION_HEADER_NAME: &str = "authorization";
 
 /// Time that is added to a call's timeout to get the timeout of its HTTP request. The call's
 /// timeout ends first, because its message is clearer.
-const GRACE: Duration = Duration::from_secs(5);
+const HTTP_TIMEOUT_MARGIN_OVER_CALL: Duration = Duration::from_secs(5);
 
 /// MCP server with the settings and permissions that are needed to connect to it.
 #[derive(Clone, Debug)]
-pub struct McpServer {
+pub struct McpServerConnectionSpec {
     /// Name in the settings.
     pub name: String,
     /// Name under which the operator's approval of the server's tools and prompts (the pin) is
@@ -45,32 +46,32 @@ pub struct McpServer {
     /// Settings from which the server was built.
     pub settings: ServerSettings,
     /// Program or URL through which the host reaches the MCP server.
-    pub reach: ServerProgramOrUrl,
+    pub reach: McpServerProgramOrUrl,
     /// Whether the server may change files of the workspace.
     pub changes_workspace: bool,
 }
 
 /// Program or URL through which the host reaches a server.
 #[derive(Clone, Debug)]
-pub enum ServerProgramOrUrl {
+pub enum McpServerProgramOrUrl {
     /// Server program, which is started for each session.
-    Program(Box<PeerProgram>),
+    Program(Box<PeerProcessSpec>),
     /// Server that is reached over HTTP.
-    Http(HttpServer),
+    Http(McpServerUrlAndEgress),
 }
 
 /// URL of a server, and the egress through which requests to the server go.
 #[derive(Clone, Debug)]
-pub struct HttpServer {
+pub struct McpServerUrlAndEgress {
     /// Absolute URL.
     pub url: String,
     /// Permissions and limits of the HTTP requests to the MCP server.
-    pub egress: Arc<PluginEgress>,
+    pub egress: Arc<SharedPluginEgress>,
     /// OAuth login whose access token is added to the requests.
-    pub(crate) login: Option<Arc<ServerLogin>>,
+    pub(crate) login: Option<Arc<SharedServerLogin>>,
 }
 
-impl HttpServer {
+impl McpServerUrlAndEgress {
     /// Creates the settings for reaching a server over HTTP. Its requests, including redirects, can
     /// reach only the server's host. The login in the file `login` is used if it is for the same
     /// URL and the settings set no `authorization` header.
@@ -80,7 +81,7 @@ impl HttpServer {
     pub fn new(
         name: &str,
         settings: &ServerSettings,
-        secrets: Arc<dyn Secrets>,
+        secrets: Arc<dyn SecretStore>,
         login: &Path,
     ) -> Result<Self, String> {
         let url = settings.url.clone().unwrap_or_default();
@@ -88,32 +89,38 @@ impl HttpServer {
         let mut capabilities = vec![Capability::Network(host.clone())];
         // Allow a private IP address that the settings contain. A host name could later resolve to
         // a private address, so names need the setting `private`.
-        if settings.private || host.address().is_some() || host.is_localhost() {
+        if settings.private || host.ip_address().is_some() || host.is_localhost() {
             capabilities.push(Capability::PrivateNetwork(host.clone()));
         }
         capabilities.extend(header_credentials(&host, &settings.headers)?);
-        let (login, secrets) = match has_login(settings, login)? {
+        let (login, secrets) = match has_stored_login(settings, login)? {
             false => (None, secrets),
             true => {
                 capabilities.push(Capability::Credential(Credential {
                     host,
-                    header: AUTHORIZATION.to_owned(),
-                    value: format!("Bearer {{{TOKEN_NAME}}}"),
+                    header: AUTHORIZATION_HEADER_NAME.to_owned(),
+                    value: format!("Bearer {{{ACCESS_TOKEN_SECRET_NAME}}}"),
                 }));
-                let (login, own) = ServerLogin::new(name, &url, settings.private, login, secrets);
-                (Some(login), own as Arc<dyn Secrets>)
+                let (login, own) =
+                    SharedServerLogin::new(name, &url, settings.private, login, secrets);
+                (Some(login), own as Arc<dyn SecretStore>)
             }
         };
         let options = EgressOptions {
             secrets,
-            deadline: Duration::from_secs(settings.timeout_seconds) + GRACE,
+            deadline: Duration::from_secs(settings.timeout_seconds) + HTTP_TIMEOUT_MARGIN_OVER_CALL,
             ..EgressOptions::default()
         };
-        let granted = Arc::new(Granted::new(capabilities));
+        let granted = Arc::new(GrantedCapabilities::new(capabilities));
         let origin = mcp_server_origin(name);
         Ok(Self {
             url,
-            egress: PluginEgress::new(options, origin.into(), granted, Some(MAX_REQUESTS)),
+            egress: SharedPluginEgress::new(
+                options,
+                origin.into(),
+                granted,
+                Some(MAX_REQUESTS_PER_SESSION_SETTING),
+            ),
             login,
         })
     }
@@ -121,8 +128,8 @@ impl HttpServer {
 
 /// Whether a login file exists for the URL of the settings and the settings set no `authorization`
 /// header.
-fn has_login(settings: &ServerSettings, file: &Path) -> Result<bool, String> {
-    if settings.sets_authorization() {
+fn has_stored_login(settings: &ServerSettings, file: &Path) -> Result<bool, String> {
+    if settings.has_authorization_header() {
         return Ok(false);
     }
     let login = StoredLogin::read(file)?;
@@ -161,7 +168,9 @@ fn header_credentials(
         if http::HeaderName::from_bytes(header.as_bytes()).is_err() {
             return Err(wrong("has no valid name"));
         }
-        if is_refused(&header) || OWN_HEADERS.contains(&header.as_str()) {
+        if is_forbidden_plugin_header(&header)
+            || TRANSPORT_RESERVED_HEADERS.contains(&header.as_str())
+        {
             return Err(wrong("is for the host to set"));
         }
         CredentialTemplate::parse(value).map_err(|why| wrong(&why))?;
@@ -174,39 +183,39 @@ fn header_credentials(
     headers.iter().map(one).collect()
 }
 
-impl McpServer {
+impl McpServerConnectionSpec {
     /// Returns the timeout of a call.
     #[must_use]
-    pub fn timeout(&self) -> Duration {
+    pub fn call_timeout(&self) -> Duration {
         Duration::from_secs(self.settings.timeout_seconds)
     }
 
     /// Returns the method by which the host detects files that the server's calls change.
-    pub(crate) fn file_tracking(&self) -> FileTrackingMethod {
+    pub(crate) fn file_change_tracking_method(&self) -> FileChangeTrackingMethod {
         match self.changes_workspace {
-            true => FileTrackingMethod::Snapshot,
-            false => FileTrackingMethod::Unneeded,
+            true => FileChangeTrackingMethod::Snapshot,
+            false => FileChangeTrackingMethod::Unneeded,
         }
     }
 
     /// Returns the protocol version to request.
     #[must_use]
-    pub fn protocol(&self) -> McpProtocol {
+    pub fn protocol_version(&self) -> McpProtocol {
         self.settings.protocol
     }
 
     /// Describes the permissions of the server, for approval prompts about its calls.
     #[must_use]
-    pub fn permissions(&self) -> Vec<String> {
+    pub fn describe_permissions(&self) -> Vec<String> {
         match &self.reach {
-            ServerProgramOrUrl::Http(server) => {
+            McpServerProgramOrUrl::Http(server) => {
                 vec![format!("sends the arguments to {}", server.url)]
             }
-            ServerProgramOrUrl::Program(program) => {
+            McpServerProgramOrUrl::Program(program) => {
                 let mut command = vec![self.settings.command.clone().unwrap_or_default()];
                 command.extend(self.settings.args.iter().cloned());
                 let run = format!("run `{}`", command.join(" "));
-                if !is_confined_or_refused(&program.commands.confining) {
+                if !is_command_confined_or_refused(&program.commands.confining) {
                     return vec![
                         run,
                         "with all your rights: commands are not confined".to_owned(),
@@ -233,7 +242,7 @@ impl McpServer {
 }
 
 /// Whether commands run in a sandbox or are refused.
-fn is_confined_or_refused(confining: &CommandConfinementMode) -> bool {
+fn is_command_confined_or_refused(confining: &CommandConfinementMode) -> bool {
     match confining {
         CommandConfinementMode::Confined(_)
         | CommandConfinementMode::RetryingConfinement(_)
@@ -246,11 +255,11 @@ fn is_confined_or_refused(confining: &CommandConfinementMode) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rind_lib::egress::NoSecrets;
+    use rind_lib::egress::EmptySecretStore;
 
     use super::*;
 
-    fn server(url: &str, header: Option<(&str, &str)>) -> Result<HttpServer, String> {
+    fn server(url: &str, header: Option<(&str, &str)>) -> Result<McpServerUrlAndEgress, String> {
         let settings = ServerSettings {
             url: Some(url.to_owned()),
             headers: header
@@ -259,10 +268,10 @@ mod tests {
                 .collect(),
             ..ServerSettings::default()
         };
-        HttpServer::new(
+        McpServerUrlAndEgress::new(
             "s",
             &settings,
-            Arc::new(NoSecrets),
+            Arc::new(EmptySecretStore),
             Path::new("/none/s.json"),
         )
     }

@@ -8,10 +8,10 @@ use rind_lib::config::{Section, number};
 
 /// Maximum length of a server's name, in bytes. The names of its tools begin with it, and are
 /// limited too.
-const MAX_NAME_BYTES: usize = 24;
+const MAX_SERVER_NAME_BYTES: usize = 24;
 
 /// Default timeout of a call, in seconds.
-const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
+const DEFAULT_CALL_TIMEOUT_SECONDS: u64 = 120;
 
 /// MCP servers, keyed by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -113,7 +113,7 @@ impl Default for ServerSettings {
             scopes: Vec::new(),
             protocol: McpProtocol::Auto,
             project: false,
-            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            timeout_seconds: DEFAULT_CALL_TIMEOUT_SECONDS,
         }
     }
 }
@@ -141,7 +141,7 @@ impl ServerSettings {
             (Some(command), None) if command.trim().is_empty() => {
                 Err("has an empty `command`".to_owned())
             }
-            (Some(_), None) if self.has_address_settings() => Err(
+            (Some(_), None) if self.has_url_settings() => Err(
                 "has `headers`, `private`, `client_id`, `client_secret` or `scopes`, which only a server with `url` has".to_owned(),
             ),
             (None, Some(_)) if self.client_secret.is_some() && self.client_id.is_none() => Err(
@@ -155,14 +155,14 @@ impl ServerSettings {
         }
     }
 
-    fn has_address_settings(&self) -> bool {
+    fn has_url_settings(&self) -> bool {
         let is_client = self.client_id.is_some() || self.client_secret.is_some();
         !self.headers.is_empty() || self.private || is_client || !self.scopes.is_empty()
     }
 
     /// Whether the settings set an `authorization` header, so that no login is used.
     #[must_use]
-    pub fn sets_authorization(&self) -> bool {
+    pub fn has_authorization_header(&self) -> bool {
         let mut names = self.headers.keys();
         names.any(|name| name.eq_ignore_ascii_case("authorization"))
     }
@@ -176,10 +176,10 @@ impl ServerSettings {
     /// rights. A pin is valid only for settings with this digest. Timeout, memory limit and client
     /// registration are not part of it.
     #[must_use]
-    pub fn digest(&self) -> String {
+    pub fn connection_settings_digest(&self) -> String {
         let same = Self {
             enabled: true,
-            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            timeout_seconds: DEFAULT_CALL_TIMEOUT_SECONDS,
             memory_mb: None,
             client_id: None,
             client_secret: None,
@@ -199,7 +199,7 @@ impl ServerSettings {
 pub fn check_server_name(name: &str) -> Result<(), String> {
     let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_edge = |byte: Option<u8>| byte == Some(b'-');
-    if (1..=MAX_NAME_BYTES).contains(&name.len())
+    if (1..=MAX_SERVER_NAME_BYTES).contains(&name.len())
         && name.bytes().all(is_fine)
         && !is_edge(name.bytes().next())
         && !is_edge(name.bytes().last())
@@ -207,7 +207,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{}` is not a name for a server: 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`, which must not be the first or last character",
+        "`{}` is not a name for a server: 1 to {MAX_SERVER_NAME_BYTES} of a-z, 0-9 and `-`, which must not be the first or last character",
         name.escape_debug()
     ))
 }
@@ -221,7 +221,7 @@ pub fn to_valid_server_name(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let words = lower.split(|c| !fits(c)).filter(|word| !word.is_empty());
     let mut name = words.collect::<Vec<_>>().join("-");
-    name.truncate(MAX_NAME_BYTES);
+    name.truncate(MAX_SERVER_NAME_BYTES);
     name.trim_end_matches('-').to_owned()
 }
 
@@ -286,9 +286,15 @@ mod tests {
         let mut other = settings.clone();
         (other.enabled, other.timeout_seconds) = (false, 5);
         other.memory_mb = Some(64);
-        assert_eq!(settings.digest(), other.digest());
+        assert_eq!(
+            settings.connection_settings_digest(),
+            other.connection_settings_digest()
+        );
         other.network = true;
-        assert_ne!(settings.digest(), other.digest());
+        assert_ne!(
+            settings.connection_settings_digest(),
+            other.connection_settings_digest()
+        );
     }
 
     #[test]

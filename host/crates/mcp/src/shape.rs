@@ -4,7 +4,7 @@
 //!
 //! The first part of such a result is JSON with the metadata of each further part. Bytes that are
 //! valid UTF-8 become a text part, so that hooks can read them and secrets in them are masked.
-//! Start from [`resource_output`] and [`resource_result`].
+//! Start from [`resource_to_tool_output`] and [`to_read_resource_result`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,24 +16,26 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::piece::{PartMetadata, match_metadata_to_edited_parts, part_kind_and_hash};
-use super::resource::{MAX_TEXT_BYTES, MAX_URI_BYTES, check_answer_has_requested_uri};
-use rind_lib::host::ClientCallResult;
+use super::resource::{
+    MAX_RESOURCE_URI_BYTES, MAX_TEXT_BYTES_PER_ANSWER, check_answer_has_requested_uri,
+};
+use rind_lib::host::ClientToolCallResult;
 use rind_lib::message::blob::is_media_type;
 use rind_lib::message::{Blob, Part};
 use rind_lib::secret::{SecretScanner, run_blocking_scan};
 use rind_lib::tool::ToolOutput;
 
 /// Maximum number of parts in one answer of a server.
-const MAX_PARTS: usize = 100;
+const MAX_PARTS_PER_SERVER_ANSWER: usize = 100;
 
 /// Maximum total size, in bytes, of the binary data in one answer of an MCP server.
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BINARY_BYTES_PER_SERVER_ANSWER: usize = 8 << 20;
 
 /// JSON key of the list with the metadata of the parts, in the first part of a result.
-const PIECES: &str = "pieces";
+const PART_METADATA_LIST_JSON_KEY: &str = "pieces";
 
 #[derive(Default)]
-struct MaterialResultParts {
+struct ServerContentResultBuilder {
     pieces: Vec<PartMetadata>,
     parts: Vec<Part>,
     bytes: Vec<Vec<u8>>,
@@ -41,7 +43,7 @@ struct MaterialResultParts {
     n_bytes: usize,
 }
 
-impl MaterialResultParts {
+impl ServerContentResultBuilder {
     fn add_text(&mut self, piece: PartMetadata, text: String) -> Result<(), String> {
         self.count_text_bytes(text.len())?;
         self.add_part(piece, Part::Text { text })
@@ -49,16 +51,16 @@ impl MaterialResultParts {
 
     fn count_text_bytes(&mut self, n_bytes: usize) -> Result<(), String> {
         self.n_text = self.n_text.saturating_add(n_bytes);
-        if self.n_text > MAX_TEXT_BYTES {
+        if self.n_text > MAX_TEXT_BYTES_PER_ANSWER {
             return Err(format!(
                 "answered with more than {} KiB of text",
-                MAX_TEXT_BYTES >> 10
+                MAX_TEXT_BYTES_PER_ANSWER >> 10
             ));
         }
         Ok(())
     }
 
-    fn add_bytes(&mut self, mut piece: PartMetadata, data: &str) -> Result<(), String> {
+    fn add_binary_data(&mut self, mut piece: PartMetadata, data: &str) -> Result<(), String> {
         let bytes = STANDARD.decode(data);
         let bytes = bytes.map_err(|_| "answered with bytes that are not base64")?;
         let declared = piece.media_type.take().unwrap_or_default();
@@ -73,23 +75,23 @@ impl MaterialResultParts {
                 }
                 Err(error) => {
                     let bytes = error.into_bytes();
-                    check_no_secret(&bytes)?;
+                    check_bytes_contain_no_secret(&bytes)?;
                     bytes
                 }
             },
         };
         self.n_bytes = self.n_bytes.saturating_add(bytes.len());
-        if self.n_bytes > MAX_BYTES {
+        if self.n_bytes > MAX_BINARY_BYTES_PER_SERVER_ANSWER {
             return Err(format!(
                 "answered with more than {} MiB of binary data",
-                MAX_BYTES >> 20
+                MAX_BINARY_BYTES_PER_SERVER_ANSWER >> 20
             ));
         }
         self.bytes.push(bytes);
         self.add_part(piece, Part::Blob(blob))
     }
 
-    fn add_contents(
+    fn add_resource_contents(
         &mut self,
         piece: PartMetadata,
         contents: ResourceContents,
@@ -111,21 +113,23 @@ impl MaterialResultParts {
                 mime_type,
                 blob,
                 ..
-            } => self.add_bytes(about(uri, mime_type), &blob),
+            } => self.add_binary_data(about(uri, mime_type), &blob),
             _ => Err("answered with a part of a kind that is not known".to_owned()),
         }
     }
 
     fn add_part(&mut self, mut piece: PartMetadata, part: Part) -> Result<(), String> {
-        if self.parts.len() == MAX_PARTS {
-            return Err(format!("answered with more than {MAX_PARTS} parts"));
+        if self.parts.len() == MAX_PARTS_PER_SERVER_ANSWER {
+            return Err(format!(
+                "answered with more than {MAX_PARTS_PER_SERVER_ANSWER} parts"
+            ));
         }
         piece.media_type = piece.media_type.filter(|own| is_media_type(own));
         let n_address = piece.uri.as_ref().map_or(0, String::len);
-        if n_address > MAX_URI_BYTES {
+        if n_address > MAX_RESOURCE_URI_BYTES {
             return Err(format!(
                 "answered with a URI of more than {} KiB",
-                MAX_URI_BYTES >> 10
+                MAX_RESOURCE_URI_BYTES >> 10
             ));
         }
         self.count_text_bytes(n_address + piece.media_type.as_ref().map_or(0, String::len))?;
@@ -135,9 +139,9 @@ impl MaterialResultParts {
         Ok(())
     }
 
-    fn into_output(self) -> ToolOutput {
+    fn into_tool_output(self) -> ToolOutput {
         let mut content = vec![Part::Json {
-            value: json!({PIECES: self.pieces}),
+            value: json!({PART_METADATA_LIST_JSON_KEY: self.pieces}),
         }];
         content.extend(self.parts);
         ToolOutput {
@@ -149,9 +153,9 @@ impl MaterialResultParts {
 }
 
 /// Refuses binary data that contains a secret, because a secret in binary data cannot be masked.
-fn check_no_secret(bytes: &[u8]) -> Result<(), String> {
+fn check_bytes_contain_no_secret(bytes: &[u8]) -> Result<(), String> {
     let found = run_blocking_scan(bytes.len(), || {
-        SecretScanner::shared().scan(&String::from_utf8_lossy(bytes))
+        SecretScanner::shared().find_secrets(&String::from_utf8_lossy(bytes))
     });
     match found.is_empty() {
         true => Ok(()),
@@ -166,14 +170,14 @@ fn check_no_secret(bytes: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// The answer is empty, too large or for another resource; phrased to follow "the server".
-pub(crate) fn resource_output(
+pub(crate) fn resource_to_tool_output(
     asked: &str,
     contents: Vec<ResourceContents>,
 ) -> Result<ToolOutput, String> {
     if contents.is_empty() {
         return Err("answered without any content".to_owned());
     }
-    let mut shaped = MaterialResultParts::default();
+    let mut shaped = ServerContentResultBuilder::default();
     for own in contents {
         let uri = match &own {
             ResourceContents::TextResourceContents { uri, .. }
@@ -181,20 +185,20 @@ pub(crate) fn resource_output(
             _ => return Err("answered with a part of a kind that is not known".to_owned()),
         };
         check_answer_has_requested_uri(asked, uri)?;
-        shaped.add_contents(PartMetadata::default(), own)?;
+        shaped.add_resource_contents(PartMetadata::default(), own)?;
     }
-    Ok(shaped.into_output())
+    Ok(shaped.into_tool_output())
 }
 
 /// Converts a prompt into the result of a call.
 ///
 /// # Errors
 /// The answer is empty or too large; phrased to follow "the server".
-pub(crate) fn prompt_output(asked: GetPromptResult) -> Result<ToolOutput, String> {
+pub(crate) fn prompt_to_tool_output(asked: GetPromptResult) -> Result<ToolOutput, String> {
     if asked.messages.is_empty() {
         return Err("answered with an empty prompt".to_owned());
     }
-    let mut shaped = MaterialResultParts::default();
+    let mut shaped = ServerContentResultBuilder::default();
     for message in asked.messages {
         let mut piece = PartMetadata {
             role: Some(message.role),
@@ -204,15 +208,15 @@ pub(crate) fn prompt_output(asked: GetPromptResult) -> Result<ToolOutput, String
             ContentBlock::Text(own) => shaped.add_text(piece, own.text),
             ContentBlock::Image(own) => {
                 piece.media_type = Some(own.mime_type);
-                shaped.add_bytes(piece, &own.data)
+                shaped.add_binary_data(piece, &own.data)
             }
             ContentBlock::Audio(own) => {
                 piece.media_type = Some(own.mime_type);
-                shaped.add_bytes(piece, &own.data)
+                shaped.add_binary_data(piece, &own.data)
             }
             ContentBlock::Resource(own) => {
                 piece.is_resource = true;
-                shaped.add_contents(piece, own.resource)
+                shaped.add_resource_contents(piece, own.resource)
             }
             ContentBlock::ResourceLink(own) => {
                 (piece.is_link, piece.uri) = (true, Some(own.uri));
@@ -222,23 +226,25 @@ pub(crate) fn prompt_output(asked: GetPromptResult) -> Result<ToolOutput, String
             _ => Err("answered with a part of a kind that is not known".to_owned()),
         }?;
     }
-    Ok(shaped.into_output())
+    Ok(shaped.into_tool_output())
 }
 
 /// Content of a part after hooks have edited the result: text, or bytes with their media type.
-enum PartAfterHooks {
+enum HookEditedPartContent {
     Text(String),
     Bytes(Vec<u8>, String),
 }
 
 /// Returns the parts of a result that hooks may have edited, each with its metadata.
-fn parts_after_hooks(result: ClientCallResult) -> Vec<(PartMetadata, PartAfterHooks)> {
+fn pair_edited_parts_with_metadata(
+    result: ClientToolCallResult,
+) -> Vec<(PartMetadata, HookEditedPartContent)> {
     let mut parts: Vec<&Part> = result.content.iter().collect();
     // Search the parts for the one with the metadata, because a hook may have moved it.
     let facts = parts.iter().enumerate().find_map(|(at, part)| match part {
         Part::Json { value } => Some((
             at,
-            Vec::<PartMetadata>::deserialize(value.get(PIECES)?).ok()?,
+            Vec::<PartMetadata>::deserialize(value.get(PART_METADATA_LIST_JSON_KEY)?).ok()?,
         )),
         _ => None,
     });
@@ -253,15 +259,15 @@ fn parts_after_hooks(result: ClientCallResult) -> Vec<(PartMetadata, PartAfterHo
             Part::Text { text } if piece.is_bytes => {
                 let declared = piece.media_type.as_deref().unwrap_or_default();
                 let media_type = Blob::from_bytes(text.as_bytes(), declared).media_type;
-                PartAfterHooks::Bytes(text.clone().into_bytes(), media_type)
+                HookEditedPartContent::Bytes(text.clone().into_bytes(), media_type)
             }
-            Part::Text { text } => PartAfterHooks::Text(text.clone()),
-            Part::Json { value } => PartAfterHooks::Text(value.to_string()),
+            Part::Text { text } => HookEditedPartContent::Text(text.clone()),
+            Part::Json { value } => HookEditedPartContent::Text(value.to_string()),
             Part::Blob(blob) => match bytes.next().flatten() {
-                Some(bytes) => PartAfterHooks::Bytes(bytes, blob.media_type.clone()),
-                None => {
-                    PartAfterHooks::Text(blob.unshown_blob_placeholder("its bytes cannot be read"))
-                }
+                Some(bytes) => HookEditedPartContent::Bytes(bytes, blob.media_type.clone()),
+                None => HookEditedPartContent::Text(
+                    blob.unshown_blob_placeholder("its bytes cannot be read"),
+                ),
             },
         };
         (piece, left)
@@ -269,16 +275,20 @@ fn parts_after_hooks(result: ClientCallResult) -> Vec<(PartMetadata, PartAfterHo
     left.collect()
 }
 
-fn resource_contents(piece: PartMetadata, left: PartAfterHooks, asked: &str) -> ResourceContents {
+fn build_resource_contents(
+    piece: PartMetadata,
+    left: HookEditedPartContent,
+    asked: &str,
+) -> ResourceContents {
     let uri = piece.uri.unwrap_or_else(|| asked.to_owned());
     match left {
-        PartAfterHooks::Text(text) => ResourceContents::TextResourceContents {
+        HookEditedPartContent::Text(text) => ResourceContents::TextResourceContents {
             uri,
             mime_type: piece.media_type,
             text,
             meta: None,
         },
-        PartAfterHooks::Bytes(bytes, media_type) => {
+        HookEditedPartContent::Bytes(bytes, media_type) => {
             ResourceContents::blob(STANDARD.encode(bytes), uri).with_mime_type(media_type)
         }
     }
@@ -286,36 +296,45 @@ fn resource_contents(piece: PartMetadata, left: PartAfterHooks, asked: &str) -> 
 
 /// Converts the parts of a result, after hooks have edited them, back into the content of an MCP
 /// resource. `asked` is the requested URI.
-pub(crate) fn resource_result(asked: &str, result: ClientCallResult) -> ReadResourceResult {
-    let left = parts_after_hooks(result).into_iter();
+pub(crate) fn to_read_resource_result(
+    asked: &str,
+    result: ClientToolCallResult,
+) -> ReadResourceResult {
+    let left = pair_edited_parts_with_metadata(result).into_iter();
     ReadResourceResult::new(
-        left.map(|(piece, left)| resource_contents(piece, left, asked))
+        left.map(|(piece, left)| build_resource_contents(piece, left, asked))
             .collect(),
     )
 }
 
 /// Converts the parts of a result, after hooks have edited them, back into the messages of an MCP
 /// prompt.
-pub(crate) fn prompt_result(result: ClientCallResult) -> GetPromptResult {
-    let messages = parts_after_hooks(result).into_iter().map(|(piece, left)| {
-        let role = piece.role.clone().unwrap_or(Role::User);
-        let content = match left {
-            left if piece.is_resource => ContentBlock::resource(resource_contents(piece, left, "")),
-            PartAfterHooks::Text(name) if piece.is_link => {
-                let mut link = Resource::new(piece.uri.unwrap_or_default(), name);
-                link.mime_type = piece.media_type;
-                ContentBlock::resource_link(link)
-            }
-            PartAfterHooks::Text(text) => ContentBlock::text(text),
-            PartAfterHooks::Bytes(bytes, media_type) if media_type.starts_with("audio/") => {
-                ContentBlock::audio(STANDARD.encode(bytes), media_type)
-            }
-            PartAfterHooks::Bytes(bytes, media_type) => {
-                ContentBlock::image(STANDARD.encode(bytes), media_type)
-            }
-        };
-        PromptMessage::new(role, content)
-    });
+pub(crate) fn to_get_prompt_result(result: ClientToolCallResult) -> GetPromptResult {
+    let messages = pair_edited_parts_with_metadata(result)
+        .into_iter()
+        .map(|(piece, left)| {
+            let role = piece.role.clone().unwrap_or(Role::User);
+            let content = match left {
+                left if piece.is_resource => {
+                    ContentBlock::resource(build_resource_contents(piece, left, ""))
+                }
+                HookEditedPartContent::Text(name) if piece.is_link => {
+                    let mut link = Resource::new(piece.uri.unwrap_or_default(), name);
+                    link.mime_type = piece.media_type;
+                    ContentBlock::resource_link(link)
+                }
+                HookEditedPartContent::Text(text) => ContentBlock::text(text),
+                HookEditedPartContent::Bytes(bytes, media_type)
+                    if media_type.starts_with("audio/") =>
+                {
+                    ContentBlock::audio(STANDARD.encode(bytes), media_type)
+                }
+                HookEditedPartContent::Bytes(bytes, media_type) => {
+                    ContentBlock::image(STANDARD.encode(bytes), media_type)
+                }
+            };
+            PromptMessage::new(role, content)
+        });
     GetPromptResult::new(messages.collect())
 }
 
@@ -326,11 +345,11 @@ mod tests {
     use super::*;
 
     /// Returns the result of a call that no hook changed.
-    fn passed(output: ToolOutput) -> ClientCallResult {
-        ClientCallResult {
+    fn passed(output: ToolOutput) -> ClientToolCallResult {
+        ClientToolCallResult {
             content: output.content,
             bytes: output.bytes.into_iter().map(Some).collect(),
-            ..ClientCallResult::default()
+            ..ClientToolCallResult::default()
         }
     }
 
@@ -347,12 +366,12 @@ mod tests {
             {"role": "user", "content": {"type": "resource_link", "uri": "a://c", "name": "c"}},
         ]);
         let asked: GetPromptResult = serde_json::from_value(json!({"messages": messages})).unwrap();
-        let result = prompt_result(passed(prompt_output(asked).unwrap()));
+        let result = to_get_prompt_result(passed(prompt_to_tool_output(asked).unwrap()));
         assert_eq!(serde_json::to_value(result).unwrap()["messages"], messages);
     }
 
     fn contents(contents: Value) -> Result<ToolOutput, String> {
-        resource_output("a://b", serde_json::from_value(contents).unwrap())
+        resource_to_tool_output("a://b", serde_json::from_value(contents).unwrap())
     }
 
     #[test]
@@ -361,9 +380,9 @@ mod tests {
             {"uri": "a://b", "mimeType": "text/x", "text": ""},
             {"uri": "a://b/c", "mimeType": "application/pdf", "blob": "AAAA"},
         ]);
-        let result = resource_result("a://b", passed(contents(own.clone()).unwrap()));
+        let result = to_read_resource_result("a://b", passed(contents(own.clone()).unwrap()));
         assert_eq!(serde_json::to_value(result).unwrap()["contents"], own);
-        let large = "x".repeat(MAX_TEXT_BYTES + 1);
+        let large = "x".repeat(MAX_TEXT_BYTES_PER_ANSWER + 1);
         for (own, expected) in [
             (json!([]), "without any content"),
             (json!([{"uri": "a://c", "text": "x"}]), "another resource"),
@@ -373,7 +392,7 @@ mod tests {
             let why = contents(own).unwrap_err();
             assert!(why.contains(expected), "{why}");
         }
-        let many = vec![json!({"uri": "a://b", "text": "x"}); MAX_PARTS + 1];
+        let many = vec![json!({"uri": "a://b", "text": "x"}); MAX_PARTS_PER_SERVER_ANSWER + 1];
         assert!(contents(json!(many)).unwrap_err().contains("100 parts"));
     }
 
@@ -394,28 +413,28 @@ mod tests {
             "{seen:?}"
         );
         assert!(output.bytes.is_empty());
-        let result = resource_result("a://b", passed(output.clone()));
+        let result = to_read_resource_result("a://b", passed(output.clone()));
         assert_eq!(serde_json::to_value(result).unwrap()["contents"], own);
         // Masking the text part also masks the bytes that the client gets.
         for part in output.content.iter_mut() {
             if let Part::Text { text } = part {
-                *text = SecretScanner::shared().masked(text).into_owned();
+                *text = SecretScanner::shared().to_masked_text(text).into_owned();
             }
         }
-        let result = resource_result("a://b", passed(output));
+        let result = to_read_resource_result("a://b", passed(output));
         let result = serde_json::to_value(result).unwrap()["contents"][0].clone();
         let bytes = STANDARD.decode(result["blob"].as_str().unwrap()).unwrap();
         let shown = String::from_utf8(bytes).unwrap();
         assert!(shown.starts_with("key [secret masked"), "{shown}");
         assert_eq!(result["mimeType"], "text/x");
         // The limit for text applies, not that for binary data.
-        let large = STANDARD.encode("x".repeat(MAX_TEXT_BYTES + 1));
+        let large = STANDARD.encode("x".repeat(MAX_TEXT_BYTES_PER_ANSWER + 1));
         let why = contents(json!([{"uri": "a://b", "blob": large}])).unwrap_err();
         assert!(why.contains("256 KiB of text"), "{why}");
         // The same applies in a prompt.
         let image = json!({"type": "image", "data": data, "mimeType": "image/png"});
         let asked = json!({"messages": [{"role": "user", "content": image}]});
-        let output = prompt_output(serde_json::from_value(asked).unwrap()).unwrap();
+        let output = prompt_to_tool_output(serde_json::from_value(asked).unwrap()).unwrap();
         assert!(output.bytes.is_empty(), "{:?}", output.content);
     }
 
@@ -433,7 +452,7 @@ mod tests {
             {"uri": "a://b", "mimeType": "\u{1b}[2J", "text": "x"},
             {"uri": "a://b", "mimeType": "image/png", "blob": "/wD/"},
         ]);
-        let result = resource_result("a://b", passed(contents(own).unwrap()));
+        let result = to_read_resource_result("a://b", passed(contents(own).unwrap()));
         let result = serde_json::to_value(result).unwrap()["contents"].clone();
         assert_eq!(result[0]["mimeType"], "application/octet-stream");
         assert_eq!(result[1].get("mimeType"), None);
@@ -441,13 +460,13 @@ mod tests {
         let prompt = |uri: &str, n: usize| {
             let link = json!({"type": "resource_link", "uri": uri, "name": "c"});
             let messages = vec![json!({"role": "user", "content": link}); n];
-            prompt_output(serde_json::from_value(json!({"messages": messages})).unwrap())
+            prompt_to_tool_output(serde_json::from_value(json!({"messages": messages})).unwrap())
         };
-        let long = format!("a://{}", "x".repeat(MAX_URI_BYTES));
+        let long = format!("a://{}", "x".repeat(MAX_RESOURCE_URI_BYTES));
         let why = prompt(&long, 1).unwrap_err();
         assert!(why.contains("a URI of more than 2 KiB"), "{why}");
         // The total length of the URIs counts towards the text limit.
-        let long = &long[..MAX_URI_BYTES];
+        let long = &long[..MAX_RESOURCE_URI_BYTES];
         assert!(prompt(long, 90).is_ok());
         let messages: Vec<Value> = (0..90)
             .map(|_| {
@@ -456,19 +475,23 @@ mod tests {
             })
             .collect();
         let asked = serde_json::from_value(json!({"messages": messages})).unwrap();
-        assert!(prompt_output(asked).unwrap_err().contains("256 KiB"));
+        assert!(
+            prompt_to_tool_output(asked)
+                .unwrap_err()
+                .contains("256 KiB")
+        );
     }
 
     /// Returns the roles and texts of a prompt with two messages, after a hook edited the parts.
     fn edited(edit: impl FnOnce(&mut Vec<Part>)) -> Value {
         let message = |role, text| json!({"role": role, "content": {"type": "text", "text": text}});
         let asked = json!({"messages": [message("user", "ask"), message("assistant", "say")]});
-        let output = prompt_output(serde_json::from_value(asked).unwrap()).unwrap();
+        let output = prompt_to_tool_output(serde_json::from_value(asked).unwrap()).unwrap();
         let mut parts: Vec<Part> = output.content.iter().cloned().collect();
         edit(&mut parts);
-        let result = prompt_result(ClientCallResult {
+        let result = to_get_prompt_result(ClientToolCallResult {
             content: parts.into(),
-            ..ClientCallResult::default()
+            ..ClientToolCallResult::default()
         });
         let messages = serde_json::to_value(result).unwrap()["messages"].take();
         let messages = messages.as_array().unwrap().iter();
@@ -512,11 +535,11 @@ mod tests {
 
     #[test]
     fn what_a_hook_put_in_the_place_of_a_resource_is_its_text() {
-        let replaced = ClientCallResult {
+        let replaced = ClientToolCallResult {
             content: "[removed]".into(),
-            ..ClientCallResult::default()
+            ..ClientToolCallResult::default()
         };
-        let result = serde_json::to_value(resource_result("a://b", replaced)).unwrap();
+        let result = serde_json::to_value(to_read_resource_result("a://b", replaced)).unwrap();
         assert_eq!(
             result["contents"],
             json!([{"uri": "a://b", "text": "[removed]"}])
@@ -525,7 +548,7 @@ mod tests {
         let own = contents(json!([{"uri": "a://b/c", "text": "x"}])).unwrap();
         let mut dropped = passed(own);
         dropped.content = vec![dropped.content.iter().next().unwrap().clone()].into();
-        let result = serde_json::to_value(resource_result("a://b", dropped)).unwrap();
+        let result = serde_json::to_value(to_read_resource_result("a://b", dropped)).unwrap();
         assert_eq!(result["contents"], json!([]));
     }
 }

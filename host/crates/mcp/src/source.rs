@@ -1,33 +1,33 @@
 //! Makes an approved MCP server a source of tools for sessions, and defines how the user is asked
 //! to approve a server.
 //!
-//! Start from [`McpSource`].
+//! Start from [`McpToolSource`].
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::compare::ServerOfferChange;
-use super::link::ServerLink;
-use super::material::ServerMaterial;
+use super::compare::PinnedServerOfferDifference;
+use super::link::SessionServerConnection;
+use super::material::ServerPromptAndResourceFetcher;
 use super::names::mcp_server_origin;
 use super::offer::ServerOffer;
-use super::server::McpServer;
-use rind_lib::host::{OpenedToolSource, SourceSession, ToolSource};
+use super::server::McpServerConnectionSpec;
+use rind_lib::host::{OpenedToolSource, ToolSource, ToolSourceSession};
 
 /// Source of the tools of a server that the operator approved.
-pub struct McpSource {
-    server: Arc<McpServer>,
+pub struct McpToolSource {
+    server: Arc<McpServerConnectionSpec>,
     pinned: ServerOffer,
     origin: String,
     is_passed_on: bool,
 }
 
-impl McpSource {
+impl McpToolSource {
     /// Creates a source with the tools of a server that the operator approved. The server is
     /// started at the first call.
     #[must_use]
-    pub fn new(server: McpServer, pinned: ServerOffer) -> Self {
+    pub fn new(server: McpServerConnectionSpec, pinned: ServerOffer) -> Self {
         Self {
             origin: mcp_server_origin(&server.name),
             server: Arc::new(server),
@@ -43,22 +43,22 @@ impl McpSource {
     }
 }
 
-impl ToolSource for McpSource {
+impl ToolSource for McpToolSource {
     fn name(&self) -> &str {
         &self.origin
     }
 
-    fn open(&self, session: SourceSession) -> OpenedToolSource {
-        let link = ServerLink::new(
+    fn open(&self, session: ToolSourceSession) -> OpenedToolSource {
+        let link = SessionServerConnection::new(
             self.server.clone(),
             self.pinned.clone(),
             self.is_passed_on,
             session,
         );
         OpenedToolSource {
-            tools: link.tools(),
+            tools: link.usable_tools(),
             warnings: Vec::new(),
-            material: Some(Arc::new(ServerMaterial::new(link))),
+            material: Some(Arc::new(ServerPromptAndResourceFetcher::new(link))),
         }
     }
 }
@@ -67,20 +67,24 @@ impl ToolSource for McpSource {
 #[derive(Clone, Copy, Debug)]
 pub struct ServerApprovalQuestion<'a> {
     /// Server whose offer is to be approved.
-    pub server: &'a McpServer,
+    pub server: &'a McpServerConnectionSpec,
     /// Current offer of the server.
     pub offer: &'a ServerOffer,
     /// Differences between the tools and prompts that the operator approved and those of `offer`;
     /// `None` if none were approved.
-    pub changes: Option<&'a [ServerOfferChange]>,
+    pub changes: Option<&'a [PinnedServerOfferDifference]>,
 }
 
 /// Asks the user to approve servers.
-pub trait AskServerApproval: Send + Sync {
+pub trait ServerApprovalAsker: Send + Sync {
     /// Asks whether a server that was not approved with its current settings may be started to list
     /// its tools. `place` is the file that defines the server, such as `.mcp.json` or
     /// `config.toml`.
-    fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool>;
+    fn ask_start<'a>(
+        &'a self,
+        server: &'a McpServerConnectionSpec,
+        place: &'a str,
+    ) -> BoxFuture<'a, bool>;
 
     /// Asks whether the tools and prompts that a server offers now may be used.
     fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool>;

@@ -1,7 +1,7 @@
 //! Makes a tool of an MCP server a tool of the host.
 //!
 //! The effect class is always `execute`, whatever the server claims. Hooks, policy and approval
-//! apply to the calls as for any other tool. Start from [`McpTool`].
+//! apply to the calls as for any other tool. Start from [`McpServerTool`].
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,38 +10,39 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::client::McpRequestFailure;
-use super::link::ServerLink;
+use super::client::McpRequestError;
+use super::link::SessionServerConnection;
 use super::names::{host_tool_name, mcp_server_origin};
 use super::offer::OfferedTool;
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::point::caller::Caller;
-use rind_lib::text::clean_line;
-use rind_lib::tool::registry::MAX_DESCRIPTION_BYTES;
-use rind_lib::tool::{FileTrackingMethod, Tool, ToolCtx, ToolOutput};
+use rind_lib::text::escape_and_truncate_line;
+use rind_lib::tool::registry::MAX_TOOL_DESCRIPTION_BYTES;
+use rind_lib::tool::{FileChangeTrackingMethod, Tool, ToolCtx, ToolOutput};
 
 /// Maximum length, in bytes, of the server's claims about a tool (its MCP annotations) in an
 /// approval question.
-const MAX_CLAIMS_BYTES: usize = 160;
+const MAX_SHOWN_TOOL_ANNOTATIONS_BYTES: usize = 160;
 
 /// Minimum interval at which a call checks whether its timeout was extended by a question to the
 /// user.
-const MIN_WAIT: Duration = Duration::from_millis(20);
+const MIN_TIMEOUT_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Tool of an MCP server in one session.
-pub(crate) struct McpTool {
-    link: Arc<ServerLink>,
+pub(crate) struct McpServerTool {
+    link: Arc<SessionServerConnection>,
     /// Name on the server.
     name: String,
     spec: ToolSpec,
     may: Arc<[String]>,
 }
 
-impl McpTool {
-    pub(crate) fn new(link: Arc<ServerLink>, tool: &OfferedTool) -> Self {
-        let mut may = link.server.permissions();
+impl McpServerTool {
+    pub(crate) fn new(link: Arc<SessionServerConnection>, tool: &OfferedTool) -> Self {
+        let mut may = link.server.describe_permissions();
         if let Some(claims) = &tool.annotations {
-            let claims = clean_line(&claims.to_string(), MAX_CLAIMS_BYTES);
+            let claims =
+                escape_and_truncate_line(&claims.to_string(), MAX_SHOWN_TOOL_ANNOTATIONS_BYTES);
             may.push(format!(
                 "the server claims about this tool, unchecked by Rind: {claims}"
             ));
@@ -57,8 +58,8 @@ impl McpTool {
     async fn call(&self, arguments: Value, caller: &Caller) -> ToolOutput {
         let server = &self.link.server.name;
         let failed = |why: String| ToolOutput::fault(format!("MCP server `{server}`: it {why}"));
-        let connection = self.link.connection_with_checked_offer().await;
-        // Check after `connection_with_checked_offer`, whose comparison with the approved offer may
+        let connection = self.link.connect_and_check_pinned_offer().await;
+        // Check after `connect_and_check_pinned_offer`, whose comparison with the approved offer may
         // have withheld this tool.
         if let Some(why) = self.link.tool_withheld_reason(&self.name) {
             return ToolOutput::error(format!(
@@ -76,15 +77,15 @@ impl McpTool {
         let called = connection.call_tool(&self.name, arguments);
         let output = match self.await_call_within_timeout(called, caller).await {
             Some(Ok(output)) => output,
-            Some(Err(McpRequestFailure::Refused(why))) => {
+            Some(Err(McpRequestError::Refused(why))) => {
                 ToolOutput::error(format!("MCP server `{server}`: it {why}"))
             }
-            Some(Err(McpRequestFailure::Ended(why))) => {
+            Some(Err(McpRequestError::Ended(why))) => {
                 failed(format!("{why}. The next call starts it again"))
             }
             None => failed(format!(
                 "did not answer in {} s (`timeout_seconds` of its settings){}",
-                self.link.server.timeout().as_secs(),
+                self.link.server.call_timeout().as_secs(),
                 connection.describe_non_message_lines()
             )),
         };
@@ -100,16 +101,16 @@ impl McpTool {
         caller: &Caller,
     ) -> Option<T> {
         let questions = &self.link.questions;
-        let _running = questions.begin_call(caller);
+        let _running = questions.register_running_tool_call(caller);
         let (begun, asked) = (Instant::now(), questions.total_user_wait_time());
         let mut called = pin!(called);
         loop {
             let asked = questions.total_user_wait_time().saturating_sub(asked);
             let spent = begun.elapsed().saturating_sub(asked);
-            let left = self.link.server.timeout().checked_sub(spent)?;
-            match tokio::time::timeout(left.max(MIN_WAIT), &mut called).await {
+            let left = self.link.server.call_timeout().checked_sub(spent)?;
+            match tokio::time::timeout(left.max(MIN_TIMEOUT_CHECK_INTERVAL), &mut called).await {
                 Ok(answered) => return Some(answered),
-                Err(_) if left <= MIN_WAIT => return None,
+                Err(_) if left <= MIN_TIMEOUT_CHECK_INTERVAL => return None,
                 Err(_) => {}
             }
         }
@@ -119,8 +120,8 @@ impl McpTool {
 /// Creates the host's definition of a server's tool, and truncates a long description.
 fn mcp_tool_spec(server: &str, tool: &OfferedTool) -> ToolSpec {
     let mut description = tool.description.clone();
-    if description.len() > MAX_DESCRIPTION_BYTES {
-        let end = description.floor_char_boundary(MAX_DESCRIPTION_BYTES - '…'.len_utf8());
+    if description.len() > MAX_TOOL_DESCRIPTION_BYTES {
+        let end = description.floor_char_boundary(MAX_TOOL_DESCRIPTION_BYTES - '…'.len_utf8());
         description.truncate(end);
         description.push('…');
     }
@@ -133,7 +134,7 @@ fn mcp_tool_spec(server: &str, tool: &OfferedTool) -> ToolSpec {
     }
 }
 
-impl Tool for McpTool {
+impl Tool for McpServerTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -142,8 +143,8 @@ impl Tool for McpTool {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileTrackingMethod {
-        self.link.server.file_tracking()
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
+        self.link.server.file_change_tracking_method()
     }
 
     fn refusal<'a>(&'a self, _: &'a Value, _: &'a ToolCtx) -> BoxFuture<'a, Option<String>> {
@@ -175,12 +176,12 @@ mod tests {
 
     #[test]
     fn claims_lower_nothing_and_a_long_description_is_cut() {
-        let mut tool = test_offered_tool("t", &"é".repeat(MAX_DESCRIPTION_BYTES));
+        let mut tool = test_offered_tool("t", &"é".repeat(MAX_TOOL_DESCRIPTION_BYTES));
         tool.annotations = Some(json!({"readOnlyHint": true}));
         let spec = mcp_tool_spec("docs", &tool);
         assert_eq!(spec.effect_class, EffectClass::Execute);
         assert_eq!(spec.plugin.as_deref(), Some("mcp:docs"));
-        assert!(spec.description.len() <= MAX_DESCRIPTION_BYTES);
+        assert!(spec.description.len() <= MAX_TOOL_DESCRIPTION_BYTES);
         assert!(spec.description.ends_with('…'));
     }
 }

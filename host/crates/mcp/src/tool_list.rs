@@ -1,7 +1,7 @@
 //! Lists the tools of a server. Number and size are checked after each page.
 //!
 //! A tool that cannot be parsed is skipped and the reason recorded. Start from
-//! [`Connection::list_tools`].
+//! [`McpServerConnection::list_tools`].
 
 use rmcp::ServiceError;
 use rmcp::model::{
@@ -9,13 +9,13 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use super::client::Connection;
+use super::client::McpServerConnection;
 use super::listing::with_listing_timeout;
-use super::offer::{OfferSizeCounter, OfferedTool};
-use rind_lib::text::clean_line;
+use super::offer::{OfferedTool, ServerOfferSizeCounter};
+use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum length of the name of an unreadable tool, and of the reason, in bytes.
-const MAX_QUOTED_BYTES: usize = 200;
+const MAX_QUOTED_TOOL_NAME_OR_REASON_BYTES: usize = 200;
 
 /// Page of a server's tool list.
 struct ToolListPage {
@@ -25,17 +25,17 @@ struct ToolListPage {
     next_cursor: Option<String>,
 }
 
-impl Connection {
+impl McpServerConnection {
     /// Lists the tools, and the reasons why others cannot be parsed.
     ///
     /// # Errors
     /// The server fails or offers too much; phrased to follow "the server".
     pub(crate) async fn list_tools(&self) -> Result<(Vec<OfferedTool>, Vec<String>), String> {
-        with_listing_timeout("tools", self.read_tools()).await
+        with_listing_timeout("tools", self.request_all_tools()).await
     }
 
-    async fn read_tools(&self) -> Result<(Vec<OfferedTool>, Vec<String>), String> {
-        let (mut budget, mut listed) = (OfferSizeCounter::default(), Vec::new());
+    async fn request_all_tools(&self) -> Result<(Vec<OfferedTool>, Vec<String>), String> {
+        let (mut budget, mut listed) = (ServerOfferSizeCounter::default(), Vec::new());
         let mut unread = Vec::new();
         let ask = |page| self.request_tool_page(page);
         self.request_list_pages("tools", ask, |page| {
@@ -45,7 +45,7 @@ impl Connection {
             }
             for tool in page.tools {
                 let tool = OfferedTool::from(tool);
-                budget.add_tool(&tool)?;
+                budget.count_tool(&tool)?;
                 listed.push(tool);
             }
             Ok(page.next_cursor)
@@ -89,12 +89,12 @@ fn parse_tool_page(mut page: Value) -> Option<ToolListPage> {
     let (mut tools, mut unread) = (Vec::new(), Vec::new());
     for own in listed {
         let name = own["name"].as_str().unwrap_or_default();
-        let name = clean_line(name, MAX_QUOTED_BYTES);
+        let name = escape_and_truncate_line(name, MAX_QUOTED_TOOL_NAME_OR_REASON_BYTES);
         match serde_json::from_value(own) {
             Ok(tool) => tools.push(tool),
             Err(error) => unread.push(format!(
                 "`{name}`: its description does not follow the protocol: {}",
-                clean_line(&error.to_string(), MAX_QUOTED_BYTES)
+                escape_and_truncate_line(&error.to_string(), MAX_QUOTED_TOOL_NAME_OR_REASON_BYTES)
             )),
         }
     }

@@ -13,17 +13,17 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 
 use crate::NatsError;
-use crate::link::{AppendOutcome, NatsLink};
+use crate::link::{MessageAppendOutcome, NatsConnection};
 
 /// Header with a message id that is unique per append, so that a writer recognizes its own message.
-pub(crate) const ID: &str = "Rind-Id";
+pub(crate) const MESSAGE_ID_HEADER_NAME: &str = "Rind-Id";
 
 /// Maximum pause between attempts.
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+const MAX_APPEND_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// Reason why a message was not appended.
 #[derive(Debug)]
-pub(crate) enum MessageAppendFailure {
+pub(crate) enum StreamAppendError {
     /// Another writer stored a message after the expected one.
     Fenced,
     /// No attempt succeeded in time; it is unknown whether the message is stored.
@@ -32,7 +32,7 @@ pub(crate) enum MessageAppendFailure {
 
 /// Message to append to a stream.
 #[derive(Clone, Debug)]
-pub(crate) struct MessageToAppend {
+pub(crate) struct StreamMessageToAppend {
     pub(crate) subject: String,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
@@ -42,19 +42,19 @@ pub(crate) struct MessageToAppend {
 /// the new sequence. Retries until the message is stored, another writer's message is stored, or
 /// the timeout `patience` expires.
 pub(crate) async fn append_message(
-    link: &NatsLink,
+    link: &NatsConnection,
     stream: &str,
-    message: MessageToAppend,
+    message: StreamMessageToAppend,
     expected: u64,
     patience: Duration,
-) -> Result<u64, MessageAppendFailure> {
-    let MessageToAppend {
+) -> Result<u64, StreamAppendError> {
+    let StreamMessageToAppend {
         subject,
         mut headers,
         payload,
     } = message;
     let id = uuid::Uuid::new_v4().to_string();
-    headers.insert(ID, id.as_str());
+    headers.insert(MESSAGE_ID_HEADER_NAME, id.as_str());
     let began = Instant::now();
     let mut pause = Duration::from_millis(5);
     loop {
@@ -62,14 +62,16 @@ pub(crate) async fn append_message(
             .append_after_sequence(&subject, expected, headers.clone(), payload.clone())
             .await;
         let mut why = match answer {
-            AppendOutcome::Stored(sequence) => return Ok(sequence),
-            AppendOutcome::Refused => None,
-            AppendOutcome::Unclear(error) => Some(error),
+            MessageAppendOutcome::Stored(sequence) => return Ok(sequence),
+            MessageAppendOutcome::Refused => None,
+            MessageAppendOutcome::Unclear(error) => Some(error),
         };
         match link.last_message(stream, &subject).await {
-            Ok(Some(last)) if last.header(ID) == Some(id.as_str()) => return Ok(last.sequence),
+            Ok(Some(last)) if last.header(MESSAGE_ID_HEADER_NAME) == Some(id.as_str()) => {
+                return Ok(last.sequence);
+            }
             Ok(last) if last.as_ref().map_or(0, |last| last.sequence) == expected => {}
-            Ok(_) => return Err(MessageAppendFailure::Fenced),
+            Ok(_) => return Err(StreamAppendError::Fenced),
             Err(error) => {
                 why.get_or_insert(error);
             }
@@ -80,9 +82,9 @@ pub(crate) async fn append_message(
                     "the server refuses the append although the expected sequence is the last one";
                 NatsError::jetstream_refusal("an append", 0, text)
             });
-            return Err(MessageAppendFailure::Failed(why));
+            return Err(StreamAppendError::Failed(why));
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_APPEND_RETRY_DELAY);
     }
 }

@@ -15,46 +15,50 @@ use bytes::Bytes;
 use rind_lib::session::{BlobKind, Blobs, Error, SessionAddress, SessionBlobs};
 
 use crate::NatsError;
-use crate::link::AppendOutcome;
-use crate::log::MAX_PART_BYTES;
-use crate::sessions::SharedStoreState;
-use crate::setup::VALUES;
+use crate::link::MessageAppendOutcome;
+use crate::log::MAX_LOG_MESSAGE_PAYLOAD_BYTES;
+use crate::sessions::SharedNatsStoreState;
+use crate::setup::LARGE_VALUES_STREAM_NAME_PART;
 
 /// Token before the length in the subject of the last message, which completes a value.
-const LENGTH: &str = "length";
+const BLOB_LENGTH_SUBJECT_TOKEN: &str = "length";
 
 /// Token that precedes the part's number in the subject of a message with a part of a value.
-const PART: &str = "part";
+const BLOB_PART_SUBJECT_TOKEN: &str = "part";
 
 /// Store for large values in NATS: for a session's values of one kind, for a session's files, or
 /// for the files of plugins.
-pub(crate) struct NatsBlobs {
-    parts: Arc<SharedStoreState>,
+pub(crate) struct NatsBlobStore {
+    parts: Arc<SharedNatsStoreState>,
     /// Owner of the large values, such as a session, for error messages.
     owner: String,
-    place: BlobValueLocation,
+    place: BlobStreamAndSubjectPrefix,
 }
 
 /// Stream in which the values of one store are kept, and the prefix of their subjects.
 #[derive(Clone)]
-struct BlobValueLocation {
+struct BlobStreamAndSubjectPrefix {
     stream: String,
     prefix: String,
 }
 
-impl Debug for NatsBlobs {
+impl Debug for NatsBlobStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NatsBlobs")
+        f.debug_tuple("NatsBlobStore")
             .field(&self.place.prefix)
             .finish()
     }
 }
 
-impl NatsBlobs {
-    pub(crate) fn new(parts: Arc<SharedStoreState>, at: &SessionAddress, kind: BlobKind) -> Self {
+impl NatsBlobStore {
+    pub(crate) fn new(
+        parts: Arc<SharedNatsStoreState>,
+        at: &SessionAddress,
+        kind: BlobKind,
+    ) -> Self {
         let names = &parts.streams.names;
-        let place = BlobValueLocation {
-            stream: names.stream_name(VALUES, names.partition(at)),
+        let place = BlobStreamAndSubjectPrefix {
+            stream: names.stream_name(LARGE_VALUES_STREAM_NAME_PART, names.partition(at)),
             prefix: names.values_prefix(at, kind),
         };
         Self {
@@ -65,10 +69,10 @@ impl NatsBlobs {
     }
 
     /// Returns the store for the contents of a session's files.
-    pub(crate) fn for_files(parts: Arc<SharedStoreState>, at: &SessionAddress) -> Self {
+    pub(crate) fn for_files(parts: Arc<SharedNatsStoreState>, at: &SessionAddress) -> Self {
         let names = &parts.streams.names;
-        let place = BlobValueLocation {
-            stream: names.stream_name(VALUES, names.partition(at)),
+        let place = BlobStreamAndSubjectPrefix {
+            stream: names.stream_name(LARGE_VALUES_STREAM_NAME_PART, names.partition(at)),
             prefix: names.files_prefix(at),
         };
         Self {
@@ -81,10 +85,10 @@ impl NatsBlobs {
     /// Returns the store for the files of the tenant's plugins. Their prefix has `=plugins` in
     /// place of a session id, and no session id begins with `=`, so they cannot collide with the
     /// values of a session.
-    pub(crate) fn for_plugins(parts: Arc<SharedStoreState>) -> Self {
+    pub(crate) fn for_plugins(parts: Arc<SharedNatsStoreState>) -> Self {
         let names = &parts.streams.names;
-        let place = BlobValueLocation {
-            stream: names.stream_name(VALUES, 0),
+        let place = BlobStreamAndSubjectPrefix {
+            stream: names.stream_name(LARGE_VALUES_STREAM_NAME_PART, 0),
             prefix: names.plugin_files_prefix(),
         };
         Self {
@@ -95,28 +99,37 @@ impl NatsBlobs {
     }
 
     /// Stores a value without checking whether it is already stored.
-    pub(crate) fn put_value_unchecked(&self, name: &str, bytes: &[u8]) -> Result<(), NatsError> {
+    pub(crate) fn store_value_unconditionally(
+        &self,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(), NatsError> {
         let (parts, place) = (self.parts.clone(), self.place.clone());
         let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
         self.parts.runtime.block_on(async move {
             let of_value = format!("{}.{name}", place.prefix);
             for number in 0..count_parts_of_value(bytes.len()) {
-                let from = number * MAX_PART_BYTES;
-                let part = bytes.slice(from..bytes.len().min(from + MAX_PART_BYTES));
-                store_message(&parts, format!("{of_value}.{PART}.{number}"), part).await?;
+                let from = number * MAX_LOG_MESSAGE_PAYLOAD_BYTES;
+                let part = bytes.slice(from..bytes.len().min(from + MAX_LOG_MESSAGE_PAYLOAD_BYTES));
+                store_message_with_retries(
+                    &parts,
+                    format!("{of_value}.{BLOB_PART_SUBJECT_TOKEN}.{number}"),
+                    part,
+                )
+                .await?;
             }
-            let subject = format!("{of_value}.{LENGTH}.{}", bytes.len());
-            store_message(&parts, subject, Bytes::new()).await
+            let subject = format!("{of_value}.{BLOB_LENGTH_SUBJECT_TOKEN}.{}", bytes.len());
+            store_message_with_retries(&parts, subject, Bytes::new()).await
         })
     }
 
     /// Returns the names and lengths of all values.
     pub(crate) fn list_names_and_lengths(&self) -> Result<Vec<(String, u64)>, NatsError> {
-        let filter = format!("{}.*.{LENGTH}.*", self.place.prefix);
-        self.find(filter)
+        let filter = format!("{}.*.{BLOB_LENGTH_SUBJECT_TOKEN}.*", self.place.prefix);
+        self.list_values_matching(filter)
     }
 
-    fn find(&self, filter: String) -> Result<Vec<(String, u64)>, NatsError> {
+    fn list_values_matching(&self, filter: String) -> Result<Vec<(String, u64)>, NatsError> {
         let (link, place) = (self.parts.link.clone(), self.place.clone());
         self.parts.runtime.block_on(async move {
             let subjects = link.list_subjects(&place.stream, &filter).await?;
@@ -128,8 +141,11 @@ impl NatsBlobs {
     }
 
     pub(crate) fn stored_value_length(&self, name: &str) -> Result<Option<u64>, NatsError> {
-        let filter = format!("{}.{name}.{LENGTH}.*", self.place.prefix);
-        Ok(self.find(filter)?.pop().map(|(_, length)| length))
+        let filter = format!("{}.{name}.{BLOB_LENGTH_SUBJECT_TOKEN}.*", self.place.prefix);
+        Ok(self
+            .list_values_matching(filter)?
+            .pop()
+            .map(|(_, length)| length))
     }
 
     fn to_store_error(&self, error: NatsError) -> Error {
@@ -137,7 +153,7 @@ impl NatsBlobs {
     }
 }
 
-impl Blobs for NatsBlobs {
+impl Blobs for NatsBlobStore {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         if !is_hash_name(name) {
             return Err(self.damaged(name));
@@ -149,7 +165,7 @@ impl Blobs for NatsBlobs {
         {
             return Ok(());
         }
-        self.put_value_unchecked(name, bytes)
+        self.store_value_unconditionally(name, bytes)
             .map_err(|error| self.to_store_error(error))
     }
 
@@ -167,7 +183,10 @@ impl Blobs for NatsBlobs {
         let read = self.parts.runtime.block_on(async move {
             let mut value = Vec::new();
             for number in 0..count_parts_of_value(length) {
-                let subject = format!("{}.{of_value}.{PART}.{number}", place.prefix);
+                let subject = format!(
+                    "{}.{of_value}.{BLOB_PART_SUBJECT_TOKEN}.{number}",
+                    place.prefix
+                );
                 // Check the size: the length comes from a subject and may be wrong.
                 match link.last_message(&place.stream, &subject).await? {
                     Some(part) if value.len() + part.payload.len() <= length => {
@@ -226,7 +245,7 @@ impl Blobs for NatsBlobs {
     }
 
     fn damaged(&self, name: &str) -> Error {
-        let shown = rind_lib::text::clean_line(name, 70);
+        let shown = rind_lib::text::escape_and_truncate_line(name, 70);
         Error::Blob {
             path: PathBuf::from(&self.parts.name)
                 .join(&self.owner)
@@ -237,20 +256,20 @@ impl Blobs for NatsBlobs {
 
 /// Returns the number of parts for a value of this length, in bytes.
 fn count_parts_of_value(length: usize) -> usize {
-    length.div_ceil(MAX_PART_BYTES)
+    length.div_ceil(MAX_LOG_MESSAGE_PAYLOAD_BYTES)
 }
 
 /// Returns the name and the length of a value from the subject of its last message.
 fn parse_value_length_subject(subject: &str) -> Option<(String, u64)> {
     let mut tokens = subject.rsplit('.');
     let (length, word, name) = (tokens.next()?, tokens.next()?, tokens.next()?);
-    (word == LENGTH).then_some((name.to_owned(), length.parse().ok()?))
+    (word == BLOB_LENGTH_SUBJECT_TOKEN).then_some((name.to_owned(), length.parse().ok()?))
 }
 
 /// Stores a message. Retries until the message is stored or the timeout `patience` expires. The
 /// subject determines the content, so storing a message twice is harmless.
-async fn store_message(
-    parts: &SharedStoreState,
+async fn store_message_with_retries(
+    parts: &SharedNatsStoreState,
     subject: String,
     payload: Bytes,
 ) -> Result<(), NatsError> {
@@ -260,11 +279,11 @@ async fn store_message(
             .link
             .publish(&subject, HeaderMap::new(), payload.clone());
         let error = match sent.await {
-            AppendOutcome::Stored(_) => return Ok(()),
-            AppendOutcome::Refused => {
+            MessageAppendOutcome::Stored(_) => return Ok(()),
+            MessageAppendOutcome::Refused => {
                 NatsError::jetstream_refusal("storing a value", 0, "it was refused")
             }
-            AppendOutcome::Unclear(error) => error,
+            MessageAppendOutcome::Unclear(error) => error,
         };
         if began.elapsed() >= parts.patience {
             return Err(error);

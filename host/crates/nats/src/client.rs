@@ -5,15 +5,15 @@ use std::time::Duration;
 use async_nats::{Client, ConnectOptions, ServerAddr};
 
 use crate::error::sanitize_source_error;
-use crate::log::MAX_PART_BYTES;
+use crate::log::MAX_LOG_MESSAGE_PAYLOAD_BYTES;
 use crate::{NatsConfig, NatsError, NatsServerVersion};
 
 /// Timeout of the first connection to one server.
-const CONNECT: Duration = Duration::from_secs(5);
+const SERVER_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Minimum `max_payload` of a usable server, in bytes: the size of the largest session message and
 /// its headers.
-const MIN_PAYLOAD: usize = MAX_PART_BYTES + (8 << 10);
+const MIN_SERVER_MAX_PAYLOAD_BYTES: usize = MAX_LOG_MESSAGE_PAYLOAD_BYTES + (8 << 10);
 
 /// Connects with the credentials and certificates of the settings. `name` is the name of the client
 /// connection, which the monitoring tools of NATS show.
@@ -24,7 +24,7 @@ pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, N
     };
     let mut options = ConnectOptions::new()
         .name(name)
-        .connection_timeout(CONNECT)
+        .connection_timeout(SERVER_CONNECT_TIMEOUT)
         .request_timeout(Some(Duration::from_secs(5)))
         .reconnect_delay_callback(|attempts| {
             let wait = u64::try_from(attempts)
@@ -56,7 +56,7 @@ pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, N
         .connect(config.servers.as_slice())
         .await
         .map_err(|source| failed(Box::new(source)))?;
-    check_server(&client, config)?;
+    check_server_supports_sessions(&client, config)?;
     Ok(client)
 }
 
@@ -80,7 +80,7 @@ fn decode_percent_encoding(text: &str) -> Option<String> {
 }
 
 /// Checks that the version and configuration of the server support sessions.
-pub(crate) fn check_server(
+pub(crate) fn check_server_supports_sessions(
     client: &Client,
     config: &NatsConfig,
 ) -> Result<NatsServerVersion, NatsError> {
@@ -89,7 +89,7 @@ pub(crate) fn check_server(
     let Some(version) = version else {
         return Err(NatsError::OldServer {
             server: config.display_servers(),
-            found: rind_lib::text::clean_line(&info.version, 40),
+            found: rind_lib::text::escape_and_truncate_line(&info.version, 40),
         });
     };
     if !info.jetstream {
@@ -97,7 +97,7 @@ pub(crate) fn check_server(
             server: config.display_servers(),
         });
     }
-    if info.max_payload < MIN_PAYLOAD {
+    if info.max_payload < MIN_SERVER_MAX_PAYLOAD_BYTES {
         return Err(NatsError::Config {
             what: format!(
                 "`max_payload: {}` of {}",
@@ -105,7 +105,7 @@ pub(crate) fn check_server(
                 config.display_servers()
             ),
             why: format!(
-                "a message of a session has up to {MIN_PAYLOAD} bytes; raise this limit of the NATS server, whose default is 1 MB"
+                "a message of a session has up to {MIN_SERVER_MAX_PAYLOAD_BYTES} bytes; raise this limit of the NATS server, whose default is 1 MB"
             ),
         });
     }

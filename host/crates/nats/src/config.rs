@@ -9,18 +9,18 @@ use crate::NatsError;
 
 /// Default time after which the lease of a dead writer expires. It is longer than the servers need
 /// to elect a new leader, which is up to 9 s.
-const LEASE: Duration = Duration::from_secs(20);
+const DEFAULT_WRITER_LEASE_DURATION: Duration = Duration::from_secs(20);
 
 /// Default time for which a failing write is retried before the session fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEFAULT_WRITE_RETRY_PERIOD: Duration = Duration::from_secs(60);
 
 /// Default number of streams over which the sessions of a tenant are distributed.
-const PARTITIONS: u16 = 16;
+const DEFAULT_STREAM_PARTITION_COUNT: u16 = 16;
 
 /// Interval at which the servers sync to their disks. The operator declares it, because servers do
 /// not report it to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeclaredSyncInterval {
+pub enum DeclaredDiskSyncInterval {
     /// The operator did not declare an interval.
     #[default]
     Unknown,
@@ -41,7 +41,7 @@ pub struct NatsConfig {
     pub(crate) client_certificate: Option<(PathBuf, PathBuf)>,
     pub(crate) replicas: usize,
     pub(crate) partitions: u16,
-    pub(crate) sync: DeclaredSyncInterval,
+    pub(crate) sync: DeclaredDiskSyncInterval,
     pub(crate) lease: Duration,
     pub(crate) patience: Duration,
 }
@@ -81,7 +81,7 @@ impl NatsConfig {
         let is_in_name =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if !(1..=32).contains(&tenant.len()) || !tenant.bytes().all(is_in_name) {
-            let shown = rind_lib::text::clean_line(tenant, 40);
+            let shown = rind_lib::text::escape_and_truncate_line(tenant, 40);
             let why = "a name of a tenant has 1 to 32 lower-case letters, digits and `-`";
             return Err(wrong(format!("the tenant `{shown}`"), why));
         }
@@ -92,10 +92,10 @@ impl NatsConfig {
             root_certificates: None,
             client_certificate: None,
             replicas: 1,
-            partitions: PARTITIONS,
-            sync: DeclaredSyncInterval::Unknown,
-            lease: LEASE,
-            patience: PATIENCE,
+            partitions: DEFAULT_STREAM_PARTITION_COUNT,
+            sync: DeclaredDiskSyncInterval::Unknown,
+            lease: DEFAULT_WRITER_LEASE_DURATION,
+            patience: DEFAULT_WRITE_RETRY_PERIOD,
         })
     }
 
@@ -138,7 +138,7 @@ impl NatsConfig {
 
     /// Declares the interval at which the servers sync to their disks.
     #[must_use]
-    pub fn with_declared_sync(mut self, sync: DeclaredSyncInterval) -> Self {
+    pub fn with_declared_disk_sync(mut self, sync: DeclaredDiskSyncInterval) -> Self {
         self.sync = sync;
         self
     }
@@ -171,7 +171,7 @@ impl NatsConfig {
 fn strip_credentials(server: &str) -> String {
     let (scheme, rest) = server.split_once("://").unwrap_or(("nats", server));
     let host = rest.rsplit('@').next().unwrap_or(rest);
-    rind_lib::text::clean_line(&format!("{scheme}://{host}"), 120)
+    rind_lib::text::escape_and_truncate_line(&format!("{scheme}://{host}"), 120)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 //!
 //! Servers report their version and the number of replicas to clients, but not the interval at
 //! which they sync to their disks. The operator declares the interval in the settings
-//! ([`DeclaredSyncInterval`]).
+//! ([`DeclaredDiskSyncInterval`]).
 
 use serde::Serialize;
 
-use crate::{DeclaredSyncInterval, NatsError, NatsServerVersion, NatsSessions, client};
+use crate::{DeclaredDiskSyncInterval, NatsError, NatsServerVersion, NatsSessions, client};
 
 /// Durability of acknowledged messages with the current configuration of the servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,9 +34,9 @@ impl NatsSessions {
     ///
     /// # Errors
     /// The server of the connection cannot keep sessions.
-    pub fn durability(&self) -> Result<DurabilityReport, NatsError> {
-        let parts = self.parts();
-        let version = client::check_server(parts.link.client(), &parts.config)?;
+    pub fn durability_report(&self) -> Result<DurabilityReport, NatsError> {
+        let parts = self.shared_state();
+        let version = client::check_server_supports_sessions(parts.link.client(), &parts.config)?;
         Ok(describe_durability(
             version,
             parts.streams.replicas,
@@ -48,15 +48,15 @@ impl NatsSessions {
 fn describe_durability(
     version: NatsServerVersion,
     replicas: usize,
-    sync: DeclaredSyncInterval,
+    sync: DeclaredDiskSyncInterval,
 ) -> DurabilityReport {
     let finding = |is_warning, text: String| DurabilityFinding { is_warning, text };
     let mut findings = vec![match sync {
-        DeclaredSyncInterval::Always => finding(
+        DeclaredDiskSyncInterval::Always => finding(
             false,
             "declared `sync_interval: always`: an acknowledged entry survives a power failure of all servers".to_owned(),
         ),
-        DeclaredSyncInterval::Interval(time) => finding(
+        DeclaredDiskSyncInterval::Interval(time) => finding(
             true,
             format!(
                 "declared a sync interval of {} s: a power failure of {} may lose acknowledged entries of that time, \
@@ -65,7 +65,7 @@ fn describe_durability(
                 if replicas > 1 { "most servers at once" } else { "the server" }
             ),
         ),
-        DeclaredSyncInterval::Unknown => finding(
+        DeclaredDiskSyncInterval::Unknown => finding(
             true,
             "the sync interval of the servers is not declared (their default is 2 minutes): set `sync_interval: always` on every server, and declare it"
                 .to_owned(),
@@ -109,14 +109,14 @@ mod tests {
             let findings = report.findings.iter();
             findings.filter(|finding| finding.is_warning).count()
         };
-        let good = describe_durability(of("2.15.1"), 3, DeclaredSyncInterval::Always);
+        let good = describe_durability(of("2.15.1"), 3, DeclaredDiskSyncInterval::Always);
         assert_eq!(n_warnings(&good), 0, "{good:?}");
-        let bad = describe_durability(of("2.14.0"), 1, DeclaredSyncInterval::Unknown);
+        let bad = describe_durability(of("2.14.0"), 1, DeclaredDiskSyncInterval::Unknown);
         assert_eq!(n_warnings(&bad), 3, "{bad:?}");
         let slow = describe_durability(
             of("2.15.1"),
             3,
-            DeclaredSyncInterval::Interval(Duration::from_secs(60)),
+            DeclaredDiskSyncInterval::Interval(Duration::from_secs(60)),
         );
         assert!(slow.findings[0].is_warning && slow.findings[0].text.contains("60 s"));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rind_lib::session;
 
-use crate::QuotaRefusal;
+use crate::QuotaExceededError;
 
 /// Failure of a request to the servers, invalid setting, or invalid data from a server.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +106,7 @@ pub enum NatsError {
     },
     /// The tenant has used up a quota.
     #[error(transparent)]
-    OverQuota(QuotaRefusal),
+    OverQuota(QuotaExceededError),
     /// The threads of the store have ended.
     #[error("the connection to the session store in NATS has ended; restart the program")]
     Ended,
@@ -138,7 +138,7 @@ impl NatsError {
     pub(crate) fn jetstream_refusal(what: impl Into<String>, code: u64, why: &str) -> Self {
         Self::Refused {
             what: what.into(),
-            why: rind_lib::text::clean_line(why, 300),
+            why: rind_lib::text::escape_and_truncate_line(why, 300),
             code,
         }
     }
@@ -158,5 +158,5 @@ pub(crate) fn sanitize_source_error(
     source: Box<dyn StdError + Send + Sync>,
 ) -> Box<dyn StdError + Send + Sync> {
     let chain = rind_lib::text::format_error_chain(&*source);
-    rind_lib::text::clean_line(&chain, 300).into()
+    rind_lib::text::escape_and_truncate_line(&chain, 300).into()
 }

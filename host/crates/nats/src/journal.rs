@@ -1,39 +1,39 @@
 //! Implements the journal of a session that is open for writing.
 //!
 //! The journal buffers frames that are to be stored together with the next frame. When it is
-//! dropped, it waits until all appended frames are stored, at most for the time `CLOSE`, and then
-//! releases the session's lease.
+//! dropped, it waits until all appended frames are stored, at most for the time
+//! `JOURNAL_CLOSE_TIMEOUT`, and then releases the session's lease.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use rind_lib::session::{Error, FramePosition, Journal, UnsyncedFrames};
 
-use crate::lease::HeldLease;
-use crate::sessions::SharedStoreState;
-use crate::writer::LineQueue;
+use crate::lease::HeldSessionLease;
+use crate::sessions::SharedNatsStoreState;
+use crate::writer::SessionLineQueue;
 
 /// Maximum size of the buffered frames, in bytes.
-const MAX_WAITING_BYTES: usize = 64 << 10;
+const MAX_BUFFERED_FRAME_BYTES: usize = 64 << 10;
 
 /// Maximum time for which dropping a journal waits until its frames are stored.
-const CLOSE: Duration = Duration::from_secs(10);
+const JOURNAL_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Journal of a session that is open for writing.
-pub(crate) struct NatsJournal {
-    parts: Arc<SharedStoreState>,
-    queue: Arc<LineQueue>,
-    lease: Arc<HeldLease>,
+pub(crate) struct NatsSessionJournal {
+    parts: Arc<SharedNatsStoreState>,
+    queue: Arc<SessionLineQueue>,
+    lease: Arc<HeldSessionLease>,
     waiting: Vec<u8>,
     /// Length of the session in bytes, with the frames in the queue but without those in `waiting`.
     len: u64,
 }
 
-impl NatsJournal {
+impl NatsSessionJournal {
     pub(crate) fn new(
-        parts: Arc<SharedStoreState>,
-        queue: Arc<LineQueue>,
-        lease: Arc<HeldLease>,
+        parts: Arc<SharedNatsStoreState>,
+        queue: Arc<SessionLineQueue>,
+        lease: Arc<HeldSessionLease>,
     ) -> Self {
         let (len, _) = queue.queued_and_stored_lengths();
         Self {
@@ -46,7 +46,7 @@ impl NatsJournal {
     }
 }
 
-impl Journal for NatsJournal {
+impl Journal for NatsSessionJournal {
     fn append(&mut self, frame: &[u8]) -> Result<(), Error> {
         if frame.is_empty() && self.waiting.is_empty() {
             return Ok(());
@@ -63,7 +63,7 @@ impl Journal for NatsJournal {
     }
 
     fn append_with_next(&mut self, frame: &[u8]) -> Result<(), Error> {
-        if self.waiting.len() + frame.len() > MAX_WAITING_BYTES {
+        if self.waiting.len() + frame.len() > MAX_BUFFERED_FRAME_BYTES {
             self.append(&[])?;
         }
         self.waiting.extend_from_slice(frame);
@@ -92,18 +92,18 @@ impl Journal for NatsJournal {
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.queue.check()
+        self.queue.require_no_append_failure()
     }
 }
 
-impl Drop for NatsJournal {
+impl Drop for NatsSessionJournal {
     fn drop(&mut self) {
         // Ignore the error: a caller that depends on an entry has already waited until the entry
         // was stored.
         let _ = self.write_waiting();
         let (taken, _) = self.queue.queued_and_stored_lengths();
         self.queue
-            .wait_until_length_stored(taken, Some(Instant::now() + CLOSE));
+            .wait_until_length_stored(taken, Some(Instant::now() + JOURNAL_CLOSE_TIMEOUT));
         self.queue.close();
         self.parts.remove_open_session(&self.queue);
         let (parts, lease) = (self.parts.clone(), self.lease.clone());
@@ -119,7 +119,7 @@ impl Drop for NatsJournal {
 
 /// Appended frames up to the offset `length`, which the servers may not have acknowledged yet.
 struct UnacknowledgedFrames {
-    queue: Arc<LineQueue>,
+    queue: Arc<SessionLineQueue>,
     length: u64,
 }
 
@@ -131,4 +131,4 @@ impl UnsyncedFrames for UnacknowledgedFrames {
 
 /// Weak reference to the queue of an open journal, with which readers in this program wait until
 /// the journal's lines are stored.
-pub(crate) type OpenJournalQueue = Weak<LineQueue>;
+pub(crate) type WeakJournalLineQueue = Weak<SessionLineQueue>;

@@ -4,7 +4,7 @@
 //! A lease is a key in a bucket, and expires unless it is renewed. Renewals use a thread and a
 //! connection of their own, so that a busy program does not lose its sessions. Correctness does not
 //! depend on leases: if a program has lost a lease without noticing, its next append is refused.
-//! Start from [`HeldLeaseSet`].
+//! Start from [`HeldSessionLeaseSet`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,33 +15,33 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::append::ID;
-use crate::link::{AppendOutcome, NatsLink};
+use crate::append::MESSAGE_ID_HEADER_NAME;
+use crate::link::{MessageAppendOutcome, NatsConnection};
 use crate::names::TenantStreamNames;
-use crate::runtime::NatsRuntime;
+use crate::runtime::NatsTokioRuntime;
 use crate::{NatsConfig, NatsError, client};
 use rind_lib::lock::lock;
 use rind_lib::session::SessionAddress;
 
 /// Header by which the tools of NATS recognize that a key was deleted.
-const OPERATION: &str = "KV-Operation";
+const KV_OPERATION_HEADER_NAME: &str = "KV-Operation";
 
 /// Set of the leases that a program holds. Acquires, renews and releases them.
 #[derive(Debug)]
-pub(crate) struct HeldLeaseSet {
-    link: NatsLink,
+pub(crate) struct HeldSessionLeaseSet {
+    link: NatsConnection,
     names: TenantStreamNames,
     /// Name of this program, which other programs see as the holder of its leases.
     writer: String,
     time: Duration,
-    held: Arc<Mutex<Vec<Arc<HeldLease>>>>,
+    held: Arc<Mutex<Vec<Arc<HeldSessionLease>>>>,
     /// Runtime that renews the leases until this value is dropped.
-    _runtime: NatsRuntime,
+    _runtime: NatsTokioRuntime,
 }
 
 /// Lease of a session that this program holds or has held.
 #[derive(Debug)]
-pub(crate) struct HeldLease {
+pub(crate) struct HeldSessionLease {
     subject: String,
     id: String,
     /// Name of this program, stored under the key of the lease.
@@ -53,7 +53,7 @@ pub(crate) struct HeldLease {
     is_lost: AtomicBool,
 }
 
-impl HeldLease {
+impl HeldSessionLease {
     /// Whether another program has acquired the lease after this program acquired it.
     pub(crate) fn is_taken_by_another_program(&self) -> bool {
         self.is_lost.load(Ordering::Acquire)
@@ -69,22 +69,23 @@ impl HeldLease {
     }
 }
 
-impl HeldLeaseSet {
+impl HeldSessionLeaseSet {
     /// Connects, and starts the thread that renews leases.
-    pub(crate) fn start(
+    pub(crate) fn connect_and_spawn_renewal(
         config: &NatsConfig,
         names: TenantStreamNames,
         time: Duration,
         writer: String,
     ) -> Result<Self, NatsError> {
-        let runtime = NatsRuntime::start("rind-leases", 1)?;
+        let runtime = NatsTokioRuntime::start("rind-leases", 1)?;
         let own = config.clone();
         let name = format!("{writer} leases");
         // Run this client on a runtime of its own, so that a busy program does not delay the
         // renewals.
-        let link = runtime
-            .block_on(async move { Ok(NatsLink::new(client::connect(&own, &name).await?)) })?;
-        let held: Arc<Mutex<Vec<Arc<HeldLease>>>> = Arc::default();
+        let link = runtime.block_on(async move {
+            Ok(NatsConnection::new(client::connect(&own, &name).await?))
+        })?;
+        let held: Arc<Mutex<Vec<Arc<HeldSessionLease>>>> = Arc::default();
         let stream = names.lease_stream();
         runtime.spawn(renew_leases_at_interval(
             link.clone(),
@@ -107,10 +108,10 @@ impl HeldLeaseSet {
     pub(crate) async fn acquire(
         &self,
         at: &SessionAddress,
-    ) -> Result<Option<Arc<HeldLease>>, NatsError> {
+    ) -> Result<Option<Arc<HeldSessionLease>>, NatsError> {
         let subject = self.names.lease_subject(at);
         let stream = self.names.lease_stream();
-        let lease = HeldLease {
+        let lease = HeldSessionLease {
             id: uuid::Uuid::new_v4().to_string(),
             writer: self.writer.clone(),
             revision: tokio::sync::Mutex::new(0),
@@ -121,7 +122,7 @@ impl HeldLeaseSet {
         let last = self.link.last_message(&stream, &lease.subject).await?;
         let expected = match last {
             None => 0,
-            Some(last) if is_key_deleted(last.header(OPERATION)) => last.sequence,
+            Some(last) if is_key_deleted(last.header(KV_OPERATION_HEADER_NAME)) => last.sequence,
             Some(_) => return Ok(None),
         };
         let sent = Instant::now();
@@ -142,23 +143,23 @@ impl HeldLeaseSet {
             .link
             .last_message(&stream, &self.names.lease_subject(at))
             .await?;
-        let held = last.filter(|last| !is_key_deleted(last.header(OPERATION)));
+        let held = last.filter(|last| !is_key_deleted(last.header(KV_OPERATION_HEADER_NAME)));
         Ok(held.map(|last| String::from_utf8_lossy(&last.payload).into_owned()))
     }
 
     /// Releases a lease. If that fails, the lease expires by itself.
-    pub(crate) async fn release(&self, lease: &Arc<HeldLease>) {
+    pub(crate) async fn release(&self, lease: &Arc<HeldSessionLease>) {
         self.lock_held_leases()
             .retain(|held| !Arc::ptr_eq(held, lease));
         let mut revision = lease.revision.lock().await;
         if *revision > 0 && !lease.is_taken_by_another_program() {
             let mut headers = HeaderMap::new();
-            headers.insert(OPERATION, "DEL");
+            headers.insert(KV_OPERATION_HEADER_NAME, "DEL");
             let answer = self
                 .link
                 .append_after_sequence(&lease.subject, *revision, headers, Bytes::new())
                 .await;
-            if let AppendOutcome::Unclear(error) = answer {
+            if let MessageAppendOutcome::Unclear(error) = answer {
                 tracing::debug!(%error, "a lease was not released; it expires by itself");
             }
         }
@@ -170,7 +171,7 @@ impl HeldLeaseSet {
         self.time
     }
 
-    fn lock_held_leases(&self) -> std::sync::MutexGuard<'_, Vec<Arc<HeldLease>>> {
+    fn lock_held_leases(&self) -> std::sync::MutexGuard<'_, Vec<Arc<HeldSessionLease>>> {
         lock(&self.held)
     }
 }
@@ -183,25 +184,28 @@ fn is_key_deleted(operation: Option<&str>) -> bool {
 /// Writes the key of a lease, whose last message must have the sequence `expected`. Returns the new
 /// sequence; `None` if another writer has changed the key since.
 async fn write_lease_key(
-    link: &NatsLink,
+    link: &NatsConnection,
     stream: &str,
-    lease: &HeldLease,
+    lease: &HeldSessionLease,
     expected: u64,
 ) -> Result<Option<u64>, NatsError> {
     let mut headers = HeaderMap::new();
-    headers.insert(ID, lease.id.as_str());
+    headers.insert(MESSAGE_ID_HEADER_NAME, lease.id.as_str());
     let payload = Bytes::copy_from_slice(lease.writer.as_bytes());
     let error = match link
         .append_after_sequence(&lease.subject, expected, headers, payload)
         .await
     {
-        AppendOutcome::Stored(revision) => return Ok(Some(revision)),
-        AppendOutcome::Refused => None,
-        AppendOutcome::Unclear(error) => Some(error),
+        MessageAppendOutcome::Stored(revision) => return Ok(Some(revision)),
+        MessageAppendOutcome::Refused => None,
+        MessageAppendOutcome::Unclear(error) => Some(error),
     };
     let last = link.last_message(stream, &lease.subject).await?;
     match last {
-        Some(last) if last.header(ID) == Some(lease.id.as_str()) && last.sequence > expected => {
+        Some(last)
+            if last.header(MESSAGE_ID_HEADER_NAME) == Some(lease.id.as_str())
+                && last.sequence > expected =>
+        {
             Ok(Some(last.sequence))
         }
         Some(last) if last.sequence != expected => Ok(None),
@@ -211,9 +215,9 @@ async fn write_lease_key(
 
 /// Renews all leases at the interval `every`, until the keeper is dropped.
 async fn renew_leases_at_interval(
-    link: NatsLink,
+    link: NatsConnection,
     stream: String,
-    held: std::sync::Weak<Mutex<Vec<Arc<HeldLease>>>>,
+    held: std::sync::Weak<Mutex<Vec<Arc<HeldSessionLease>>>>,
     every: Duration,
 ) {
     loop {
@@ -232,7 +236,7 @@ async fn renew_leases_at_interval(
 }
 
 /// Renews a lease. An expired lease is acquired again, unless another program has acquired it.
-async fn renew_lease(link: &NatsLink, stream: &str, lease: &HeldLease) {
+async fn renew_lease(link: &NatsConnection, stream: &str, lease: &HeldSessionLease) {
     let mut revision = lease.revision.lock().await;
     if *revision == 0 || lease.is_taken_by_another_program() {
         return;

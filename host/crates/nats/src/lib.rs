@@ -32,16 +32,20 @@ mod version;
 pub mod worker;
 mod writer;
 
-pub use config::{DeclaredSyncInterval, NatsConfig};
+pub use config::{DeclaredDiskSyncInterval, NatsConfig};
 pub use durability::{DurabilityFinding, DurabilityReport};
 pub use error::NatsError;
 pub use plugin_set::{
-    NextPluginSetPosition, PluginSetFile, PluginSetKey, PluginSetPlugin, PluginSetRecord,
-    PluginSets, SetChangeSubscription, SignedPluginSet, check_public_key, split_plugin_file_path,
+    NextPluginSetPosition, PluginSetChangeSubscription, PluginSetFile, PluginSetPlugin,
+    PluginSetRecord, PluginSetSigningKey, SignedPluginSet, TenantPluginSetStore, check_public_key,
+    split_plugin_file_path,
 };
 pub use quota::{
-    QuotaRefusal, QuotaReport, TenantQuotaLimits, TenantQuotas, TenantUsage, TurnUsage,
+    QuotaExceededError, QuotaReport, TenantQuotaClient, TenantQuotaLimits, TenantUsage,
+    TurnTokensAndCost,
 };
 pub use sessions::NatsSessions;
-pub use snapshot::{LostFilesReport, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots};
+pub use snapshot::{
+    LostFileChangesReport, SnapshotSizeLimits, SnapshotStoreError, WorkspaceSnapshotStore,
+};
 pub use version::NatsServerVersion;

@@ -3,7 +3,7 @@
 //! Reads of single messages go to the leader of a stream, because replicas may lag behind. The
 //! outcome of an append is stored, refused or unclear; only the module `append` may handle the last
 //! two.
-//! Start from [`NatsLink`].
+//! Start from [`NatsConnection`].
 
 use std::time::Duration;
 
@@ -18,24 +18,24 @@ use serde::Deserialize;
 use crate::{NatsError, NatsServerVersion};
 
 /// Timeout for the answer to an append, after which the outcome is unclear.
-const ACK: Duration = Duration::from_secs(2);
+const APPEND_ACK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Header for compare-and-swap: expected sequence of the last message of the subject.
-const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
+const EXPECTED_LAST_SEQUENCE_HEADER_NAME: &str = "Nats-Expected-Last-Subject-Sequence";
 
 /// Error codes of JetStream for an expected sequence that is not the last one.
-const WRONG_SEQUENCE: [u64; 2] = [10071, 10164];
+const WRONG_LAST_SEQUENCE_ERROR_CODES: [u64; 2] = [10071, 10164];
 
 /// Connection to the servers. Its methods are the requests that the store sends.
 #[derive(Clone, Debug)]
-pub(crate) struct NatsLink {
+pub(crate) struct NatsConnection {
     client: Client,
     context: jetstream::Context,
 }
 
 /// Message that is stored in a stream.
 #[derive(Clone, Debug)]
-pub(crate) struct StoredMessage {
+pub(crate) struct StoredStreamMessage {
     pub(crate) sequence: u64,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
@@ -43,7 +43,7 @@ pub(crate) struct StoredMessage {
     pub(crate) time_ms: i64,
 }
 
-impl StoredMessage {
+impl StoredStreamMessage {
     /// Returns a header as text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(async_nats::HeaderValue::as_str)
@@ -57,7 +57,7 @@ impl StoredMessage {
 
 /// Outcome of one attempt to append a message.
 #[derive(Debug)]
-pub(crate) enum AppendOutcome {
+pub(crate) enum MessageAppendOutcome {
     /// The server stored the message with this sequence.
     Stored(u64),
     /// The server refused the message: the last message of the subject is not the expected one.
@@ -82,7 +82,7 @@ struct PublishReplyError {
     description: String,
 }
 
-impl NatsLink {
+impl NatsConnection {
     pub(crate) fn new(client: Client) -> Self {
         let context = jetstream::ContextBuilder::new()
             .timeout(Duration::from_secs(5))
@@ -106,8 +106,8 @@ impl NatsLink {
         expected: u64,
         mut headers: HeaderMap,
         payload: Bytes,
-    ) -> AppendOutcome {
-        headers.insert(EXPECTED, expected.to_string());
+    ) -> MessageAppendOutcome {
+        headers.insert(EXPECTED_LAST_SEQUENCE_HEADER_NAME, expected.to_string());
         self.publish(subject, headers, payload).await
     }
 
@@ -117,45 +117,49 @@ impl NatsLink {
         subject: &str,
         headers: HeaderMap,
         payload: Bytes,
-    ) -> AppendOutcome {
+    ) -> MessageAppendOutcome {
         const WHAT: &str = "an append";
         // Check the version at each append: servers of a cluster may differ in version, and the
         // client reconnects to any of them.
         let version = self.client.server_info().version;
         if !NatsServerVersion::parse(&version).is_some_and(NatsServerVersion::is_supported) {
-            return AppendOutcome::Unclear(NatsError::OldServer {
+            return MessageAppendOutcome::Unclear(NatsError::OldServer {
                 server: "of the connection".to_owned(),
-                found: rind_lib::text::clean_line(&version, 40),
+                found: rind_lib::text::escape_and_truncate_line(&version, 40),
             });
         }
         let request = Request::new()
             .headers(headers)
             .payload(payload)
-            .timeout(Some(ACK));
+            .timeout(Some(APPEND_ACK_TIMEOUT));
         let answer = match self.client.send_request(subject.to_owned(), request).await {
             Ok(answer) => answer,
             Err(source) => {
-                return AppendOutcome::Unclear(NatsError::nats_request_error(WHAT, source));
+                return MessageAppendOutcome::Unclear(NatsError::nats_request_error(WHAT, source));
             }
         };
         match serde_json::from_slice::<PublishAcknowledgement>(&answer.payload) {
             Ok(PublishAcknowledgement {
                 error: Some(error), ..
-            }) if WRONG_SEQUENCE.contains(&error.err_code) => AppendOutcome::Refused,
+            }) if WRONG_LAST_SEQUENCE_ERROR_CODES.contains(&error.err_code) => {
+                MessageAppendOutcome::Refused
+            }
             Ok(PublishAcknowledgement {
                 error: Some(error), ..
-            }) => AppendOutcome::Unclear(NatsError::jetstream_refusal(
+            }) => MessageAppendOutcome::Unclear(NatsError::jetstream_refusal(
                 WHAT,
                 error.err_code,
                 &error.description,
             )),
-            Ok(PublishAcknowledgement { seq, .. }) if seq > 0 => AppendOutcome::Stored(seq),
-            Ok(_) => AppendOutcome::Unclear(NatsError::jetstream_refusal(
+            Ok(PublishAcknowledgement { seq, .. }) if seq > 0 => MessageAppendOutcome::Stored(seq),
+            Ok(_) => MessageAppendOutcome::Unclear(NatsError::jetstream_refusal(
                 WHAT,
                 0,
                 "an answer without a sequence",
             )),
-            Err(source) => AppendOutcome::Unclear(NatsError::nats_request_error(WHAT, source)),
+            Err(source) => {
+                MessageAppendOutcome::Unclear(NatsError::nats_request_error(WHAT, source))
+            }
         }
     }
 
@@ -164,7 +168,7 @@ impl NatsLink {
         &self,
         stream: &str,
         subject: &str,
-    ) -> Result<Option<StoredMessage>, NatsError> {
+    ) -> Result<Option<StoredStreamMessage>, NatsError> {
         const WHAT: &str = "reading the last message of a subject";
         let handle = self.stream(stream, WHAT).await?;
         stored_message_from_answer(WHAT, handle.get_last_raw_message_by_subject(subject).await)
@@ -172,12 +176,12 @@ impl NatsLink {
 
     /// Returns the first message of a subject whose sequence is at least `from`, read from the
     /// leader of the stream.
-    pub(crate) async fn next(
+    pub(crate) async fn first_message_from(
         &self,
         stream: &str,
         subject: &str,
         from: u64,
-    ) -> Result<Option<StoredMessage>, NatsError> {
+    ) -> Result<Option<StoredStreamMessage>, NatsError> {
         const WHAT: &str = "reading the next message of a subject";
         let handle = self.stream(stream, WHAT).await?;
         stored_message_from_answer(
@@ -241,9 +245,9 @@ impl NatsLink {
 fn stored_message_from_answer(
     what: &str,
     answer: Result<StreamMessage, LastRawMessageError>,
-) -> Result<Option<StoredMessage>, NatsError> {
+) -> Result<Option<StoredStreamMessage>, NatsError> {
     match answer {
-        Ok(message) => Ok(Some(StoredMessage {
+        Ok(message) => Ok(Some(StoredStreamMessage {
             sequence: message.sequence,
             headers: message.headers,
             payload: message.payload,

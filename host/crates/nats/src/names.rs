@@ -8,7 +8,7 @@ use rind_lib::session::{BlobKind, SessionAddress};
 
 /// Last token of the subject for the lines of a session. The subjects of its subagents continue
 /// with the subagent's id instead of this token.
-const LINES: &str = "_";
+const SESSION_LINES_SUBJECT_TOKEN: &str = "_";
 
 /// Names of the streams, buckets and subjects of one tenant.
 #[derive(Clone, Debug)]
@@ -57,12 +57,16 @@ impl TenantStreamNames {
 
     /// Returns the subject of a session's lease, a key of the lease bucket.
     pub(crate) fn lease_subject(&self, at: &SessionAddress) -> String {
-        format!("$KV.{}.{}", self.lease_bucket(), address_tokens(at))
+        format!(
+            "$KV.{}.{}",
+            self.lease_bucket(),
+            session_address_subject_tokens(at)
+        )
     }
 
     /// Returns the number of the partition that stores a session and its subagents.
     pub(crate) fn partition(&self, at: &SessionAddress) -> u16 {
-        let hash = fnv_hash(at.root().as_bytes()) % u64::from(self.partitions);
+        let hash = fnv_hash(at.root_session_id().as_bytes()) % u64::from(self.partitions);
         u16::try_from(hash).unwrap_or_default()
     }
 
@@ -71,29 +75,38 @@ impl TenantStreamNames {
             "rind.{}.{kind}.{}.{}",
             self.tenant,
             self.partition(at),
-            address_tokens(at)
+            session_address_subject_tokens(at)
         )
     }
 
     /// Returns the subject with the lines of a session.
     pub(crate) fn lines_subject(&self, at: &SessionAddress) -> String {
-        format!("{}.{LINES}", self.subject_prefix("log", at))
+        format!(
+            "{}.{SESSION_LINES_SUBJECT_TOKEN}",
+            self.subject_prefix("log", at)
+        )
     }
 
     /// Returns a filter for the subjects with the lines of a session and of all subagents below it,
     /// at any depth.
-    pub(crate) fn all_lines_filter(&self, at: &SessionAddress) -> String {
+    pub(crate) fn session_tree_lines_filter(&self, at: &SessionAddress) -> String {
         format!("{}.>", self.subject_prefix("log", at))
     }
 
     /// Returns a filter for the subjects with the lines of the direct subagents of a session.
-    pub(crate) fn child_lines_filter(&self, at: &SessionAddress) -> String {
-        format!("{}.*.{LINES}", self.subject_prefix("log", at))
+    pub(crate) fn subagent_lines_filter(&self, at: &SessionAddress) -> String {
+        format!(
+            "{}.*.{SESSION_LINES_SUBJECT_TOKEN}",
+            self.subject_prefix("log", at)
+        )
     }
 
     /// Returns a filter for the lines of all sessions in a partition, without subagents.
-    pub(crate) fn root_lines_filter(&self, partition: u16) -> String {
-        format!("rind.{}.log.{partition}.*.{LINES}", self.tenant)
+    pub(crate) fn partition_lines_filter(&self, partition: u16) -> String {
+        format!(
+            "rind.{}.log.{partition}.*.{SESSION_LINES_SUBJECT_TOKEN}",
+            self.tenant
+        )
     }
 
     /// Returns the prefix of the subjects with a session's values of a kind.
@@ -116,14 +129,16 @@ impl TenantStreamNames {
     }
 
     /// Returns a filter for all values of a session and of its subagents.
-    pub(crate) fn all_values_filter(&self, at: &SessionAddress) -> String {
+    pub(crate) fn session_tree_values_filter(&self, at: &SessionAddress) -> String {
         format!("{}.>", self.subject_prefix("blob", at))
     }
 }
 
 /// Returns the session id in a subject with the lines of a session: the token before the last.
 pub(crate) fn session_id_in_subject(subject: &str) -> Option<String> {
-    let before = subject.strip_suffix(LINES)?.strip_suffix('.')?;
+    let before = subject
+        .strip_suffix(SESSION_LINES_SUBJECT_TOKEN)?
+        .strip_suffix('.')?;
     let token = before.rsplit('.').next()?;
     Some(token.replace('~', "."))
 }
@@ -143,8 +158,8 @@ pub(crate) fn id_in_last_subject_token(subject: &str) -> String {
 }
 
 /// Converts the ids of an address into tokens of a subject, joined by `.`.
-fn address_tokens(at: &SessionAddress) -> String {
-    let tokens = at.ids().map(session_id_to_subject_token);
+fn session_address_subject_tokens(at: &SessionAddress) -> String {
+    let tokens = at.session_ids().map(session_id_to_subject_token);
     tokens.collect::<Vec<_>>().join(".")
 }
 

@@ -11,28 +11,28 @@ use futures_util::StreamExt;
 use serde::Serialize;
 
 use crate::NatsError;
-use crate::link::{NatsLink, StoredMessage};
+use crate::link::{NatsConnection, StoredStreamMessage};
 
 /// Header with the offset in the session at which the payload begins.
-pub(crate) const AT: &str = "Rind-At";
+pub(crate) const SESSION_OFFSET_HEADER_NAME: &str = "Rind-At";
 
 /// Header of the message with which a writer takes the session over. The message truncates the
 /// session to its offset: bytes of earlier messages from that offset on are discarded.
-pub(crate) const TAKEN: &str = "Rind-Taken";
+pub(crate) const SESSION_TAKEOVER_HEADER_NAME: &str = "Rind-Taken";
 
 /// Header of an empty message; its value is the name of a snapshot. The snapshot contains the
 /// session's files as they were after all lines that precede this message.
-pub(crate) const SNAPSHOT: &str = "Rind-Snapshot";
+pub(crate) const SNAPSHOT_NAME_HEADER: &str = "Rind-Snapshot";
 
 /// Maximum number of messages in a batch.
-const BATCH: u64 = 512;
+const MAX_MESSAGES_PER_BATCH: u64 = 512;
 
 /// Timeout for a replica to catch up with the leader.
-const CATCH_UP: Duration = Duration::from_secs(20);
+const REPLICA_CATCH_UP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time without a message after which a batch is considered complete. Missing messages are then
 /// requested again.
-const SILENCE: Duration = Duration::from_secs(3);
+const BATCH_SILENCE_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Serialize)]
 struct MessageBatchRequest<'a> {
@@ -57,7 +57,7 @@ pub(crate) struct StoredSessionBytes {
 
 impl StoredSessionBytes {
     /// Creates an empty value for a session that is read from the offset `start`.
-    pub(crate) fn from_offset(start: u64) -> Self {
+    pub(crate) fn empty_at_offset(start: u64) -> Self {
         Self {
             start,
             ..Self::default()
@@ -65,25 +65,32 @@ impl StoredSessionBytes {
     }
 
     /// Returns the length of the session in bytes.
-    pub(crate) fn end(&self) -> u64 {
+    pub(crate) fn end_offset(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 
     /// Checks that the message's offset is the current end of the session, and appends its payload.
-    /// A message with the header `TAKEN` may have an earlier offset: it replaces the bytes from
-    /// there.
-    fn add_message(&mut self, message: &StoredMessage, subject: &str) -> Result<(), NatsError> {
+    /// A message with the header `SESSION_TAKEOVER_HEADER_NAME` may have an earlier offset: it
+    /// replaces the bytes from there.
+    fn append_message_payload(
+        &mut self,
+        message: &StoredStreamMessage,
+        subject: &str,
+    ) -> Result<(), NatsError> {
         let damaged = |why: String| NatsError::Damaged {
             what: format!("the session of {subject}"),
             why,
         };
-        let at = message.numeric_header(AT);
+        let at = message.numeric_header(SESSION_OFFSET_HEADER_NAME);
         let at =
             at.ok_or_else(|| damaged(format!("message {} has no offset", message.sequence)))?;
-        if at != self.end() {
+        if at != self.end_offset() {
             let kept = at.checked_sub(self.start).map(usize::try_from);
             match kept {
-                Some(Ok(kept)) if at < self.end() && message.header(TAKEN).is_some() => {
+                Some(Ok(kept))
+                    if at < self.end_offset()
+                        && message.header(SESSION_TAKEOVER_HEADER_NAME).is_some() =>
+                {
                     self.bytes.truncate(kept);
                     self.places.retain(|(offset, _)| *offset < at);
                 }
@@ -91,12 +98,12 @@ impl StoredSessionBytes {
                     return Err(damaged(format!(
                         "message {} begins at byte {at}, but should begin at byte {}; restore the stream from a backup",
                         message.sequence,
-                        self.end()
+                        self.end_offset()
                     )));
                 }
             }
         }
-        if let Some(name) = message.header(SNAPSHOT) {
+        if let Some(name) = message.header(SNAPSHOT_NAME_HEADER) {
             self.snapshot = Some((name.to_owned(), at));
         }
         if !message.payload.is_empty() {
@@ -108,8 +115,8 @@ impl StoredSessionBytes {
 }
 
 /// Reads the messages of a subject from sequence `from` through `last`, and adds them to `into`.
-pub(crate) async fn read_messages(
-    link: &NatsLink,
+pub(crate) async fn read_subject_messages(
+    link: &NatsConnection,
     stream: &str,
     subject: &str,
     (from, last): (u64, u64),
@@ -127,10 +134,10 @@ pub(crate) async fn read_messages(
                 continue;
             }
             next = message.sequence + 1;
-            into.add_message(&message, subject)?;
+            into.append_message_payload(&message, subject)?;
         }
         if next == before {
-            if began.elapsed() > CATCH_UP {
+            if began.elapsed() > REPLICA_CATCH_UP_TIMEOUT {
                 return Err(NatsError::Damaged {
                     what: format!("the session of {subject}"),
                     why: format!(
@@ -146,31 +153,32 @@ pub(crate) async fn read_messages(
 
 /// Requests a batch of messages, and returns them in the order of arrival.
 async fn read_message_batch(
-    link: &NatsLink,
+    link: &NatsConnection,
     stream: &str,
     subject: &str,
     from: u64,
-) -> Result<Vec<StoredMessage>, NatsError> {
-    const WHAT: &str = "reading a session";
+) -> Result<Vec<StoredStreamMessage>, NatsError> {
+    const FAILED_REQUEST_DESCRIPTION: &str = "reading a session";
     let client = link.client();
     let inbox = client.new_inbox();
     let mut answers = client
         .subscribe(inbox.clone())
         .await
-        .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
+        .map_err(|error| NatsError::nats_request_error(FAILED_REQUEST_DESCRIPTION, error))?;
     let request = serde_json::to_vec(&MessageBatchRequest {
-        batch: BATCH,
+        batch: MAX_MESSAGES_PER_BATCH,
         seq: from,
         next_by_subj: subject,
     });
-    let request = request.map_err(|error| NatsError::nats_request_error(WHAT, error))?;
+    let request = request
+        .map_err(|error| NatsError::nats_request_error(FAILED_REQUEST_DESCRIPTION, error))?;
     let to = format!("$JS.API.DIRECT.GET.{stream}");
     client
         .publish_with_reply(to, inbox, Bytes::from(request))
         .await
-        .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
+        .map_err(|error| NatsError::nats_request_error(FAILED_REQUEST_DESCRIPTION, error))?;
     let mut messages = Vec::new();
-    while let Ok(Some(answer)) = tokio::time::timeout(SILENCE, answers.next()).await {
+    while let Ok(Some(answer)) = tokio::time::timeout(BATCH_SILENCE_TIMEOUT, answers.next()).await {
         // A status message ends the batch: all messages were sent, or the replica has no more
         // (yet).
         if answer.status.is_some_and(|status| status.as_u16() != 100) {
@@ -184,10 +192,10 @@ async fn read_message_batch(
     Ok(messages)
 }
 
-fn to_stored_message(answer: async_nats::Message) -> Option<StoredMessage> {
+fn to_stored_message(answer: async_nats::Message) -> Option<StoredStreamMessage> {
     let headers = answer.headers?;
     let sequence = headers.get("Nats-Sequence")?.as_str().parse().ok()?;
-    Some(StoredMessage {
+    Some(StoredStreamMessage {
         sequence,
         headers,
         payload: answer.payload,
@@ -199,15 +207,15 @@ fn to_stored_message(answer: async_nats::Message) -> Option<StoredMessage> {
 mod tests {
     use super::*;
 
-    fn message(sequence: u64, at: Option<u64>, text: &str, is_taken: bool) -> StoredMessage {
+    fn message(sequence: u64, at: Option<u64>, text: &str, is_taken: bool) -> StoredStreamMessage {
         let mut headers = async_nats::HeaderMap::new();
         if let Some(at) = at {
-            headers.insert(AT, at.to_string());
+            headers.insert(SESSION_OFFSET_HEADER_NAME, at.to_string());
         }
         if is_taken {
-            headers.insert(TAKEN, "x");
+            headers.insert(SESSION_TAKEOVER_HEADER_NAME, "x");
         }
-        StoredMessage {
+        StoredStreamMessage {
             sequence,
             headers,
             payload: Bytes::copy_from_slice(text.as_bytes()),
@@ -225,9 +233,12 @@ mod tests {
         ] {
             let mut bytes = StoredSessionBytes::default();
             bytes
-                .add_message(&message(1, Some(0), "a\n", false), "s")
+                .append_message_payload(&message(1, Some(0), "a\n", false), "s")
                 .unwrap();
-            assert!(bytes.add_message(&second, "s").is_err(), "{second:?}");
+            assert!(
+                bytes.append_message_payload(&second, "s").is_err(),
+                "{second:?}"
+            );
         }
     }
 
@@ -235,23 +246,23 @@ mod tests {
     fn a_writer_that_takes_over_cuts_half_a_line_off() {
         let mut bytes = StoredSessionBytes::default();
         bytes
-            .add_message(&message(1, Some(0), "a\n", false), "s")
+            .append_message_payload(&message(1, Some(0), "a\n", false), "s")
             .unwrap();
         bytes
-            .add_message(&message(4, Some(2), "half", false), "s")
+            .append_message_payload(&message(4, Some(2), "half", false), "s")
             .unwrap();
         bytes
-            .add_message(&message(7, Some(2), "", true), "s")
+            .append_message_payload(&message(7, Some(2), "", true), "s")
             .unwrap();
         bytes
-            .add_message(&message(9, Some(2), "b\n", false), "s")
+            .append_message_payload(&message(9, Some(2), "b\n", false), "s")
             .unwrap();
         assert_eq!(bytes.bytes, b"a\nb\n");
         assert_eq!(bytes.places, [(0, 1), (2, 9)]);
-        let mut later = StoredSessionBytes::from_offset(10);
+        let mut later = StoredSessionBytes::empty_at_offset(10);
         assert!(
             later
-                .add_message(&message(11, Some(2), "", true), "s")
+                .append_message_payload(&message(11, Some(2), "", true), "s")
                 .is_err()
         );
     }

@@ -27,20 +27,20 @@ pub(crate) fn run_blocking<T>(call: impl FnOnce() -> T) -> T {
 }
 
 /// Tokio runtime with threads of its own. It ends when this value is dropped.
-pub(crate) struct NatsRuntime {
+pub(crate) struct NatsTokioRuntime {
     handle: Handle,
     /// Channel whose end stops the thread that owns the runtime. That thread drops the runtime,
     /// because a runtime must not be dropped within another runtime.
     _stop: oneshot::Sender<()>,
 }
 
-impl std::fmt::Debug for NatsRuntime {
+impl std::fmt::Debug for NatsTokioRuntime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("NatsRuntime")
+        f.write_str("NatsTokioRuntime")
     }
 }
 
-impl NatsRuntime {
+impl NatsTokioRuntime {
     /// Starts a runtime with this number of worker threads, and one more thread that owns the
     /// runtime.
     pub(crate) fn start(name: &str, n_threads: usize) -> Result<Self, NatsError> {

@@ -13,60 +13,66 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use rind_lib::lock::lock;
 use rind_lib::session::{
-    BlobKind, Blobs, Error, FramePosition, Journal, ListedSession, OpenedJournal, SessionAddress,
+    BlobKind, Blobs, Error, FramePosition, Journal, OpenedJournal, SessionAddress, SessionListItem,
     SessionPage, Sessions,
 };
 
-use crate::blobs::NatsBlobs;
-use crate::journal::{NatsJournal, OpenJournalQueue};
-use crate::lease::{HeldLease, HeldLeaseSet};
-use crate::link::NatsLink;
-use crate::log::{AppendPosition, SessionSubject, is_complete_session, session_length_after};
+use crate::blobs::NatsBlobStore;
+use crate::journal::{NatsSessionJournal, WeakJournalLineQueue};
+use crate::lease::{HeldSessionLease, HeldSessionLeaseSet};
+use crate::link::NatsConnection;
+use crate::log::{
+    SessionAppendPosition, SessionNatsSubject, is_complete_session, session_length_after_message,
+};
 use crate::names::session_id_in_subject;
-use crate::quota::QuotaCache;
+use crate::quota::TenantQuotaCache;
 use crate::replay::StoredSessionBytes;
-use crate::runtime::NatsRuntime;
-use crate::setup::{LINES, TenantStreamProperties, VALUES, create_streams};
-use crate::writer::{LineQueue, store_lines};
-use crate::{NatsConfig, NatsError, TenantQuotas, client};
+use crate::runtime::NatsTokioRuntime;
+use crate::setup::{
+    LARGE_VALUES_STREAM_NAME_PART, SESSION_LINES_STREAM_NAME_PART, TenantStreamProperties,
+    create_streams,
+};
+use crate::writer::{SessionLineQueue, store_lines};
+use crate::{NatsConfig, NatsError, TenantQuotaClient, client};
 
 /// Store of sessions on NATS JetStream, which many machines share. Cheap to clone.
 ///
 /// All methods block, and may be called from any thread, even within an async runtime.
 #[derive(Clone)]
 pub struct NatsSessions {
-    parts: Arc<SharedStoreState>,
+    parts: Arc<SharedNatsStoreState>,
 }
 
 /// State that the store shares with the journals, values and clients that it creates.
-pub(crate) struct SharedStoreState {
+pub(crate) struct SharedNatsStoreState {
     /// Name of the store, for messages.
     pub(crate) name: String,
     pub(crate) config: NatsConfig,
     pub(crate) streams: TenantStreamProperties,
-    pub(crate) link: NatsLink,
-    pub(crate) leases: HeldLeaseSet,
-    pub(crate) runtime: NatsRuntime,
+    pub(crate) link: NatsConnection,
+    pub(crate) leases: HeldSessionLeaseSet,
+    pub(crate) runtime: NatsTokioRuntime,
     pub(crate) patience: Duration,
     /// Name of this program, which other programs see as the writer of its sessions.
     writer: String,
     /// Short-lived cache of the servers' answers about the tenant's quotas.
-    pub(crate) quotas: Mutex<QuotaCache>,
+    pub(crate) quotas: Mutex<TenantQuotaCache>,
     /// Locked while this program updates the tenant's counted usage.
     pub(crate) quota_change: tokio::sync::Mutex<()>,
     /// Sessions that this program has open for writing.
-    open: Mutex<HashMap<SessionAddress, (OpenJournalQueue, Arc<HeldLease>)>>,
+    open: Mutex<HashMap<SessionAddress, (WeakJournalLineQueue, Arc<HeldSessionLease>)>>,
 }
 
-impl SharedStoreState {
+impl SharedNatsStoreState {
     fn lock_open_sessions(
         &self,
-    ) -> MutexGuard<'_, HashMap<SessionAddress, (OpenJournalQueue, Arc<HeldLease>)>> {
+    ) -> MutexGuard<'_, HashMap<SessionAddress, (WeakJournalLineQueue, Arc<HeldSessionLease>)>>
+    {
         lock(&self.open)
     }
 
     /// Returns the name of this program, which is unique for each run.
-    pub(crate) fn writer(&self) -> &str {
+    pub(crate) fn writer_name(&self) -> &str {
         &self.writer
     }
 
@@ -76,7 +82,7 @@ impl SharedStoreState {
     }
 
     /// Removes the session with this queue from the open sessions.
-    pub(crate) fn remove_open_session(&self, queue: &Arc<LineQueue>) {
+    pub(crate) fn remove_open_session(&self, queue: &Arc<SessionLineQueue>) {
         let of_queue = Arc::downgrade(queue);
         self.lock_open_sessions()
             .retain(|_, (own, _)| !own.ptr_eq(&of_queue));
@@ -98,18 +104,23 @@ impl NatsSessions {
     /// There is no server, it is too old, it runs without JetStream, or the streams cannot be
     /// created.
     pub fn connect(config: NatsConfig) -> Result<Self, NatsError> {
-        let runtime = NatsRuntime::start("rind-nats", 2)?;
+        let runtime = NatsTokioRuntime::start("rind-nats", 2)?;
         let pid = std::process::id();
         let writer = format!("rind {pid} {}", uuid::Uuid::new_v4());
         let (own, name) = (config.clone(), writer.clone());
         let (link, streams) = runtime.block_on(async move {
-            let link = NatsLink::new(client::connect(&own, &name).await?);
+            let link = NatsConnection::new(client::connect(&own, &name).await?);
             let streams = create_streams(&link, &own).await?;
             Ok((link, streams))
         })?;
         let names = streams.names.clone();
-        let leases = HeldLeaseSet::start(&config, names, streams.lease, writer.clone())?;
-        let parts = SharedStoreState {
+        let leases = HeldSessionLeaseSet::connect_and_spawn_renewal(
+            &config,
+            names,
+            streams.lease,
+            writer.clone(),
+        )?;
+        let parts = SharedNatsStoreState {
             name: format!("{}/{}", config.display_servers(), config.tenant),
             patience: config.patience,
             quotas: Mutex::default(),
@@ -127,7 +138,7 @@ impl NatsSessions {
         })
     }
 
-    pub(crate) fn parts(&self) -> &Arc<SharedStoreState> {
+    pub(crate) fn shared_state(&self) -> &Arc<SharedNatsStoreState> {
         &self.parts
     }
 
@@ -152,7 +163,7 @@ impl NatsSessions {
 
     /// Returns the time after which other programs may continue the session of a program that died.
     #[must_use]
-    pub fn lease_time(&self) -> Duration {
+    pub fn lease_duration(&self) -> Duration {
         self.parts.leases.lease_duration()
     }
 
@@ -178,7 +189,7 @@ impl NatsSessions {
     }
 
     /// Reads the complete session; `None` if there is no session with this address.
-    pub(crate) fn read_all(
+    pub(crate) fn read_complete_session(
         &self,
         at: &SessionAddress,
     ) -> Result<Option<StoredSessionBytes>, NatsError> {
@@ -187,11 +198,11 @@ impl NatsSessions {
         self.parts.runtime.block_on(read)
     }
 
-    fn subject(&self, at: &SessionAddress) -> SessionSubject {
+    fn subject(&self, at: &SessionAddress) -> SessionNatsSubject {
         let names = &self.parts.streams.names;
-        SessionSubject {
+        SessionNatsSubject {
             link: self.parts.link.clone(),
-            stream: names.stream_name(LINES, names.partition(at)),
+            stream: names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(at)),
             subject: names.lines_subject(at),
             patience: self.parts.patience,
         }
@@ -231,12 +242,12 @@ impl NatsSessions {
         waited.map_err(|error| self.to_store_error(error))
     }
 
-    fn acquire(&self, at: &SessionAddress) -> Result<Option<Arc<HeldLease>>, Error> {
+    fn acquire_lease(&self, at: &SessionAddress) -> Result<Option<Arc<HeldSessionLease>>, Error> {
         let (parts, at) = (self.parts.clone(), at.clone());
         self.block_on(async move { parts.leases.acquire(&at).await })
     }
 
-    fn release_lease(&self, lease: Arc<HeldLease>) {
+    fn release_lease(&self, lease: Arc<HeldSessionLease>) {
         let parts = self.parts.clone();
         let _ = self.block_on(async move {
             parts.leases.release(&lease).await;
@@ -246,9 +257,9 @@ impl NatsSessions {
 
     /// Runs a function, and releases the lease if the function fails. After a success, the lease
     /// stays held.
-    fn with_lease<T>(
+    fn release_lease_on_error<T>(
         &self,
-        lease: &Arc<HeldLease>,
+        lease: &Arc<HeldSessionLease>,
         part: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
         let done = part();
@@ -263,17 +274,17 @@ impl NatsSessions {
     fn create_journal(
         &self,
         at: &SessionAddress,
-        place: AppendPosition,
+        place: SessionAppendPosition,
         places: Vec<(u64, u64)>,
-        lease: Arc<HeldLease>,
+        lease: Arc<HeldSessionLease>,
     ) -> Box<dyn Journal> {
-        let queue = LineQueue::new(at.as_str(), &self.parts.name, place.offset, places);
+        let queue = SessionLineQueue::new(at.as_str(), &self.parts.name, place.offset, places);
         let queue = Arc::new(queue);
         let of_queue = (Arc::downgrade(&queue), lease.clone());
         self.parts.lock_open_sessions().insert(at.clone(), of_queue);
         let stored = store_lines(queue.clone(), self.subject(at), place);
         self.parts.runtime.spawn(stored);
-        Box::new(NatsJournal::new(self.parts.clone(), queue, lease))
+        Box::new(NatsSessionJournal::new(self.parts.clone(), queue, lease))
     }
 
     /// Removes the lines and values of a session and of its subagents. Removes the lines first,
@@ -286,10 +297,12 @@ impl NatsSessions {
         );
         self.block_on(async move {
             let partition = names.partition(&at);
-            let lines = names.stream_name(LINES, partition);
-            link.purge(&lines, &names.all_lines_filter(&at)).await?;
-            let values = names.stream_name(VALUES, partition);
-            link.purge(&values, &names.all_values_filter(&at)).await
+            let lines = names.stream_name(SESSION_LINES_STREAM_NAME_PART, partition);
+            link.purge(&lines, &names.session_tree_lines_filter(&at))
+                .await?;
+            let values = names.stream_name(LARGE_VALUES_STREAM_NAME_PART, partition);
+            link.purge(&values, &names.session_tree_values_filter(&at))
+                .await
         })
     }
 
@@ -307,7 +320,7 @@ impl NatsSessions {
             // includes them.
             let (taken, _) = queue.queued_and_stored_lengths();
             queue.wait_until_length_stored(taken, Some(Instant::now() + self.parts.patience));
-            queue.last_message_before(from)
+            queue.last_message_position_before(from)
         });
         let read = self.block_on(async move {
             // If another program has truncated the session before this position, read it from the
@@ -324,7 +337,7 @@ impl NatsSessions {
     }
 
     /// Copies the values of one session to another.
-    fn copy_values(&self, from: &SessionAddress, to: &SessionAddress) -> Result<(), Error> {
+    fn copy_session_values(&self, from: &SessionAddress, to: &SessionAddress) -> Result<(), Error> {
         for kind in [BlobKind::Content, BlobKind::State] {
             let (old, new) = (self.blobs(from, kind), self.blobs(to, kind));
             for name in old.names()? {
@@ -341,7 +354,8 @@ impl NatsSessions {
         to: &SessionAddress,
         agent: &str,
     ) -> Result<(), Error> {
-        let (Some(from), Some(to)) = (from.child(agent), to.child(agent)) else {
+        let (Some(from), Some(to)) = (from.subagent_address(agent), to.subagent_address(agent))
+        else {
             return Ok(());
         };
         let lines = match self.read_from(&from, 0) {
@@ -350,7 +364,7 @@ impl NatsSessions {
             Err(Error::Unknown { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
-        self.copy_values(&from, &to)?;
+        self.copy_session_values(&from, &to)?;
         for below in self.children(&from)? {
             self.copy_subagent_tree(&from, &to, &below)?;
         }
@@ -376,7 +390,7 @@ impl NatsSessions {
         }
     }
 
-    fn list_session_page(&self, ids: Vec<String>) -> Result<Vec<ListedSession>, Error> {
+    fn list_session_page(&self, ids: Vec<String>) -> Result<Vec<SessionListItem>, Error> {
         let (link, names) = (self.parts.link.clone(), self.parts.streams.names.clone());
         self.block_on(async move {
             let mut lasts = FuturesOrdered::new();
@@ -385,16 +399,17 @@ impl NatsSessions {
                     continue;
                 };
                 let (link, subject) = (link.clone(), names.lines_subject(&at));
-                let stream = names.stream_name(LINES, names.partition(&at));
+                let stream =
+                    names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(&at));
                 lasts.push_back(async move { (id, link.last_message(&stream, &subject).await) });
             }
             let mut sessions = Vec::new();
             while let Some((id, last)) = lasts.next().await {
                 if let Some(last) = last?.filter(is_complete_session) {
-                    sessions.push(ListedSession {
+                    sessions.push(SessionListItem {
                         id,
                         updated: last.time_ms,
-                        bytes: session_length_after(&last),
+                        bytes: session_length_after_message(&last),
                     });
                 }
             }
@@ -411,13 +426,13 @@ impl Sessions for NatsSessions {
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
         // If another program holds the lease of a session that does not exist yet, it is about to
         // create the session.
-        let Some(lease) = self.acquire(at)? else {
+        let Some(lease) = self.acquire_lease(at)? else {
             return Err(at.already_exists_error());
         };
-        let place = self.with_lease(&lease, || {
+        let place = self.release_lease_on_error(&lease, || {
             let subject = self.subject(at);
-            let quotas = TenantQuotas::from_sessions(self);
-            let is_root = at.as_str() == at.root();
+            let quotas = TenantQuotaClient::from_sessions(self);
+            let is_root = at.as_str() == at.root_session_id();
             let created = self.block_on(async move {
                 // Count only new root sessions against the quota, not the sessions of subagents.
                 if is_root && subject.last_message().await?.is_none() {
@@ -437,7 +452,9 @@ impl Sessions for NatsSessions {
     }
 
     fn create_whole(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
-        let lease = self.acquire(at)?.ok_or_else(|| at.already_exists_error())?;
+        let lease = self
+            .acquire_lease(at)?
+            .ok_or_else(|| at.already_exists_error())?;
         let written = self.write_complete_session(at, lines);
         self.release_lease(lease);
         written
@@ -449,9 +466,9 @@ impl Sessions for NatsSessions {
             return Err(self.unknown_session_error(at));
         }
         let lease = self
-            .acquire(at)?
+            .acquire_lease(at)?
             .ok_or_else(|| self.locked_session_error(at))?;
-        let taken = self.with_lease(&lease, || {
+        let taken = self.release_lease_on_error(&lease, || {
             let writer = self.parts.writer.clone();
             let taken =
                 self.block_on(async move { subject.take_over_session_log(&writer).await })?;
@@ -485,7 +502,7 @@ impl Sessions for NatsSessions {
     }
 
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
-        Arc::new(NatsBlobs::new(self.parts.clone(), at, kind))
+        Arc::new(NatsBlobStore::new(self.parts.clone(), at, kind))
     }
 
     fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
@@ -498,8 +515,8 @@ impl Sessions for NatsSessions {
             at.clone(),
         );
         let subjects = self.block_on(async move {
-            let stream = names.stream_name(LINES, names.partition(&at));
-            link.list_subjects(&stream, &names.child_lines_filter(&at))
+            let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(&at));
+            link.list_subjects(&stream, &names.subagent_lines_filter(&at))
                 .await
         })?;
         let mut ids: Vec<String> = subjects
@@ -515,7 +532,7 @@ impl Sessions for NatsSessions {
             return Err(self.unknown_session_error(at));
         }
         let lease = self
-            .acquire(at)?
+            .acquire_lease(at)?
             .ok_or_else(|| self.locked_session_error(at))?;
         let removed = self.remove_session_tree(at);
         self.release_lease(lease);
@@ -527,9 +544,9 @@ impl Sessions for NatsSessions {
         let mut ids: Vec<String> = self.block_on(async move {
             let mut ids = Vec::new();
             for partition in 0..names.n_partitions() {
-                let stream = names.stream_name(LINES, partition);
+                let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, partition);
                 let subjects = link
-                    .list_subjects(&stream, &names.root_lines_filter(partition))
+                    .list_subjects(&stream, &names.partition_lines_filter(partition))
                     .await?;
                 ids.extend(
                     subjects
@@ -558,13 +575,15 @@ impl Sessions for NatsSessions {
         if !self.exists(from)? {
             return Err(self.unknown_session_error(from));
         }
-        let lease = self.acquire(to)?.ok_or_else(|| to.already_exists_error())?;
+        let lease = self
+            .acquire_lease(to)?
+            .ok_or_else(|| to.already_exists_error())?;
         let forked = match self.exists(to) {
             Err(error) => Err(error),
             Ok(true) => Err(to.already_exists_error()),
             // Remove the remains of an interrupted copy under this address.
             Ok(false) => self.remove_session_tree(to).and_then(|()| {
-                self.copy_values(from, to)?;
+                self.copy_session_values(from, to)?;
                 for agent in agents {
                     self.copy_subagent_tree(from, to, agent)?;
                 }

@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{self, ErrorCode, stream};
 
-use crate::link::NatsLink;
+use crate::link::NatsConnection;
 use crate::names::TenantStreamNames;
 use crate::{NatsConfig, NatsError};
 
 /// Key of the number of partitions in the metadata of the first stream.
-const PARTITIONS: &str = "rind-partitions";
+const PARTITION_COUNT_METADATA_KEY: &str = "rind-partitions";
 
 /// Error code of JetStream for a stream that does not exist.
-pub(crate) const NO_STREAM: u64 = 10059;
+pub(crate) const STREAM_NOT_FOUND_ERROR_CODE: u64 = 10059;
 
 /// Part of a stream's name that marks it as a stream of session lines.
-pub(crate) const LINES: &str = "LOG";
+pub(crate) const SESSION_LINES_STREAM_NAME_PART: &str = "LOG";
 
 /// Part of a stream's name that marks it as a stream of large values.
-pub(crate) const VALUES: &str = "BLOB";
+pub(crate) const LARGE_VALUES_STREAM_NAME_PART: &str = "BLOB";
 
 /// Properties of the tenant's JetStream streams, as they exist on the servers.
 #[derive(Clone, Debug)]
@@ -36,15 +36,17 @@ pub(crate) struct TenantStreamProperties {
 
 /// Creates the streams of the tenant that do not exist yet.
 pub(crate) async fn create_streams(
-    link: &NatsLink,
+    link: &NatsConnection,
     config: &NatsConfig,
 ) -> Result<TenantStreamProperties, NatsError> {
     let names = TenantStreamNames::new(&config.tenant, config.partitions);
     let mut first = lines_stream_config(&names, 0, config.replicas);
     let partitions = config.partitions.to_string();
-    first.metadata.insert(PARTITIONS.to_owned(), partitions);
+    first
+        .metadata
+        .insert(PARTITION_COUNT_METADATA_KEY.to_owned(), partitions);
     let first = ensure_stream_exists(link, first, config.patience).await?;
-    let partitions = first.metadata.get(PARTITIONS);
+    let partitions = first.metadata.get(PARTITION_COUNT_METADATA_KEY);
     let Some(partitions) = partitions.and_then(|text| text.parse::<u16>().ok()) else {
         return Err(NatsError::Config {
             what: format!("the stream {}", first.name),
@@ -77,8 +79,8 @@ fn lines_stream_config(
     replicas: usize,
 ) -> stream::Config {
     stream::Config {
-        name: names.stream_name(LINES, partition),
-        subjects: vec![names.stream_subjects(LINES, partition)],
+        name: names.stream_name(SESSION_LINES_STREAM_NAME_PART, partition),
+        subjects: vec![names.stream_subjects(SESSION_LINES_STREAM_NAME_PART, partition)],
         discard: stream::DiscardPolicy::New,
         num_replicas: replicas,
         allow_direct: true,
@@ -97,8 +99,8 @@ fn values_stream_config(
     replicas: usize,
 ) -> stream::Config {
     stream::Config {
-        name: names.stream_name(VALUES, partition),
-        subjects: vec![names.stream_subjects(VALUES, partition)],
+        name: names.stream_name(LARGE_VALUES_STREAM_NAME_PART, partition),
+        subjects: vec![names.stream_subjects(LARGE_VALUES_STREAM_NAME_PART, partition)],
         // Keep one message per subject: a part that is stored again replaces the old message.
         max_messages_per_subject: 1,
         ..lines_stream_config(names, partition, replicas)
@@ -131,7 +133,7 @@ fn lease_stream_config(
 /// Creates the stream `wanted` if no stream with this name exists, and returns the stream's actual
 /// configuration. Retries for the time `patience`, for example while a cluster has no leader.
 pub(crate) async fn ensure_stream_exists(
-    link: &NatsLink,
+    link: &NatsConnection,
     wanted: stream::Config,
     patience: Duration,
 ) -> Result<stream::Config, NatsError> {
@@ -149,7 +151,7 @@ pub(crate) async fn ensure_stream_exists(
 }
 
 async fn get_or_create_stream(
-    link: &NatsLink,
+    link: &NatsConnection,
     wanted: &stream::Config,
 ) -> Result<stream::Config, NatsError> {
     let what = || format!("the stream {}", wanted.name);
@@ -183,12 +185,17 @@ fn refused_stream_error(what: String, answer: &jetstream::Error) -> NatsError {
 /// Whether a retry may succeed: there was no answer, there is no leader yet, or another client
 /// creates the same stream.
 fn may_retry_succeed(error: &NatsError) -> bool {
-    const NO_LEADER: u64 = 10008;
-    const NAME_IN_USE: u64 = 10058;
-    const NO_PEERS: u64 = 10005;
+    const NO_LEADER_ERROR_CODE: u64 = 10008;
+    const STREAM_NAME_IN_USE_ERROR_CODE: u64 = 10058;
+    const NO_SUITABLE_PEERS_ERROR_CODE: u64 = 10005;
     match error {
         NatsError::Unanswered { .. } => true,
-        NatsError::Refused { code, .. } => [NO_LEADER, NAME_IN_USE, NO_PEERS].contains(code),
+        NatsError::Refused { code, .. } => [
+            NO_LEADER_ERROR_CODE,
+            STREAM_NAME_IN_USE_ERROR_CODE,
+            NO_SUITABLE_PEERS_ERROR_CODE,
+        ]
+        .contains(code),
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// Oldest supported server. Before 2.11, a cluster checks the expected sequence too early, so that
 /// concurrent appends of several writers can all succeed. Versions from 2.11 to before 2.14 were
 /// not tested with replicas.
-const OLDEST: NatsServerVersion = NatsServerVersion {
+const OLDEST_SUPPORTED_SERVER_VERSION: NatsServerVersion = NatsServerVersion {
     major: 2,
     minor: 14,
     patch: 0,
@@ -13,7 +13,7 @@ const OLDEST: NatsServerVersion = NatsServerVersion {
 
 /// Recommended server version. With replicas and a sync for each append, it appends a third faster
 /// than the oldest supported version.
-const ADVISED: NatsServerVersion = NatsServerVersion {
+const RECOMMENDED_SERVER_VERSION: NatsServerVersion = NatsServerVersion {
     major: 2,
     minor: 15,
     patch: 0,
@@ -45,13 +45,13 @@ impl NatsServerVersion {
     /// Whether Rind can store sessions on a server of this version.
     #[must_use]
     pub fn is_supported(self) -> bool {
-        self >= OLDEST
+        self >= OLDEST_SUPPORTED_SERVER_VERSION
     }
 
     /// Whether an update to the recommended version is advised.
     #[must_use]
     pub fn is_update_advised(self) -> bool {
-        self < ADVISED
+        self < RECOMMENDED_SERVER_VERSION
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Only one message per session is in flight. Lines that are appended meanwhile are sent together
 //! in the next message. After an append has failed despite retries, no further message is sent,
-//! because it is unknown which lines are stored. Start from [`LineQueue`].
+//! because it is unknown which lines are stored. Start from [`SessionLineQueue`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,25 +13,25 @@ use rind_lib::lock::lock;
 use rind_lib::session::Error;
 use tokio::sync::Notify;
 
-use crate::append::MessageAppendFailure;
-use crate::log::{AppendPosition, MAX_PART_BYTES, SessionSubject};
-use crate::replay::SNAPSHOT;
+use crate::append::StreamAppendError;
+use crate::log::{MAX_LOG_MESSAGE_PAYLOAD_BYTES, SessionAppendPosition, SessionNatsSubject};
+use crate::replay::SNAPSHOT_NAME_HEADER;
 use crate::runtime::run_blocking;
 
 /// Number of queued bytes above which an append blocks.
-const MAX_QUEUED_BYTES: usize = 8 << 20;
+const MAX_QUEUED_APPEND_BYTES: usize = 8 << 20;
 
 /// Maximum number of messages of a session whose positions are kept in memory.
-const MAX_PLACES: usize = 100_000;
+const MAX_REMEMBERED_MESSAGE_POSITIONS: usize = 100_000;
 
 /// Queue of the lines of one session that are to be sent to the servers.
 #[derive(Debug)]
-pub(crate) struct LineQueue {
+pub(crate) struct SessionLineQueue {
     /// Id of the session, for messages.
     id: String,
     /// Name of the store, for messages.
     store: String,
-    state: Mutex<LineQueueState>,
+    state: Mutex<SessionLineQueueState>,
     /// Notified when a message was stored, and when storing failed.
     changed: Condvar,
     /// Wakes the task that stores lines, when lines are queued and when the queue is closed.
@@ -39,7 +39,7 @@ pub(crate) struct LineQueue {
 }
 
 #[derive(Debug)]
-struct LineQueueState {
+struct SessionLineQueueState {
     queued: BytesMut,
     /// Name of a snapshot that is to be recorded after the queued lines.
     note: Option<String>,
@@ -49,7 +49,7 @@ struct LineQueueState {
     taken: u64,
     /// Length of the stored part of the session, in bytes.
     stored: u64,
-    failure: Option<LineQueueFailure>,
+    failure: Option<SessionLineQueueFailure>,
     is_closed: bool,
     /// Stored messages at which a reader can start: the offset of each in the session, and its
     /// sequence number in the stream.
@@ -57,20 +57,20 @@ struct LineQueueState {
 }
 
 #[derive(Debug)]
-enum LineQueueFailure {
+enum SessionLineQueueFailure {
     Fenced,
     /// Storing the lines failed with this error; `None` once the error was returned to a caller.
     Failed(Option<Error>),
 }
 
-impl LineQueue {
+impl SessionLineQueue {
     /// Creates the queue of a session of which `stored` bytes are stored. `places` has the offset
     /// and sequence of each stored message.
     pub(crate) fn new(id: &str, store: &str, stored: u64, places: Vec<(u64, u64)>) -> Self {
         Self {
             id: id.to_owned(),
             store: store.to_owned(),
-            state: Mutex::new(LineQueueState {
+            state: Mutex::new(SessionLineQueueState {
                 queued: BytesMut::new(),
                 note: None,
                 n_noted: 0,
@@ -85,18 +85,18 @@ impl LineQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, LineQueueState> {
+    fn lock(&self) -> MutexGuard<'_, SessionLineQueueState> {
         lock(&self.state)
     }
 
     /// Queues lines of the session to be stored. Blocks while the queue is full.
     pub(crate) fn push(&self, lines: &[u8]) -> Result<(), Error> {
         let mut state = self.lock();
-        while state.failure.is_none() && state.queued.len() > MAX_QUEUED_BYTES {
+        while state.failure.is_none() && state.queued.len() > MAX_QUEUED_APPEND_BYTES {
             state =
                 run_blocking(|| self.changed.wait(state)).unwrap_or_else(PoisonError::into_inner);
         }
-        self.check_line_queue_state(&mut state)?;
+        self.require_no_failure_in_state(&mut state)?;
         state.queued.extend_from_slice(lines);
         state.taken += lines.len() as u64;
         drop(state);
@@ -112,7 +112,7 @@ impl LineQueue {
     /// Records a snapshot after all queued lines. Blocks until the record is stored.
     pub(crate) fn queue_snapshot_record(&self, snapshot: &str) -> Result<(), Error> {
         let mut state = self.lock();
-        self.check_line_queue_state(&mut state)?;
+        self.require_no_failure_in_state(&mut state)?;
         if state.is_closed {
             return Err(Error::Store {
                 store: self.store.clone(),
@@ -129,22 +129,22 @@ impl LineQueue {
                 let waited = self.changed.wait(state);
                 state = waited.unwrap_or_else(PoisonError::into_inner);
             }
-            self.check_line_queue_state(&mut state)
+            self.require_no_failure_in_state(&mut state)
         })
     }
 
     /// Returns an error if an earlier attempt to store lines has failed.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        self.check_line_queue_state(&mut self.lock())
+    pub(crate) fn require_no_append_failure(&self) -> Result<(), Error> {
+        self.require_no_failure_in_state(&mut self.lock())
     }
 
-    fn check_line_queue_state(&self, state: &mut LineQueueState) -> Result<(), Error> {
+    fn require_no_failure_in_state(&self, state: &mut SessionLineQueueState) -> Result<(), Error> {
         match &mut state.failure {
             None => Ok(()),
-            Some(LineQueueFailure::Fenced) => Err(Error::Fenced {
+            Some(SessionLineQueueFailure::Fenced) => Err(Error::Fenced {
                 id: self.id.clone(),
             }),
-            Some(LineQueueFailure::Failed(why)) => {
+            Some(SessionLineQueueFailure::Failed(why)) => {
                 Err(why.take().unwrap_or_else(|| Error::Store {
                     store: self.store.clone(),
                     source: "it failed before; open the session again".into(),
@@ -195,7 +195,7 @@ impl LineQueue {
     }
 
     /// Returns offset and sequence of the last message that begins at or before `offset`.
-    pub(crate) fn last_message_before(&self, offset: u64) -> Option<(u64, u64)> {
+    pub(crate) fn last_message_position_before(&self, offset: u64) -> Option<(u64, u64)> {
         let state = self.lock();
         let n_before = state.places.partition_point(|(start, _)| *start <= offset);
         state.places.get(n_before.checked_sub(1)?).copied()
@@ -211,10 +211,10 @@ impl LineQueue {
         }
         if state.queued.is_empty() {
             let mut headers = HeaderMap::new();
-            headers.insert(SNAPSHOT, state.note.take()?);
+            headers.insert(SNAPSHOT_NAME_HEADER, state.note.take()?);
             return Some((Bytes::new(), headers));
         }
-        let longest = state.queued.len().min(MAX_PART_BYTES);
+        let longest = state.queued.len().min(MAX_LOG_MESSAGE_PAYLOAD_BYTES);
         let is_all = longest == state.queued.len();
         let front = state.queued.get(..longest).unwrap_or_default();
         let end = front.iter().rposition(|byte| *byte == b'\n');
@@ -231,24 +231,24 @@ impl LineQueue {
         state.failure.is_some() || (state.is_closed && is_empty)
     }
 
-    fn record_stored_message(&self, before: AppendPosition, place: AppendPosition) {
+    fn record_stored_message(&self, before: SessionAppendPosition, place: SessionAppendPosition) {
         let mut state = self.lock();
         state.stored = place.offset;
         if before.offset == place.offset {
             state.n_noted += 1;
-        } else if state.places.len() < MAX_PLACES {
+        } else if state.places.len() < MAX_REMEMBERED_MESSAGE_POSITIONS {
             state.places.push((before.offset, place.sequence));
         }
         drop(state);
         self.changed.notify_all();
     }
 
-    fn record_append_failure(&self, failure: MessageAppendFailure) {
+    fn record_append_failure(&self, failure: StreamAppendError) {
         let mut state = self.lock();
         state.failure = Some(match failure {
-            MessageAppendFailure::Fenced => LineQueueFailure::Fenced,
-            MessageAppendFailure::Failed(error) => {
-                LineQueueFailure::Failed(Some(error.into_store_error(&self.store)))
+            StreamAppendError::Fenced => SessionLineQueueFailure::Fenced,
+            StreamAppendError::Failed(error) => {
+                SessionLineQueueFailure::Failed(Some(error.into_store_error(&self.store)))
             }
         });
         drop(state);
@@ -259,9 +259,9 @@ impl LineQueue {
 /// Stores the lines of a queue until the queue is closed and empty, or until an append fails
 /// despite retries.
 pub(crate) async fn store_lines(
-    queue: Arc<LineQueue>,
-    subject: SessionSubject,
-    mut place: AppendPosition,
+    queue: Arc<SessionLineQueue>,
+    subject: SessionNatsSubject,
+    mut place: SessionAppendPosition,
 ) {
     while !queue.is_queue_closed_and_empty() {
         let Some((part, headers)) = queue.take_next_payload() else {

@@ -2,29 +2,29 @@
 //!
 //! A component file has no manifest. The generated manifest requests exactly the permissions that
 //! the operator gives with flags and a policy file. Policy files have the format of wassette. Start
-//! from [`read_component`].
+//! from [`generate_component_manifest`].
 
 use std::path::{Component as PathPart, Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::Value;
 
-use super::setup::OperatorSetup;
+use super::setup::OperatorWorkspaceSetup;
 use super::usage::bail_usage;
 use rind_lib::disk::read_if_present;
-use rind_lib::front_matter::read_document;
+use rind_lib::front_matter::parse_yaml_document;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::grant::{Folder, HostPattern};
-use rind_lib::plugin::component::ForeignComponent;
+use rind_lib::plugin::component::ComponentWithoutOwnManifest;
 use rind_lib::plugin::manifest::Manifest;
 use rind_mcp::to_valid_server_name;
 
 /// Maximum size of a policy file, in bytes.
-const MAX_POLICY_BYTES: u64 = 1 << 20;
+const MAX_POLICY_FILE_BYTES: u64 = 1 << 20;
 
 /// Component file that the operator names, and the policy file with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperatorComponentFile {
+pub struct WasmComponentAndPolicyPaths {
     /// Path of the component.
     pub path: PathBuf,
     /// Path of the policy file with the component's permissions.
@@ -47,11 +47,11 @@ struct ComponentPermissions {
 ///
 /// # Errors
 /// A file does not exist or is invalid, or a permission cannot be given to a component.
-pub fn read_component(
-    setup: &OperatorSetup,
-    file: &OperatorComponentFile,
+pub fn generate_component_manifest(
+    setup: &OperatorWorkspaceSetup,
+    file: &WasmComponentAndPolicyPaths,
     flags: &[GrantFlag],
-) -> anyhow::Result<ForeignComponent> {
+) -> anyhow::Result<ComponentWithoutOwnManifest> {
     let shown = file.path.display();
     let path = file.path.canonicalize();
     let path = path.with_context(|| format!("the component {shown} cannot be read"))?;
@@ -61,7 +61,7 @@ pub fn read_component(
     let Some(file_name) = file_name.to_str() else {
         bail_usage!("{shown}: the file name is not UTF-8; rename the file");
     };
-    let name = component_name(file_name);
+    let name = component_name_from_file_name(file_name);
     if name.is_empty() {
         bail_usage!(
             "{shown}: the file name has no letters or digits for a component name; rename the file, for example to `time-server.wasm`"
@@ -73,8 +73,8 @@ pub fn read_component(
     };
     for text in flags
         .iter()
-        .filter(|flag| flag.plugin() == name)
-        .flat_map(GrantFlag::capability_texts)
+        .filter(|flag| flag.plugin_name() == name)
+        .flat_map(GrantFlag::capability_pattern_texts)
     {
         if let Err(why) = given.add_capability(text) {
             bail_usage!("--grant {name}={text}: {why}");
@@ -103,7 +103,7 @@ pub fn read_component(
             .map_or_else(String::new, |policy| format!("{} or ", policy.display()));
         format!("the permissions that {from}--grant gives the component {shown} are not valid")
     })?;
-    Ok(ForeignComponent {
+    Ok(ComponentWithoutOwnManifest {
         manifest,
         folder: folder.to_owned(),
         environment,
@@ -113,7 +113,7 @@ pub fn read_component(
 /// Returns the name of a component: its file name up to the first `.`, converted to a valid name of
 /// a server.
 #[must_use]
-pub fn component_name(file_name: &str) -> String {
+pub fn component_name_from_file_name(file_name: &str) -> String {
     let stem = file_name.split('.').next().unwrap_or(file_name);
     to_valid_server_name(stem)
 }
@@ -185,19 +185,19 @@ impl ComponentPermissions {
 /// Reads a policy file in the format of wassette: the `allow` lists of `storage`, `network` and
 /// `environment` in `permissions`, and `permissions.resources.limits.memory`.
 fn read_wassette_policy(path: &Path, workspace: &Path) -> anyhow::Result<ComponentPermissions> {
-    let read = read_if_present(path, MAX_POLICY_BYTES);
+    let read = read_if_present(path, MAX_POLICY_FILE_BYTES);
     let read = read.with_context(|| format!("read the policy {}", path.display()))?;
     let Some(text) = read else {
         bail_usage!("there is no policy {}", path.display());
     };
-    let document = read_document(&text).map_err(|((line, column), why)| {
+    let document = parse_yaml_document(&text).map_err(|((line, column), why)| {
         anyhow::anyhow!("{}:{line}:{column}: {why}", path.display())
     })?;
     let policy = serde_json::Map::from_iter(
         document
             .entries
             .iter()
-            .map(|entry| (entry.key.clone(), entry.node.value())),
+            .map(|entry| (entry.key.clone(), entry.node.to_json_value())),
     );
     parse_policy(&Value::Object(policy), workspace)
         .map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))
@@ -234,7 +234,7 @@ fn parse_policy(policy: &Value, workspace: &Path) -> Result<ComponentPermissions
     }
     for entry in read_policy_allow_list(permissions, "storage")? {
         let uri = policy_entry_text(entry, "storage", "uri")?;
-        let folder = to_manifest_folder(uri, workspace)?;
+        let folder = fs_uri_to_manifest_folder(uri, workspace)?;
         let access: Vec<&str> = match entry.get("access").and_then(Value::as_array) {
             Some(access) => access.iter().filter_map(Value::as_str).collect(),
             None => vec!["read"],
@@ -290,7 +290,7 @@ fn policy_entry_text<'e>(entry: &'e Value, section: &str, key: &str) -> Result<&
 
 /// Converts a `fs://` URI of a policy file to a folder in the notation of manifests. The folder
 /// must be the workspace or a folder below it.
-fn to_manifest_folder(uri: &str, workspace: &Path) -> Result<String, String> {
+fn fs_uri_to_manifest_folder(uri: &str, workspace: &Path) -> Result<String, String> {
     let Some(path) = uri.strip_prefix("fs://") else {
         return Err(format!(
             "`{}` does not begin with `fs://`",
@@ -412,8 +412,11 @@ mod tests {
 
     #[test]
     fn names_are_made_of_file_names() {
-        assert_eq!(component_name("Time_Server.component.wasm"), "time-server");
-        assert_eq!(component_name(".wasm"), "");
-        assert_eq!(component_name(&"x".repeat(80)).len(), 24);
+        assert_eq!(
+            component_name_from_file_name("Time_Server.component.wasm"),
+            "time-server"
+        );
+        assert_eq!(component_name_from_file_name(".wasm"), "");
+        assert_eq!(component_name_from_file_name(&"x".repeat(80)).len(), 24);
     }
 }

@@ -7,19 +7,21 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::environment::OperatorEnvironment;
-use super::git_settings::git_settings;
-use super::setup::OperatorSetup;
+use super::git_settings::read_user_git_settings;
+use super::setup::OperatorWorkspaceSetup;
 use super::usage::{Usage, bail_usage};
 use rind_lib::beneath::{real_path, select_folders_inside};
 use rind_lib::disk::create_private_folder;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
-use rind_lib::tool::builtin::{CommandConfinementMode, CommandEnvironment, RetryingConfinement};
-use rind_lib::tool::process::confine::{
-    Confinement, ConfinementMechanism, ConfinementObstacle, DetectedConfinement,
-    check_paths_do_not_overlap, detect_confinement, find_program_in, list_tool_folders_in_env,
-    list_tool_folders_in_home, system_folders,
+use rind_lib::tool::builtin::{
+    CommandConfinementAndEnvironment, CommandConfinementMode, RetryingConfinement,
 };
-use rind_lib::tool::repository::check_interrupted_commands;
+use rind_lib::tool::process::confine::{
+    ConfinementFailureReason, ConfinementMechanism, ConfinementPermissions, DetectedConfinement,
+    check_paths_do_not_overlap, detect_confinement, find_program_in_folders,
+    list_tool_folders_in_env, list_tool_folders_in_home, readable_system_paths,
+};
+use rind_lib::tool::repository::rename_files_of_interrupted_commands;
 use rind_lib::tool::sandbox::{
     SandboxConfig, SandboxMechanismChoice, SandboxRequirement, build_command_environment,
 };
@@ -30,7 +32,7 @@ pub struct CommandConfinement {
     /// Settings of the confinement.
     pub config: SandboxConfig,
     /// Confinement that works on this machine, or the reason why none does.
-    pub detected: Result<DetectedConfinement, ConfinementObstacle>,
+    pub detected: Result<DetectedConfinement, ConfinementFailureReason>,
     /// Confinement that each command tries to set up until one succeeds. `None` if the first search
     /// succeeded, or if another search cannot succeed either.
     retried: Option<RetryingConfinement>,
@@ -39,8 +41,8 @@ pub struct CommandConfinement {
 
 /// Search for a mechanism of the system that can confine commands. It can be repeated.
 #[derive(Clone)]
-struct ConfinementSearch {
-    wanted: Confinement,
+struct ConfinementMechanismSearch {
+    wanted: ConfinementPermissions,
     choice: SandboxMechanismChoice,
     bwrap: Option<PathBuf>,
     /// Rind's own folders. The trial process must not be able to read the folder `forbidden`.
@@ -50,15 +52,15 @@ struct ConfinementSearch {
     workspace: PathBuf,
 }
 
-impl ConfinementSearch {
-    async fn run(&self) -> Result<DetectedConfinement, ConfinementObstacle> {
+impl ConfinementMechanismSearch {
+    async fn search_mechanism(&self) -> Result<DetectedConfinement, ConfinementFailureReason> {
         if self.wanted.hidden.is_empty() {
             return self.detect_mechanism().await;
         }
         self.prepare_hidden_folders()
-            .map_err(ConfinementObstacle::Failed)?;
+            .map_err(ConfinementFailureReason::Failed)?;
         let failed = |why: &str| {
-            ConfinementObstacle::Failed(format!(
+            ConfinementFailureReason::Failed(format!(
                 "the workspace contains folders of Rind's own, and only namespaces can hide them from commands: {why}; start \
                  in a folder below, or move Rind's folders with {HOME_VARIABLE}"
             ))
@@ -80,7 +82,7 @@ impl ConfinementSearch {
                     .as_deref()
                     .unwrap_or("`mechanism` is Landlock"),
             )),
-            Err(obstacle) => Err(failed(obstacle.why())),
+            Err(obstacle) => Err(failed(obstacle.reason_text())),
         }
     }
 
@@ -99,22 +101,22 @@ impl ConfinementSearch {
         Ok(())
     }
 
-    async fn detect_mechanism(&self) -> Result<DetectedConfinement, ConfinementObstacle> {
+    async fn detect_mechanism(&self) -> Result<DetectedConfinement, ConfinementFailureReason> {
         if let Some(link) = find_rind_folder_symlink(&self.workspace, &self.own) {
-            return Err(ConfinementObstacle::Failed(format!(
+            return Err(ConfinementFailureReason::Failed(format!(
                 "{} is a link in the workspace to a folder of Rind's own, and a command could replace the link; start in a folder below, or set {HOME_VARIABLE} to a path without links",
                 link.display()
             )));
         }
-        let overlap = self.wanted.check(&self.own);
-        overlap.map_err(|overlap| ConfinementObstacle::Failed(overlap.to_string()))?;
+        let overlap = self.wanted.check_forbidden_path_overlaps(&self.own);
+        overlap.map_err(|overlap| ConfinementFailureReason::Failed(overlap.to_string()))?;
         let mut confinement = self.wanted.clone();
         confinement.mechanism = match (self.choice, &self.bwrap) {
             (SandboxMechanismChoice::Bwrap, Some(bwrap)) => {
                 ConfinementMechanism::Bwrap(bwrap.clone())
             }
             (SandboxMechanismChoice::Bwrap, None) => {
-                return Err(ConfinementObstacle::Failed(
+                return Err(ConfinementFailureReason::Failed(
                     "`mechanism = \"bwrap\"` in [sandbox] of config.toml needs the program `bwrap` in a folder that commands cannot write"
                         .to_owned(),
                 ));
@@ -135,10 +137,15 @@ impl ConfinementSearch {
     }
 
     /// Converts this search to a confinement that each command tries to set up, until one succeeds.
-    fn repeat_search_per_command(self) -> RetryingConfinement {
+    fn into_retrying_confinement(self) -> RetryingConfinement {
         RetryingConfinement::new(self.wanted.clone(), move || {
             let search = self.clone();
-            Box::pin(async move { search.run().await.map(|detected| detected.confinement) })
+            Box::pin(async move {
+                search
+                    .search_mechanism()
+                    .await
+                    .map(|detected| detected.confinement)
+            })
         })
     }
 }
@@ -148,16 +155,19 @@ impl ConfinementSearch {
 ///
 /// # Errors
 /// The settings of the confinement are invalid, or the path of this program is not known.
-pub async fn find_confinement(setup: &OperatorSetup) -> anyhow::Result<CommandConfinement> {
+pub async fn find_confinement(
+    setup: &OperatorWorkspaceSetup,
+) -> anyhow::Result<CommandConfinement> {
     let (environment, paths) = (&setup.environment, &setup.paths);
-    warn_about_interrupted_commands(environment, paths.commands()).await;
+    warn_about_interrupted_commands(environment, paths.command_records_folder()).await;
     let own = rind_folders(paths);
-    find_confinement_with(environment, paths, setup.config.section()?, &own).await
+    find_command_confinement_for_config(environment, paths, setup.config.section()?, &own).await
 }
 
 /// Renames files of interrupted commands that git would run, and warns about each.
 async fn warn_about_interrupted_commands(environment: &OperatorEnvironment, records: PathBuf) {
-    let judged = tokio::task::spawn_blocking(move || check_interrupted_commands(&records)).await;
+    let judged =
+        tokio::task::spawn_blocking(move || rename_files_of_interrupted_commands(&records)).await;
     for line in judged.into_iter().flatten() {
         environment.warn(&line);
     }
@@ -168,7 +178,7 @@ async fn warn_about_interrupted_commands(environment: &OperatorEnvironment, reco
 ///
 /// # Errors
 /// The settings of the confinement are invalid, or the path of this program is not known.
-pub async fn find_confinement_with(
+pub async fn find_command_confinement_for_config(
     environment: &Arc<OperatorEnvironment>,
     paths: &Paths,
     config: SandboxConfig,
@@ -179,7 +189,7 @@ pub async fn find_confinement_with(
         return Ok(CommandConfinement {
             environment: environment.clone(),
             config,
-            detected: Err(ConfinementObstacle::Missing(why)),
+            detected: Err(ConfinementFailureReason::Missing(why)),
             retried: None,
         });
     }
@@ -188,21 +198,21 @@ pub async fn find_confinement_with(
     // unconfined.
     let folders: Vec<PathBuf> =
         folders_outside_writable(folders_in_path_variable(environment), &wanted.write).collect();
-    wanted.git_settings = git_settings(&folders).await;
-    let search = ConfinementSearch {
+    wanted.git_settings = read_user_git_settings(&folders).await;
+    let search = ConfinementMechanismSearch {
         wanted,
         choice: config.mechanism,
-        bwrap: find_program_in("bwrap", folders),
+        bwrap: find_program_in_folders("bwrap", folders),
         own: own.to_vec(),
         forbidden: paths.data.clone(),
         workspace: real_path(&paths.workspace),
     };
-    let detected = search.run().await;
+    let detected = search.search_mechanism().await;
     Ok(CommandConfinement {
         environment: environment.clone(),
         config,
-        retried: matches!(detected, Err(ConfinementObstacle::Failed(_)))
-            .then(|| search.repeat_search_per_command()),
+        retried: matches!(detected, Err(ConfinementFailureReason::Failed(_)))
+            .then(|| search.into_retrying_confinement()),
         detected,
     })
 }
@@ -211,7 +221,7 @@ impl CommandConfinement {
     /// Returns the confinement and environment of `bash` commands. Shows no warning if they run
     /// unconfined.
     #[must_use]
-    pub fn command_environment_without_warning(&self) -> CommandEnvironment {
+    pub fn command_environment_without_warning(&self) -> CommandConfinementAndEnvironment {
         build_command_environment(
             &self.config,
             &self.detected,
@@ -224,13 +234,16 @@ impl CommandConfinement {
     /// commands are refused for this reason.
     #[must_use]
     pub fn refusal_reason(&self) -> Option<&str> {
-        self.detected.as_ref().err().map(ConfinementObstacle::why)
+        self.detected
+            .as_ref()
+            .err()
+            .map(ConfinementFailureReason::reason_text)
     }
 
     /// Returns the confinement and environment of `bash` commands. Warns if they run unconfined or
     /// are refused.
     #[must_use]
-    pub fn command_environment(&self) -> CommandEnvironment {
+    pub fn command_confinement_and_environment(&self) -> CommandConfinementAndEnvironment {
         let commands = self.command_environment_without_warning();
         match &commands.confining {
             CommandConfinementMode::Unconfined { why, .. } => warn_commands_unconfined(&self.environment, why),
@@ -282,7 +295,7 @@ fn find_rind_folder_symlink(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf
 ///
 /// # Errors
 /// A setting is wrong.
-pub fn writable_agent_folders(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
+pub fn writable_agent_folders(setup: &OperatorWorkspaceSetup) -> anyhow::Result<Vec<PathBuf>> {
     let config: SandboxConfig = setup.config.section()?;
     let home = setup.environment.home_folder_or_empty();
     let mut folders = vec![setup.paths.workspace.clone()];
@@ -298,12 +311,12 @@ fn confinement_from_settings(
     paths: &Paths,
     config: &SandboxConfig,
     own: &[PathBuf],
-) -> anyhow::Result<Confinement> {
+) -> anyhow::Result<ConfinementPermissions> {
     let home = environment.home_folder_or_empty();
     let home = home.canonicalize().unwrap_or(home);
     let mut write = vec![paths.workspace.clone()];
     for text in &config.write {
-        let path = resolve_writable_path(text, &home, own)?;
+        let path = resolve_accessible_path(text, &home, own)?;
         if !path.exists() {
             bail_usage!(
                 "`write` in [sandbox] of config.toml names {}, which does not exist",
@@ -312,16 +325,16 @@ fn confinement_from_settings(
         }
         write.push(path);
     }
-    write.extend(linked_worktree_folder(&paths.workspace));
-    let mut read = system_folders();
+    write.extend(shared_git_folder_of_worktree(&paths.workspace));
+    let mut read = readable_system_paths();
     read.extend(list_tool_folders_in_home(&home));
     for text in &config.read {
-        read.push(resolve_writable_path(text, &home, own)?);
+        read.push(resolve_accessible_path(text, &home, own)?);
     }
-    add_program_folders(&mut read, &home, own, folders_in_path_variable(environment));
-    let named = list_tool_folders_in_env(&config.env.environment());
-    add_program_folders(&mut read, &home, own, named);
-    Ok(Confinement {
+    add_readable_program_folders(&mut read, &home, own, folders_in_path_variable(environment));
+    let named = list_tool_folders_in_env(&config.env.command_environment());
+    add_readable_program_folders(&mut read, &home, own, named);
+    Ok(ConfinementPermissions {
         helper: environment
             .program
             .clone()
@@ -331,9 +344,9 @@ fn confinement_from_settings(
         write,
         read,
         network: config.network,
-        limits: config.limits(),
+        limits: config.command_limits(),
         git_settings: String::new(),
-        records: Some(paths.commands()),
+        records: Some(paths.command_records_folder()),
     })
 }
 
@@ -352,7 +365,7 @@ pub fn publicly_readable_folders(
 
 /// Adds folders of programs and tools to `read`, the folders that confined commands may read. Skips
 /// a folder that would expose the home folder or one of Rind's own folders.
-fn add_program_folders(
+fn add_readable_program_folders(
     read: &mut Vec<PathBuf>,
     home: &Path,
     own: &[PathBuf],
@@ -371,7 +384,7 @@ fn add_program_folders(
 /// Returns the folder with the shared git data if the workspace is a linked worktree. The `.git`
 /// file of the workspace could contain any path, so the folder at that path must refer back to the
 /// workspace.
-fn linked_worktree_folder(workspace: &Path) -> Option<PathBuf> {
+fn shared_git_folder_of_worktree(workspace: &Path) -> Option<PathBuf> {
     let line = |path: PathBuf| std::fs::read_to_string(path).ok();
     let own = workspace.join(".git");
     let text = line(own.clone())?;
@@ -408,7 +421,7 @@ fn folders_in_path_variable(environment: &OperatorEnvironment) -> Vec<PathBuf> {
 }
 
 /// Resolves a path that the settings make accessible to commands, and refuses Rind's own folders.
-fn resolve_writable_path(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
+fn resolve_accessible_path(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let path = resolve_home_path(text, home)?;
     check_paths_do_not_overlap(&path, own).with_context(|| {
         Usage(format!(
@@ -445,7 +458,7 @@ mod tests {
         let own = shared.join("worktrees/w");
         fs::create_dir_all(&own).unwrap();
         fs::create_dir(&workspace).unwrap();
-        assert_eq!(linked_worktree_folder(&workspace), None);
+        assert_eq!(shared_git_folder_of_worktree(&workspace), None);
         fs::write(
             workspace.join(".git"),
             format!("gitdir: {}\n", own.display()),
@@ -453,7 +466,7 @@ mod tests {
         .unwrap();
         fs::write(own.join("commondir"), "../..\n").unwrap();
         assert_eq!(
-            linked_worktree_folder(&workspace),
+            shared_git_folder_of_worktree(&workspace),
             None,
             "it does not name it back"
         );
@@ -462,13 +475,13 @@ mod tests {
             format!("{}\n", workspace.join(".git").display()),
         )
         .unwrap();
-        assert_eq!(linked_worktree_folder(&workspace), Some(shared));
+        assert_eq!(shared_git_folder_of_worktree(&workspace), Some(shared));
 
         let other = root.join("other");
         fs::create_dir(&other).unwrap();
         fs::copy(workspace.join(".git"), other.join(".git")).unwrap();
         assert_eq!(
-            linked_worktree_folder(&other),
+            shared_git_folder_of_worktree(&other),
             None,
             "it names another workspace"
         );
@@ -512,7 +525,8 @@ mod tests {
         }
         std::os::unix::fs::symlink(&planted, folder.path().join("link")).unwrap();
         let folders = vec![folder.path().join("link"), planted, usual.clone()];
-        let found = find_program_in("bwrap", folders_outside_writable(folders, &[workspace]));
+        let found =
+            find_program_in_folders("bwrap", folders_outside_writable(folders, &[workspace]));
         assert_eq!(found, Some(usual.join("bwrap")));
     }
 
@@ -535,7 +549,7 @@ mod tests {
             "..",
         ];
         let folders = folders.map(|name| home.join(name)).to_vec();
-        add_program_folders(&mut read, &home.canonicalize().unwrap(), &[own], folders);
+        add_readable_program_folders(&mut read, &home.canonicalize().unwrap(), &[own], folders);
         assert_eq!(read, [home.join("tools"), home.join("bin")]);
     }
 }

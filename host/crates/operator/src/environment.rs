@@ -17,7 +17,7 @@ use rind_lib::lock::lock;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 
 /// Function that shows one warning to the operator.
-pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
+pub type WarningCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Environment variables, folders and embedded plugins that a program passes to this crate.
 ///
@@ -35,7 +35,7 @@ pub struct OperatorEnvironment {
     /// Plugins that are embedded in the program.
     pub carried: Option<EmbeddedPlugins>,
     /// Function that shows warnings.
-    pub on_warning: OnWarning,
+    pub on_warning: WarningCallback,
     /// Warnings that [`warn_once`](Self::warn_once) has shown and does not repeat.
     pub said: WarningsAlreadyShown,
 }
@@ -106,7 +106,7 @@ impl OperatorEnvironment {
     ///
     /// # Errors
     /// There is no home folder and no `RIND_HOME`.
-    pub fn paths(&self, workspace: &Path) -> anyhow::Result<Paths> {
+    pub fn paths_for_workspace(&self, workspace: &Path) -> anyhow::Result<Paths> {
         let home = self.home_folder_or_empty();
         if home.as_os_str().is_empty() && self.variable(HOME_VARIABLE).is_none() {
             bail_usage!("there is no home folder; set HOME or {HOME_VARIABLE}");

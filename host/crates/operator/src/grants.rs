@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use rind_lib::grant::answers::GrantAnswers;
-use rind_lib::grant::ask::{Ask, GrantOptions};
+use rind_lib::grant::answers::GrantAnswerStore;
+use rind_lib::grant::ask::{GrantOptions, PermissionAsker};
 use rind_lib::grant::decide::GrantFlag;
-use rind_lib::grant::policy::Policy;
+use rind_lib::grant::policy::CapabilityPolicy;
 use rind_lib::paths::{ADMIN_POLICY, Paths};
 
 /// Returns the options for granting permissions to plugins. `session` is the id of a resumed
@@ -20,15 +20,15 @@ use rind_lib::paths::{ADMIN_POLICY, Paths};
 ///
 /// # Errors
 /// A policy or the remembered answers cannot be read.
-pub fn grant_options(
+pub fn build_plugin_grant_options(
     paths: &Paths,
     flags: &[GrantFlag],
     session: Option<String>,
-    ask: Option<Arc<dyn Ask>>,
+    ask: Option<Arc<dyn PermissionAsker>>,
 ) -> anyhow::Result<GrantOptions> {
     Ok(GrantOptions {
         policy: read_grant_policy(paths)?,
-        answers: Some(GrantAnswers::read(&paths.grants())?),
+        answers: Some(GrantAnswerStore::read(&paths.grant_answers_path())?),
         session,
         flags: flags.to_vec(),
         ask,
@@ -40,7 +40,7 @@ pub fn grant_options(
 ///
 /// # Errors
 /// One of them cannot be read.
-pub fn read_grant_policy(paths: &Paths) -> anyhow::Result<Policy> {
-    Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy_path()])
+pub fn read_grant_policy(paths: &Paths) -> anyhow::Result<CapabilityPolicy> {
+    CapabilityPolicy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy_path()])
         .context("read the permissions of plugins")
 }

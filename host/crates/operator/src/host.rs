@@ -4,42 +4,42 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::environment::OperatorEnvironment;
-use super::misplaced::ToolNameCheck;
+use super::misplaced::ToolReferenceChecker;
 use super::plugin_set::ExternalPluginSet;
 use super::scripts;
 use super::settings::SessionChoice;
-use super::setup::OperatorSetup;
+use super::setup::OperatorWorkspaceSetup;
 use rind_lib::agent::AgentConfig;
 use rind_lib::host::{Host, Session, ToolSource};
 use rind_lib::message::ToolSpec;
 use rind_lib::paths::Paths;
-use rind_lib::plugin::startable::StartableSet;
-use rind_lib::provider::SelectedModel;
-use rind_lib::script::Script;
+use rind_lib::plugin::startable::StartablePluginSet;
+use rind_lib::provider::SelectedProviderAndModel;
+use rind_lib::script::HookScript;
 use rind_lib::session::SessionStore;
-use rind_lib::skill::Skills;
+use rind_lib::skill::SessionSkills;
 use rind_lib::tool::approval::Approver;
-use rind_lib::tool::builtin::CommandEnvironment;
-use rind_lib::tool::policy::{ModeSwitch, Policy, PolicyMode, ToolPolicy};
+use rind_lib::tool::builtin::CommandConfinementAndEnvironment;
+use rind_lib::tool::policy::{Policy, SharedApprovalMode, ToolPolicy, ToolPolicyRunMode};
 
 /// Parts from which the host of a run is built.
-pub struct OperatorHostParts {
+pub struct HostConstructionParts {
     /// Selected model, with its provider.
-    pub provider: SelectedModel,
+    pub provider: SelectedProviderAndModel,
     /// Loaded plugins. All guards among them run.
-    pub plugins: StartableSet,
+    pub plugins: StartablePluginSet,
     /// Skills that sessions can use.
-    pub skills: Arc<Skills>,
+    pub skills: Arc<SessionSkills>,
     /// Presets of subagents that sessions can use.
-    pub presets: Arc<Skills>,
+    pub presets: Arc<SessionSkills>,
     /// Flags of the run that modify the policy's decisions.
-    pub mode: PolicyMode,
+    pub mode: ToolPolicyRunMode,
     /// Approval mode, which may be switched while sessions run.
-    pub switch: ModeSwitch,
+    pub switch: SharedApprovalMode,
     /// Approver that is asked about tool calls.
     pub approver: Arc<dyn Approver>,
     /// Confinement and environment of commands and scripts.
-    pub commands: CommandEnvironment,
+    pub commands: CommandConfinementAndEnvironment,
     /// Sources of further tools: MCP servers.
     pub sources: Vec<Arc<dyn ToolSource>>,
     /// Store of the sessions; `None` stores them as files on this machine.
@@ -49,25 +49,28 @@ pub struct OperatorHostParts {
 }
 
 /// Host of a run, with the policy for its tool calls and its scripts.
-pub struct OperatorHost {
+pub struct HostWithOperatorPolicy {
     /// Host on which sessions are opened.
     pub host: Host,
-    setup: OperatorSetup,
+    setup: OperatorWorkspaceSetup,
     policy: Arc<ToolPolicy>,
-    scripts: Vec<Script>,
-    skills: Arc<Skills>,
+    scripts: Vec<HookScript>,
+    skills: Arc<SessionSkills>,
 }
 
-impl OperatorHost {
+impl HostWithOperatorPolicy {
     /// Creates a host from these parts.
     ///
     /// # Errors
     /// A setting is wrong, or the parts do not fit together.
-    pub async fn new(setup: &OperatorSetup, parts: OperatorHostParts) -> anyhow::Result<Self> {
+    pub async fn new(
+        setup: &OperatorWorkspaceSetup,
+        parts: HostConstructionParts,
+    ) -> anyhow::Result<Self> {
         let mut policy: ToolPolicy = setup.config.section()?;
         policy.mode = parts.mode;
         policy.switch = parts.switch;
-        let rules = parts.set.iter().flat_map(|set| set.rules());
+        let rules = parts.set.iter().flat_map(|set| set.denial_rules());
         policy.rules.extend(rules.cloned());
         let policy = Arc::new(policy);
         let scripts = scripts::read_scripts(setup)?;
@@ -142,12 +145,12 @@ impl OperatorHost {
     /// permission checks of its own: rules that deny or ask apply, and all other calls are allowed.
     #[must_use]
     pub fn external_agent_policy(&self) -> Arc<dyn Policy> {
-        Arc::new(self.policy.to_guard_policy())
+        Arc::new(self.policy.to_external_agent_policy())
     }
 
     /// Warns about rules, scripts and skills that match none of these tools.
     pub fn warn_ineffective_settings(&self, tools: &[Arc<ToolSpec>]) {
-        let names = ToolNameCheck {
+        let names = ToolReferenceChecker {
             config: &self.setup.config,
             policy: &self.policy,
             scripts: &self.scripts,

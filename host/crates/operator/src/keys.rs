@@ -15,17 +15,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::environment::OperatorEnvironment;
 use super::secrets::OperatorSecrets;
-use super::setup::OperatorSetup;
+use super::setup::OperatorWorkspaceSetup;
 use rind_lib::paths::Paths;
-use rind_lib::provider::server_text::ServerText;
-use rind_lib::provider::{KeyLookup, KeySource};
-use rind_lib::tool::process::{Process, ProcessEnding};
+use rind_lib::provider::server_text::SanitizedServerText;
+use rind_lib::provider::{EnvironmentAndApiKeyLookup, NonEnvironmentApiKeySource};
+use rind_lib::tool::process::{ProcessEndReason, ProcessSpec};
 
 /// Timeout of a key command, which may open a window to ask the user.
-const DEADLINE: Duration = Duration::from_secs(60);
+const KEY_COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum size of a key file, in bytes.
-const MAX_FILE_BYTES: u64 = 64 << 10;
+const MAX_KEY_FILE_BYTES: u64 = 64 << 10;
 
 /// Looks up API keys of providers for the user who runs the program: in the environment, in
 /// `secrets.toml`, in files, and in the output of commands.
@@ -40,7 +40,7 @@ impl<'a> OperatorKeyLookup<'a> {
     ///
     /// # Errors
     /// `secrets.toml` is invalid, or other users can access it.
-    pub fn new(setup: &'a OperatorSetup) -> anyhow::Result<Self> {
+    pub fn new(setup: &'a OperatorWorkspaceSetup) -> anyhow::Result<Self> {
         Ok(Self {
             environment: &setup.environment,
             paths: &setup.paths,
@@ -49,7 +49,7 @@ impl<'a> OperatorKeyLookup<'a> {
     }
 }
 
-impl KeyLookup for OperatorKeyLookup<'_> {
+impl EnvironmentAndApiKeyLookup for OperatorKeyLookup<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         // A URL is not a secret, so read it only from the environment.
         match name.ends_with("_URL") {
@@ -58,13 +58,16 @@ impl KeyLookup for OperatorKeyLookup<'_> {
         }
     }
 
-    fn key(&self, source: KeySource<'_>) -> Result<String, String> {
-        let key = match source {
-            KeySource::Command(command) => run_key_command(self.environment, self.paths, command),
-            KeySource::File(path) => {
-                read_key_file(&resolve_path(self.environment, self.paths, path))
-            }
-        };
+    fn key(&self, source: NonEnvironmentApiKeySource<'_>) -> Result<String, String> {
+        let key =
+            match source {
+                NonEnvironmentApiKeySource::Command(command) => {
+                    run_key_command(self.environment, self.paths, command)
+                }
+                NonEnvironmentApiKeySource::File(path) => read_key_file(
+                    &resolve_config_relative_path(self.environment, self.paths, path),
+                ),
+            };
         key.map_err(|error| format!("{error:#}"))
     }
 }
@@ -72,7 +75,11 @@ impl KeyLookup for OperatorKeyLookup<'_> {
 /// Resolves a path in the settings. A relative path is relative to the folder of `config.toml`, and
 /// `~/` stands for the home folder.
 #[must_use]
-pub fn resolve_path(environment: &OperatorEnvironment, paths: &Paths, path: &Path) -> PathBuf {
+pub fn resolve_config_relative_path(
+    environment: &OperatorEnvironment,
+    paths: &Paths,
+    path: &Path,
+) -> PathBuf {
     match (path.strip_prefix("~"), environment.user_home()) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => paths.config.join(path),
@@ -94,17 +101,19 @@ fn run_key_command(
     };
     // A program name without a slash is looked up in PATH.
     let program = match program.contains('/') {
-        true => resolve_path(environment, paths, Path::new(program)).into_os_string(),
+        true => {
+            resolve_config_relative_path(environment, paths, Path::new(program)).into_os_string()
+        }
         false => program.into(),
     };
     let folder = match paths.config.is_dir() {
         true => paths.config.clone(),
         false => PathBuf::from("/"),
     };
-    let mut process = Process::bare(program, folder);
+    let mut process = ProcessSpec::new_unconfined(program, folder);
     process.args = args.iter().map(Into::into).collect();
     process.env = environment.variables.clone().into_iter().collect();
-    process.deadline = DEADLINE;
+    process.deadline = KEY_COMMAND_TIMEOUT;
     // Run on another thread: the caller may be an async task, in which blocking on a runtime is not
     // allowed.
     let ran = std::thread::scope(|scope| {
@@ -118,11 +127,16 @@ fn run_key_command(
         thread.join().unwrap_or_else(lost)
     });
     let ran = ran?;
-    let said = ServerText::new(&ran.stderr.text());
+    let said = SanitizedServerText::new(&ran.stderr.text());
     match ran.ending {
-        ProcessEnding::Exited(0) => {}
-        ProcessEnding::Exited(code) => bail!("the command exited with {code}; its output: {said}"),
-        ProcessEnding::Deadline => bail!("the command took longer than {} s", DEADLINE.as_secs()),
+        ProcessEndReason::Exited(0) => {}
+        ProcessEndReason::Exited(code) => {
+            bail!("the command exited with {code}; its output: {said}")
+        }
+        ProcessEndReason::Deadline => bail!(
+            "the command took longer than {} s",
+            KEY_COMMAND_TIMEOUT.as_secs()
+        ),
         ending => bail!("the command was stopped ({ending:?}); its output: {said}"),
     }
     Ok(trimmed_first_line(&ran.stdout.text()))
@@ -142,9 +156,9 @@ fn read_key_file(path: &Path) -> anyhow::Result<String> {
     if about.permissions().mode() & 0o077 != 0 {
         bail!("other users can read or change {shown}; run `chmod 600 {shown}`");
     }
-    if about.len() > MAX_FILE_BYTES {
+    if about.len() > MAX_KEY_FILE_BYTES {
         bail!(
-            "{shown} has {} bytes, at most {MAX_FILE_BYTES} are read",
+            "{shown} has {} bytes, at most {MAX_KEY_FILE_BYTES} are read",
             about.len()
         );
     }
@@ -171,7 +185,7 @@ mod tests {
     }
 
     fn paths(folder: &Path) -> Paths {
-        Paths::under(&folder.join("home"), &folder.join("work"))
+        Paths::from_single_root(&folder.join("home"), &folder.join("work"))
     }
 
     #[test]
@@ -211,7 +225,7 @@ mod tests {
         let file = paths.config.join("key");
         fs::write(&file, "sk-one\nmore\n").unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-        let path = resolve_path(&environment(), &paths, Path::new("key"));
+        let path = resolve_config_relative_path(&environment(), &paths, Path::new("key"));
         assert_eq!(read_key_file(&path).unwrap(), "sk-one");
         fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
         let error = format!("{:#}", read_key_file(&path).unwrap_err());

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::component::read_component;
+use super::component::generate_component_manifest;
 use super::misplaced;
 use super::plugin_flags;
 use super::project;
 use super::settings::PluginSelection;
-use super::setup::OperatorSetup;
+use super::setup::OperatorWorkspaceSetup;
 use rind_lib::config::{Config, PluginsConfig};
 use rind_lib::egress::EgressOptions;
 use rind_lib::grant::Trust;
@@ -20,39 +20,41 @@ use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
 use rind_lib::plugin;
 use rind_lib::plugin::compile::Compiler;
-use rind_lib::plugin::component::ForeignComponent;
-use rind_lib::plugin::discover::{FoundPlugin, Source};
-use rind_lib::plugin::load::{CompileCallback, LoadOptions, PluginSet};
+use rind_lib::plugin::component::ComponentWithoutOwnManifest;
+use rind_lib::plugin::discover::{FoundPlugin, PluginSearchPath};
+use rind_lib::plugin::load::{BeforeCompileCallback, FoundPluginSet, PluginLoadOptions};
 use rind_lib::plugin::protected;
 use rind_package::installed;
 use rind_package::lock_file::{LockEntry, LockedPlugin};
 
 /// Time limit for compiling a component for the author of its plugin. It is longer than the default
 /// of two minutes, which CPython exceeded on a busy machine.
-const AUTHOR_COMPILE_TIME: Duration = Duration::from_secs(600);
+const PLUGIN_AUTHOR_COMPILE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Plugins to load, with all decisions of the operator about them.
 #[derive(Clone, Debug)]
-pub struct PreparedPluginLoad {
-    options: LoadOptions,
+pub struct PluginLoadPlan {
+    options: PluginLoadOptions,
     selection: PluginSelection,
-    setup: OperatorSetup,
+    setup: OperatorWorkspaceSetup,
 }
 
-impl PreparedPluginLoad {
+impl PluginLoadPlan {
     /// Collects the plugins of a run: those of the installation, of the user and of the trusted
     /// project, and those that `selection` names.
     ///
     /// # Errors
     /// A folder, a component, the lock file, the secrets or a setting is wrong.
     pub fn new(
-        setup: &OperatorSetup,
+        setup: &OperatorWorkspaceSetup,
         selection: &PluginSelection,
         mut grants: GrantOptions,
     ) -> anyhow::Result<Self> {
         let components = selection.components.iter();
-        let components = components.map(|file| read_component(setup, file, &selection.grants));
-        let components = components.collect::<anyhow::Result<Vec<ForeignComponent>>>()?;
+        let components =
+            components.map(|file| generate_component_manifest(setup, file, &selection.grants));
+        let components =
+            components.collect::<anyhow::Result<Vec<ComponentWithoutOwnManifest>>>()?;
         // Grant all permissions that the manifest generated for a component requests, because the
         // operator named exactly these permissions.
         let flags = components
@@ -62,7 +64,7 @@ impl PreparedPluginLoad {
             let flag = own.manifest.name.parse().map_err(anyhow::Error::msg)?;
             grants.flags.push(flag);
         }
-        let OperatorSetup {
+        let OperatorWorkspaceSetup {
             environment,
             paths,
             config,
@@ -70,8 +72,8 @@ impl PreparedPluginLoad {
             ..
         } = setup;
         let managed = environment.list_managed_folders()?.into_iter();
-        let managed = managed.map(|path| Source::new(Trust::Managed, path));
-        let mut sources: Vec<Source> = managed.collect();
+        let managed = managed.map(|path| PluginSearchPath::new(Trust::Managed, path));
+        let mut sources: Vec<PluginSearchPath> = managed.collect();
         let mut chosen = Vec::new();
         let held = match &environment.carried {
             Some(carried) => Some(Arc::new(
@@ -86,17 +88,20 @@ impl PreparedPluginLoad {
             chosen = set.to_found_plugins();
             grants.exact = set.grants();
         } else {
-            sources.push(Source::new(Trust::User, paths.config.join("plugins")));
+            sources.push(PluginSearchPath::new(
+                Trust::User,
+                paths.config.join("plugins"),
+            ));
             sources.extend(
                 project
                     .as_ref()
-                    .map(|_| project::project_plugin_source(paths)),
+                    .map(|_| project::project_plugin_search_path(paths)),
             );
         }
         // Grants are stored for the canonical path of a plugin, so use that path here.
         let local = |path: &PathBuf| {
             let path = path.canonicalize().unwrap_or_else(|_| path.clone());
-            Source::new(Trust::Local, path)
+            PluginSearchPath::new(Trust::Local, path)
         };
         sources.extend(selection.local.iter().map(local));
         // Ignore the settings of the project, which must not determine the trusted signing keys.
@@ -107,14 +112,14 @@ impl PreparedPluginLoad {
             Vec::new()
         } else {
             let lock_path = paths.config.join(LockedPlugin::FILE_NAME);
-            installed::verify_plugins(
+            installed::verify_installed_plugins(
                 &paths.config.join("plugins"),
                 &lock_path,
                 &written.section()?,
             )?
         };
         let carried = environment.carried.as_ref();
-        let options = LoadOptions {
+        let options = PluginLoadOptions {
             sources,
             chosen,
             components,
@@ -134,15 +139,15 @@ impl PreparedPluginLoad {
             written,
             project_written: config.clone(),
             grants,
-            protected: environment.installed_folder().into_iter().collect(),
+            protected: environment.installed_plugins_folder().into_iter().collect(),
             egress: EgressOptions {
                 secrets: setup.secrets()?,
                 ..EgressOptions::default()
             },
-            ..LoadOptions::default()
+            ..PluginLoadOptions::default()
         };
         Ok(Self {
-            options: options.with_paths(paths),
+            options: options.with_workspace_and_data_folders(paths),
             selection: selection.clone(),
             setup: setup.clone(),
         })
@@ -154,7 +159,7 @@ impl PreparedPluginLoad {
     /// # Errors
     /// See [`new`](Self::new).
     pub fn for_single_plugin(
-        setup: &OperatorSetup,
+        setup: &OperatorWorkspaceSetup,
         folder: &Path,
         trust: Trust,
         grants: GrantOptions,
@@ -176,9 +181,9 @@ impl PreparedPluginLoad {
     /// Sets options for the author of a plugin, who compiles it repeatedly: a longer time limit,
     /// and a cache of compiled functions.
     #[must_use]
-    pub fn with_author_options(mut self) -> Self {
+    pub fn with_plugin_author_options(mut self) -> Self {
         let compiler = &mut self.options.compiler;
-        (compiler.keeps_functions, compiler.time_limit) = (true, AUTHOR_COMPILE_TIME);
+        (compiler.keeps_functions, compiler.time_limit) = (true, PLUGIN_AUTHOR_COMPILE_TIMEOUT);
         self
     }
 
@@ -187,7 +192,7 @@ impl PreparedPluginLoad {
     #[must_use]
     pub fn search_plugins_only_in(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let folders = folders.into_iter();
-        let sources = folders.map(|path| Source::new(Trust::Managed, path));
+        let sources = folders.map(|path| PluginSearchPath::new(Trust::Managed, path));
         self.options.sources = sources.collect();
         self.options.expects_installed = false;
         self
@@ -203,7 +208,7 @@ impl PreparedPluginLoad {
 
     /// Sets a function that is called before a component is compiled.
     #[must_use]
-    pub fn on_compile(mut self, on_compile: Option<CompileCallback>) -> Self {
+    pub fn on_compile(mut self, on_compile: Option<BeforeCompileCallback>) -> Self {
         self.options.on_compile = on_compile;
         self
     }
@@ -216,13 +221,13 @@ impl PreparedPluginLoad {
 
     /// Returns the options for loading.
     #[must_use]
-    pub fn options(&self) -> &LoadOptions {
+    pub fn load_options(&self) -> &PluginLoadOptions {
         &self.options
     }
 
     /// Returns the setup of the operator.
     #[must_use]
-    pub fn setup(&self) -> &OperatorSetup {
+    pub fn setup(&self) -> &OperatorWorkspaceSetup {
         &self.setup
     }
 
@@ -237,8 +242,8 @@ impl PreparedPluginLoad {
     /// # Errors
     /// The engine or the cache cannot be used. A plugin that cannot be loaded causes no error; the
     /// returned set contains it with the reason.
-    pub async fn load(&self) -> Result<PluginSet, plugin::Error> {
-        PluginSet::load(&self.options).await
+    pub async fn load(&self) -> Result<FoundPluginSet, plugin::Error> {
+        FoundPluginSet::load(&self.options).await
     }
 
     /// Checks that the plugins which the selection names were loaded. Warns about settings without
@@ -248,9 +253,9 @@ impl PreparedPluginLoad {
     /// # Errors
     /// The selection names a plugin that does not exist, or that cannot be used as the flag
     /// requires.
-    pub fn check_selected_plugins(&self, plugins: &PluginSet) -> anyhow::Result<()> {
+    pub fn check_selected_plugins(&self, plugins: &FoundPluginSet) -> anyhow::Result<()> {
         let config = &self.setup.config;
-        plugin_flags::check_plugin_flags(&self.selection, config, plugins)?;
+        plugin_flags::check_plugin_selection_flags(&self.selection, config, plugins)?;
         let stray = misplaced::ineffective_plugin_settings(config, plugins)?;
         let all = plugins.refused.iter().chain(&stray);
         all.for_each(|text| self.setup.environment.warn(text));

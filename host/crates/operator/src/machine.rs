@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::environment::{OperatorEnvironment, is_program};
-use rind_lib::skill::MachineEnvironment;
+use rind_lib::skill::ProgramAndVariableLookup;
 
 /// Programs and environment variables of this machine that skills may require.
 #[derive(Debug)]
-pub struct OperatorMachine {
+pub struct MachineProgramsAndVariables {
     environment: Arc<OperatorEnvironment>,
     folders: Vec<PathBuf>,
     /// Cache of program lookups: name, and whether the program exists. Many skills need the same
@@ -19,7 +19,7 @@ pub struct OperatorMachine {
     programs: Mutex<HashMap<String, bool>>,
 }
 
-impl OperatorMachine {
+impl MachineProgramsAndVariables {
     /// Creates the lookup of the programs and variables in this environment.
     #[must_use]
     pub fn new(environment: &Arc<OperatorEnvironment>) -> Self {
@@ -31,7 +31,7 @@ impl OperatorMachine {
     }
 }
 
-impl MachineEnvironment for OperatorMachine {
+impl ProgramAndVariableLookup for MachineProgramsAndVariables {
     fn has_program(&self, name: &str) -> bool {
         let is_name = !name.is_empty() && !name.contains('/');
         let is_there = |folder: &PathBuf| is_program(&folder.join(name));

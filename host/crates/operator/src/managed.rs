@@ -10,12 +10,12 @@ use super::usage::Usage;
 use rind_lib::grant::Trust;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::{HOME_VARIABLE, file_name};
-use rind_lib::plugin::discover::{Source, discover};
-use rind_lib::plugin::precompiled::Precompiled;
+use rind_lib::plugin::discover::{PluginSearchPath, discover_plugins};
+use rind_lib::plugin::precompiled::PrecompiledComponents;
 
 /// Environment variable with the path of a folder whose plugins replace the embedded ones. It has
 /// no other purpose, because a folder that was set for another purpose must not remove guards.
-pub const MANAGED_VARIABLE: &str = "RIND_MANAGED";
+pub const MANAGED_PLUGINS_FOLDER_VARIABLE: &str = "RIND_MANAGED";
 
 /// Plugins that are embedded in a program.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct EmbeddedPlugins {
     /// Folder in `files` with the plugins that every session loads.
     pub core: PathBuf,
     /// Native code of the plugins' components.
-    pub precompiled: Precompiled,
+    pub precompiled: PrecompiledComponents,
 }
 
 impl OperatorEnvironment {
@@ -38,11 +38,14 @@ impl OperatorEnvironment {
     pub fn list_managed_folders(&self) -> anyhow::Result<Vec<PathBuf>> {
         let Some(named) = self.managed_folder_from_variable() else {
             let core = self.carried.as_ref().map(|carried| carried.core.clone());
-            return Ok(core.into_iter().chain(self.installed_folder()).collect());
+            return Ok(core
+                .into_iter()
+                .chain(self.installed_plugins_folder())
+                .collect());
         };
         std::fs::read_dir(&named).with_context(|| {
             Usage(format!(
-                "read the plugins in {} (unset {MANAGED_VARIABLE} to use the plugins embedded in rind)",
+                "read the plugins in {} (unset {MANAGED_PLUGINS_FOLDER_VARIABLE} to use the plugins embedded in rind)",
                 named.display()
             ))
         })?;
@@ -52,20 +55,20 @@ impl OperatorEnvironment {
     /// Returns the names of the embedded plugins if `RIND_MANAGED` is set, because the plugins in
     /// that folder then replace all of them; empty if it is not set.
     #[must_use]
-    pub fn replaced_plugins(&self) -> Vec<String> {
+    pub fn replaced_embedded_plugin_names(&self) -> Vec<String> {
         let carried = self.carried.as_ref();
         let Some(carried) = carried.filter(|_| self.managed_folder_from_variable().is_some())
         else {
             return Vec::new();
         };
-        let sources = [Source::new(Trust::Managed, carried.core.clone())];
-        let found = discover(&sources, Some(&carried.files)).into_iter();
+        let sources = [PluginSearchPath::new(Trust::Managed, carried.core.clone())];
+        let found = discover_plugins(&sources, Some(&carried.files)).into_iter();
         found.map(|found| file_name(&found.folder)).collect()
     }
 
     /// Returns the folder on disk in which the installation's plugins are.
     #[must_use]
-    pub fn installed_folder(&self) -> Option<PathBuf> {
+    pub fn installed_plugins_folder(&self) -> Option<PathBuf> {
         if let Some(named) = self.managed_folder_from_variable() {
             return Some(named);
         }
@@ -77,6 +80,7 @@ impl OperatorEnvironment {
     }
 
     fn managed_folder_from_variable(&self) -> Option<PathBuf> {
-        self.variable(MANAGED_VARIABLE).map(PathBuf::from)
+        self.variable(MANAGED_PLUGINS_FOLDER_VARIABLE)
+            .map(PathBuf::from)
     }
 }

@@ -12,29 +12,30 @@ use std::sync::Arc;
 use super::confinement::{publicly_readable_folders, rind_folders};
 use super::environment::is_program;
 use super::project_servers::list_project_servers;
-use super::setup::OperatorSetup;
+use super::setup::OperatorWorkspaceSetup;
 use super::usage::bail_usage;
 use rind_lib::config::Section;
 use rind_lib::host::ToolSource;
-use rind_lib::tool::builtin::{CommandConfinementMode, CommandEnvironment};
-use rind_lib::tool::peer::{PeerMemoryLimit, PeerProgram};
+use rind_lib::tool::builtin::{CommandConfinementAndEnvironment, CommandConfinementMode};
+use rind_lib::tool::peer::{PeerProcessMemoryLimit, PeerProcessSpec};
 use rind_lib::tool::process::base_environment;
 use rind_lib::tool::process::confine::check_paths_do_not_overlap;
 use rind_mcp::{
-    AskServerApproval, HttpServer, McpConfig, McpServer, McpSource, PinnedServers,
-    ServerApprovalQuestion, ServerPin, ServerProgramOrUrl, ServerPrompts, ServerSettings,
-    check_server_name, find_offer_changes, login_file_path, pins_file, probe_server,
+    ApprovedServerPrompts, McpConfig, McpServerConnectionSpec, McpServerProgramOrUrl,
+    McpServerUrlAndEgress, McpToolSource, ServerApprovalAsker, ServerApprovalQuestion, ServerPin,
+    ServerPinsStore, ServerSettings, check_server_name, fetch_server_offer, find_offer_changes,
+    login_file_path, pins_file_path,
 };
 
 /// Word in the settings that denotes the workspace.
-const WORKSPACE: &str = "workspace";
+const WORKSPACE_PATH_KEYWORD: &str = "workspace";
 
 /// Name of the file with the servers of the settings, as questions show it.
-const SETTINGS: &str = "config.toml";
+const SETTINGS_FILE_NAME: &str = "config.toml";
 
 /// Reason in the warning about a server that is not used because the operator did not approve its
 /// tools.
-pub const NOT_APPROVED: &str = "its tools were not approved";
+pub const TOOLS_NOT_APPROVED_REASON: &str = "its tools were not approved";
 
 /// Server of a run: from the settings, from a file of the project, or from the program that shows
 /// the session, such as an editor.
@@ -44,7 +45,7 @@ pub const NOT_APPROVED: &str = "its tools were not approved";
 /// has only the permissions that the operator's settings give it. A server from the settings takes
 /// precedence over other servers with the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerOfRun {
+pub struct NamedMcpServerSettings {
     /// Name of the server.
     pub name: String,
     /// Settings of the server: its program or address.
@@ -63,7 +64,7 @@ pub struct ServerOfRun {
 ///
 /// # Errors
 /// A setting is wrong. The message has its location.
-pub fn read_mcp_settings(setup: &OperatorSetup) -> anyhow::Result<McpConfig> {
+pub fn read_mcp_settings(setup: &OperatorWorkspaceSetup) -> anyhow::Result<McpConfig> {
     let config: McpConfig = setup.config.section()?;
     for (name, settings) in &config.0 {
         let checked = check_server_name(name).and_then(|()| settings.check_settings());
@@ -78,8 +79,8 @@ pub fn read_mcp_settings(setup: &OperatorSetup) -> anyhow::Result<McpConfig> {
 }
 
 /// Returns the location of a server's settings, followed by a colon.
-fn server_settings_location(setup: &OperatorSetup, name: &str) -> String {
-    let place = setup.config.places(&[McpConfig::NAME, name]).pop();
+fn server_settings_location(setup: &OperatorWorkspaceSetup, name: &str) -> String {
+    let place = setup.config.value_locations(&[McpConfig::NAME, name]).pop();
     place.map_or_else(String::new, |place| format!("{place}: "))
 }
 
@@ -87,30 +88,32 @@ fn server_settings_location(setup: &OperatorSetup, name: &str) -> String {
 ///
 /// # Errors
 /// A setting is wrong, or cannot be used on this machine.
-pub fn build_server(
-    setup: &OperatorSetup,
+pub fn build_mcp_server_spec(
+    setup: &OperatorWorkspaceSetup,
     name: &str,
     settings: &ServerSettings,
-    commands: &CommandEnvironment,
-) -> anyhow::Result<McpServer> {
+    commands: &CommandConfinementAndEnvironment,
+) -> anyhow::Result<McpServerConnectionSpec> {
     let wrong = |why: String| anyhow::anyhow!("MCP server `{name}`: {why}");
     let reach = match &settings.command {
         None => {
             let secrets = setup.secrets()?;
             let login = login_file_path(&setup.paths, name);
-            ServerProgramOrUrl::Http(
-                HttpServer::new(name, settings, secrets, &login).map_err(wrong)?,
+            McpServerProgramOrUrl::Http(
+                McpServerUrlAndEgress::new(name, settings, secrets, &login).map_err(wrong)?,
             )
         }
         Some(command) => {
-            let program = build_server_program(setup, name, command, settings, commands);
-            ServerProgramOrUrl::Program(Box::new(program.map_err(|why| wrong(format!("{why:#}")))?))
+            let program = build_mcp_server_process_spec(setup, name, command, settings, commands);
+            McpServerProgramOrUrl::Program(Box::new(
+                program.map_err(|why| wrong(format!("{why:#}")))?,
+            ))
         }
     };
     let workspace = &setup.paths.workspace;
     let changes_workspace = match &reach {
-        ServerProgramOrUrl::Http(_) => false,
-        ServerProgramOrUrl::Program(program) => {
+        McpServerProgramOrUrl::Http(_) => false,
+        McpServerProgramOrUrl::Program(program) => {
             let is_free = !matches!(
                 program.commands.confining,
                 CommandConfinementMode::Confined(_)
@@ -121,7 +124,7 @@ pub fn build_server(
             is_free || program.write.iter().any(overlaps)
         }
     };
-    Ok(McpServer {
+    Ok(McpServerConnectionSpec {
         name: name.to_owned(),
         pin: name.to_owned(),
         settings: settings.clone(),
@@ -130,17 +133,19 @@ pub fn build_server(
     })
 }
 
-fn build_server_program(
-    setup: &OperatorSetup,
+fn build_mcp_server_process_spec(
+    setup: &OperatorWorkspaceSetup,
     name: &str,
     command: &str,
     settings: &ServerSettings,
-    commands: &CommandEnvironment,
-) -> anyhow::Result<PeerProgram> {
+    commands: &CommandConfinementAndEnvironment,
+) -> anyhow::Result<PeerProcessSpec> {
     let environment = &setup.environment;
     let all = |folders: &[String]| -> anyhow::Result<Vec<PathBuf>> {
         let folders = folders.iter();
-        folders.map(|text| resolve_folder(setup, text)).collect()
+        folders
+            .map(|text| resolve_settings_folder(setup, text))
+            .collect()
     };
     let (declared, write) = (all(&settings.read)?, all(&settings.write)?);
     if let Some(missing) = write.iter().find(|path| !path.exists()) {
@@ -190,7 +195,7 @@ fn build_server_program(
             Some(rest) => home.join(rest).into_os_string(),
             None => OsString::from(word),
         });
-    Ok(PeerProgram {
+    Ok(PeerProcessSpec {
         name: name.to_owned(),
         command: std::iter::once(command).chain(args).collect(),
         cwd,
@@ -198,7 +203,7 @@ fn build_server_program(
         read,
         write,
         network: settings.network,
-        memory: settings.memory_mb.map(|mb| PeerMemoryLimit {
+        memory: settings.memory_mb.map(|mb| PeerProcessMemoryLimit {
             bytes: mb.saturating_mul(1 << 20),
             section: format!("mcp.{name}"),
         }),
@@ -208,7 +213,7 @@ fn build_server_program(
 
 /// Resolves a folder of the settings: an absolute path, a path below `~/`, the word `workspace`, or
 /// a path below `workspace/`.
-fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> {
+fn resolve_settings_folder(setup: &OperatorWorkspaceSetup, text: &str) -> anyhow::Result<PathBuf> {
     let home = setup.environment.home_folder_or_empty();
     let below = |root: &Path, rest: &str| {
         let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
@@ -217,8 +222,8 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
     };
     let path = match text.split_once('/') {
         Some(("~", rest)) => below(&home, rest),
-        Some((WORKSPACE, rest)) => below(&setup.paths.workspace, rest),
-        None if text == WORKSPACE => Some(setup.paths.workspace.clone()),
+        Some((WORKSPACE_PATH_KEYWORD, rest)) => below(&setup.paths.workspace, rest),
+        None if text == WORKSPACE_PATH_KEYWORD => Some(setup.paths.workspace.clone()),
         _ => Some(PathBuf::from(text)).filter(|path| path.is_absolute()),
     };
     let Some(path) = path else {
@@ -233,14 +238,14 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
 
 /// Approved servers of a run, as sources of tools and prompts.
 #[derive(Default)]
-pub struct ApprovedServers {
+pub struct ApprovedMcpServers {
     /// Name of each server, and the source that provides its tools.
-    pub sources: Vec<(String, McpSource)>,
+    pub sources: Vec<(String, McpToolSource)>,
     /// Prompts of those servers that offer prompts.
-    pub prompts: Vec<ServerPrompts>,
+    pub prompts: Vec<ApprovedServerPrompts>,
 }
 
-impl ApprovedServers {
+impl ApprovedMcpServers {
     /// Converts the servers into sources of tools.
     #[must_use]
     pub fn into_sources(self) -> Vec<Arc<dyn ToolSource>> {
@@ -257,34 +262,34 @@ impl ApprovedServers {
 /// # Errors
 /// A setting is wrong, or pins cannot be read or stored.
 pub async fn approved_servers(
-    setup: &OperatorSetup,
-    commands: &CommandEnvironment,
-    named: Vec<ServerOfRun>,
-    ask: Option<&dyn AskServerApproval>,
-) -> anyhow::Result<ApprovedServers> {
+    setup: &OperatorWorkspaceSetup,
+    commands: &CommandConfinementAndEnvironment,
+    named: Vec<NamedMcpServerSettings>,
+    ask: Option<&dyn ServerApprovalAsker>,
+) -> anyhow::Result<ApprovedMcpServers> {
     let config = read_mcp_settings(setup)?;
     let enabled = config.0.iter();
     let enabled = enabled.filter(|(_, own)| own.enabled && !own.project);
-    let mut wanted: Vec<ServerOfRun> = enabled
-        .map(|(name, settings)| ServerOfRun {
+    let mut wanted: Vec<NamedMcpServerSettings> = enabled
+        .map(|(name, settings)| NamedMcpServerSettings {
             name: name.clone(),
             settings: settings.clone(),
-            ..ServerOfRun::default()
+            ..NamedMcpServerSettings::default()
         })
         .collect();
     let n_of_settings = wanted.len();
-    wanted.extend(select_client_servers(setup, &config, named));
+    wanted.extend(select_client_mcp_servers(setup, &config, named));
     for own in project_servers(setup, &config)? {
-        let is_taken = |other: &ServerOfRun| other.name == own.name;
+        let is_taken = |other: &NamedMcpServerSettings| other.name == own.name;
         if own.settings.enabled && !wanted.iter().any(is_taken) {
             wanted.push(own);
         }
     }
     if wanted.is_empty() {
-        return Ok(ApprovedServers::default());
+        return Ok(ApprovedMcpServers::default());
     }
-    let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
-    let mut used = ApprovedServers::default();
+    let mut pins = ServerPinsStore::read(&pins_file_path(&setup.paths))?;
+    let mut used = ApprovedMcpServers::default();
     for (n, own) in wanted.iter().enumerate() {
         let name = &own.name;
         let server = match resolve_named_server(setup, own, commands) {
@@ -301,20 +306,20 @@ pub async fn approved_servers(
             None => {
                 // Ask before a program in the settings is started, because another program may have
                 // imported or changed the settings.
-                let is_program = matches!(server.reach, ServerProgramOrUrl::Program(_));
+                let is_program = matches!(server.reach, McpServerProgramOrUrl::Program(_));
                 let is_of_settings = n < n_of_settings && is_program;
-                let place = own.place.or(is_of_settings.then_some(SETTINGS));
+                let place = own.place.or(is_of_settings.then_some(SETTINGS_FILE_NAME));
                 ask_server_approval(setup, &server, place, &mut pins, ask).await?
             }
         };
         if let Some(pinned) = pinned {
             if !pinned.prompts.is_empty() {
-                used.prompts.push(ServerPrompts {
+                used.prompts.push(ApprovedServerPrompts {
                     server: name.clone(),
                     prompts: pinned.prompts.clone(),
                 });
             }
-            let source = McpSource::new(server, pinned);
+            let source = McpToolSource::new(server, pinned);
             used.sources.push((name.clone(), source));
         }
     }
@@ -327,9 +332,9 @@ pub async fn approved_servers(
 /// # Errors
 /// The secrets cannot be read.
 pub fn project_servers(
-    setup: &OperatorSetup,
+    setup: &OperatorWorkspaceSetup,
     config: &McpConfig,
-) -> anyhow::Result<Vec<ServerOfRun>> {
+) -> anyhow::Result<Vec<NamedMcpServerSettings>> {
     let Some(held) = &setup.project else {
         return Ok(Vec::new());
     };
@@ -359,7 +364,7 @@ pub fn project_servers(
 /// Returns the name under which the approval of a project's MCP server is stored. It contains a
 /// hash of the workspace, because servers of two projects may have the same name.
 #[must_use]
-pub fn project_server_pin_name(setup: &OperatorSetup, name: &str) -> String {
+pub fn project_server_pin_name(setup: &OperatorWorkspaceSetup, name: &str) -> String {
     let workspace = setup.paths.workspace.as_os_str().as_encoded_bytes();
     let hash = blake3::hash(workspace).to_hex();
     format!("{name}@{}", hash.get(..16).unwrap_or_default())
@@ -368,12 +373,12 @@ pub fn project_server_pin_name(setup: &OperatorSetup, name: &str) -> String {
 /// Selects the usable servers among those that the program showing the session, such as an editor,
 /// passed to Rind. Warns about a server that is invalid, or whose name the settings or an earlier
 /// server already use.
-fn select_client_servers(
-    setup: &OperatorSetup,
+fn select_client_mcp_servers(
+    setup: &OperatorWorkspaceSetup,
     config: &McpConfig,
-    named: Vec<ServerOfRun>,
-) -> Vec<ServerOfRun> {
-    let mut usable: Vec<ServerOfRun> = Vec::new();
+    named: Vec<NamedMcpServerSettings>,
+) -> Vec<NamedMcpServerSettings> {
+    let mut usable: Vec<NamedMcpServerSettings> = Vec::new();
     for own in named {
         let name = &own.name;
         let checked = check_server_name(name).and_then(|()| own.settings.check_settings());
@@ -398,10 +403,10 @@ fn select_client_servers(
 /// # Errors
 /// A setting cannot be used on this machine, or a server of a project cannot be confined here.
 pub fn resolve_named_server(
-    setup: &OperatorSetup,
-    own: &ServerOfRun,
-    commands: &CommandEnvironment,
-) -> anyhow::Result<McpServer> {
+    setup: &OperatorWorkspaceSetup,
+    own: &NamedMcpServerSettings,
+    commands: &CommandConfinementAndEnvironment,
+) -> anyhow::Result<McpServerConnectionSpec> {
     let settings = ServerSettings {
         args: own
             .args
@@ -409,13 +414,13 @@ pub fn resolve_named_server(
             .unwrap_or_else(|| own.settings.args.clone()),
         ..own.settings.clone()
     };
-    let mut made = build_server(setup, &own.name, &settings, commands)?;
+    let mut made = build_mcp_server_spec(setup, &own.name, &settings, commands)?;
     // Put back the arguments in which variables are not replaced by their values, because questions
     // to the user and pins must not contain the values.
     made.settings.args.clone_from(&own.settings.args);
     if let Some(place) = own.place {
         made.pin = project_server_pin_name(setup, &own.name);
-        if let ServerProgramOrUrl::Program(program) = &made.reach
+        if let McpServerProgramOrUrl::Program(program) = &made.reach
             && !matches!(
                 program.commands.confining,
                 CommandConfinementMode::Confined(_)
@@ -428,7 +433,7 @@ pub fn resolve_named_server(
             );
         }
     }
-    if let ServerProgramOrUrl::Program(program) = &mut made.reach {
+    if let McpServerProgramOrUrl::Program(program) = &mut made.reach {
         for (name, value) in &own.env {
             program.env.retain(|(known, _)| known != name.as_str());
             program.env.push((name.into(), value.into()));
@@ -442,11 +447,11 @@ pub fn resolve_named_server(
 /// Asks the operator to approve a server whose settings are not pinned. Returns the offer of the
 /// server; `None` if the server is not used.
 async fn ask_server_approval(
-    setup: &OperatorSetup,
-    server: &McpServer,
+    setup: &OperatorWorkspaceSetup,
+    server: &McpServerConnectionSpec,
     place: Option<&str>,
-    pins: &mut PinnedServers,
-    ask: Option<&dyn AskServerApproval>,
+    pins: &mut ServerPinsStore,
+    ask: Option<&dyn ServerApprovalAsker>,
 ) -> anyhow::Result<Option<rind_mcp::ServerOffer>> {
     let (name, pin) = (&server.name, &server.pin);
     let warn = |why: &str| {
@@ -467,7 +472,7 @@ async fn ask_server_approval(
         warn("its start was not approved");
         return Ok(None);
     }
-    let offer = match probe_server(server).await {
+    let offer = match fetch_server_offer(server).await {
         Ok(offer) => offer,
         Err(why) => {
             warn(&format!("it {why}"));
@@ -482,7 +487,7 @@ async fn ask_server_approval(
         changes: changes.as_deref(),
     };
     if !ask.ask(question).await {
-        warn(NOT_APPROVED);
+        warn(TOOLS_NOT_APPROVED_REASON);
         return Ok(None);
     }
     pins.pin_server(pin, create_server_pin(server, offer.clone()))?;
@@ -492,9 +497,12 @@ async fn ask_server_approval(
 /// Creates the record of an approval (the pin) for `offer`, the tools and prompts of `server`, with
 /// the current time.
 #[must_use]
-pub fn create_server_pin(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
+pub fn create_server_pin(
+    server: &McpServerConnectionSpec,
+    offer: rind_mcp::ServerOffer,
+) -> ServerPin {
     ServerPin {
-        settings: server.settings.digest(),
+        settings: server.settings.connection_settings_digest(),
         given: rind_lib::clock::format_current_time(),
         offer,
     }
@@ -504,19 +512,20 @@ pub fn create_server_pin(server: &McpServer, offer: rind_mcp::ServerOffer) -> Se
 mod tests {
     use super::*;
     use crate::environment::OperatorEnvironment;
-    use rind_lib::config::{Config, Layer};
+    use rind_lib::config::{Config, ConfigLayer};
     use rind_lib::paths::Paths;
 
-    fn setup(folder: &Path, text: &str) -> OperatorSetup {
+    fn setup(folder: &Path, text: &str) -> OperatorWorkspaceSetup {
         let workspace = folder.join("w");
         std::fs::create_dir_all(workspace.join("sub")).unwrap();
         let environment = OperatorEnvironment {
             home: Some(folder.join("home")),
             ..OperatorEnvironment::default()
         };
-        let layer = Layer::from_file_text(&folder.join("config.toml"), text.to_owned()).unwrap();
-        let paths = Paths::under(&folder.join("rind"), &workspace);
-        OperatorSetup::new(Arc::new(environment), paths, Config::new(vec![layer]))
+        let layer =
+            ConfigLayer::from_file_text(&folder.join("config.toml"), text.to_owned()).unwrap();
+        let paths = Paths::from_single_root(&folder.join("rind"), &workspace);
+        OperatorWorkspaceSetup::new(Arc::new(environment), paths, Config::new(vec![layer]))
     }
 
     #[test]
@@ -524,7 +533,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let setup = setup(&root, "");
-        let found = |text: &str| resolve_folder(&setup, text).ok();
+        let found = |text: &str| resolve_settings_folder(&setup, text).ok();
         assert_eq!(found("workspace"), Some(root.join("w")));
         assert_eq!(found("workspace/sub"), Some(root.join("w/sub")));
         assert_eq!(found("~/docs"), Some(root.join("home/docs")));

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use rind_lib::clock::format_millis;
+use rind_lib::clock::format_duration_ms;
 use rind_lib::config::{Config, PluginSettings, PluginsConfig, Section};
 use rind_lib::message::ToolSpec;
-use rind_lib::plugin::inspect::{HookReport, inspect};
-use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
+use rind_lib::plugin::inspect::{HookReport, build_plugin_report};
+use rind_lib::plugin::load::{FoundPluginSet, LoadedPlugin};
 use rind_lib::point::catalog;
-use rind_lib::script::Script;
-use rind_lib::skill::{self, Skills};
+use rind_lib::script::HookScript;
+use rind_lib::skill::{self, SessionSkills};
 use rind_lib::tool::policy::ToolPolicy;
 
 /// Returns a message, with the location, about each setting of a plugin that has no effect.
@@ -20,7 +20,7 @@ use rind_lib::tool::policy::ToolPolicy;
 /// The settings of plugins are wrong.
 pub fn ineffective_plugin_settings(
     config: &Config,
-    plugins: &PluginSet,
+    plugins: &FoundPluginSet,
 ) -> anyhow::Result<Vec<String>> {
     let PluginsConfig(settings) = config.section()?;
     let mut found = Vec::new();
@@ -35,18 +35,18 @@ pub fn ineffective_plugin_settings(
 }
 
 /// Settings, scripts and skills of a run, in which names of tools are checked.
-pub struct ToolNameCheck<'a> {
+pub struct ToolReferenceChecker<'a> {
     /// Settings of the run.
     pub config: &'a Config,
     /// Policy with the rules of the settings.
     pub policy: &'a ToolPolicy,
     /// Scripts of the settings.
-    pub scripts: &'a [Script],
+    pub scripts: &'a [HookScript],
     /// Skills of the session.
-    pub skills: &'a Skills,
+    pub skills: &'a SessionSkills,
 }
 
-impl ToolNameCheck<'_> {
+impl ToolReferenceChecker<'_> {
     /// Returns a message, with the location, about each rule, script and skill that matches none of
     /// these tools.
     #[must_use]
@@ -70,7 +70,7 @@ fn describe_rules_matching_no_tool(
     tools: &[&ToolSpec],
 ) -> Vec<String> {
     let places = config.list_element_locations(&[ToolPolicy::NAME, "rules"]);
-    let faults = policy.faults(tools).into_iter();
+    let faults = policy.find_unmatchable_rules(tools).into_iter();
     faults
         .map(|(index, why)| {
             let place = places
@@ -82,9 +82,12 @@ fn describe_rules_matching_no_tool(
 }
 
 /// Returns a message, with the script's location, about each matcher that matches no tool.
-fn script_matchers_without_tool(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
+fn script_matchers_without_tool(
+    scripts: &[HookScript],
+    known: &[(Option<&str>, &str)],
+) -> Vec<String> {
     let told = scripts.iter().filter_map(|script| {
-        let why = script.matcher_matching_no_tool(known)?;
+        let why = script.unmatched_tool_matcher_message(known)?;
         Some(format!("{}: script `{}`: {why}", script.place, script.name))
     });
     told.collect()
@@ -92,7 +95,7 @@ fn script_matchers_without_tool(scripts: &[Script], known: &[(Option<&str>, &str
 
 /// Returns a message, with the position, about each probably misspelled tool name in a skill. Other
 /// unknown names are ignored, because they may be tools of other programs.
-fn misspelled_skill_tools(skills: &Skills, known: &[(Option<&str>, &str)]) -> Vec<String> {
+fn misspelled_skill_tools(skills: &SessionSkills, known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = skills.iter().flat_map(|skill| {
         let faults = skill::find_misspelt_tools(skill, known).into_iter();
         faults.map(|fault| format!("{}:{fault}", skill.file.display()))
@@ -107,7 +110,7 @@ fn timeouts_above_hook_limit(
     settings: &PluginSettings,
 ) -> Vec<String> {
     let name = plugin.manifest.name.as_str();
-    let hooks = inspect(plugin).hooks;
+    let hooks = build_plugin_report(plugin).hooks;
     let longest = |point: Option<&str>| {
         let is_it = |hook: &&HookReport| point.is_none_or(|point| hook.point == point);
         let hooks = hooks.iter().filter(is_it);
@@ -115,7 +118,7 @@ fn timeouts_above_hook_limit(
     };
     let of_hooks = settings.hooks.iter().map(|(point, hook)| {
         let keys = vec!["plugins", name, "hooks", point, "timeout_seconds"];
-        let longest = catalog::find_point(point).and_then(|row| longest(Some(row.name)));
+        let longest = catalog::find_builtin_point(point).and_then(|row| longest(Some(row.name)));
         (keys, hook.timeout_seconds, longest)
     });
     let keys = vec!["plugins", name, "timeout_seconds"];
@@ -126,12 +129,12 @@ fn timeouts_above_hook_limit(
             continue;
         };
         if seconds.saturating_mul(1000) > ms {
-            let places = config.places(&keys);
+            let places = config.value_locations(&keys);
             let key = keys.join(".");
             found.extend(places.last().map(|place| {
                 format!(
                     "{place}: {key}: {seconds} s exceeds the limit, so the limit of {} applies",
-                    format_millis(ms)
+                    format_duration_ms(ms)
                 )
             }));
         }
@@ -147,13 +150,13 @@ fn settings_for_missing_hooks(
 ) -> Vec<String> {
     let manifest = &plugin.manifest;
     let has_none = |point: &&String| {
-        let name = catalog::find_point(point).map_or(point.as_str(), |row| row.name);
+        let name = catalog::find_builtin_point(point).map_or(point.as_str(), |row| row.name);
         !plugin.exports.iter().any(|export| export == name)
             && !manifest.implements.keys().any(|own| own == name)
     };
     let own = plugin.exports.iter().map(String::as_str);
     let own: Vec<&str> = own
-        .filter(|export| catalog::find_point(export).is_some())
+        .filter(|export| catalog::find_builtin_point(export).is_some())
         .collect();
     let why = format!(
         "this setting has no effect: the plugin has no hook at this point; its hooks are at: {}",
@@ -162,7 +165,7 @@ fn settings_for_missing_hooks(
     let mut found = Vec::new();
     for point in settings.hooks.keys().filter(has_none) {
         let keys = ["plugins", &manifest.name, "hooks", point];
-        let (places, keys) = (config.places(&keys), keys.join("."));
+        let (places, keys) = (config.value_locations(&keys), keys.join("."));
         found.extend(
             places
                 .iter()

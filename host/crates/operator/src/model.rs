@@ -3,11 +3,11 @@
 
 use super::keys::{self, OperatorKeyLookup};
 use super::settings::ModelSelection;
-use super::setup::OperatorSetup;
+use super::setup::OperatorWorkspaceSetup;
 use rind_lib::provider::{
-    ProviderChoice, ProviderConfig, ProvidersConfig, SelectedModel, scripted,
+    ProviderConfig, ProviderSelectionSettings, ProvidersConfig, SelectedProviderAndModel, scripted,
 };
-use rind_lib::session::ResolvedSession;
+use rind_lib::session::SessionWorkspaceAndModel;
 
 /// Selects another model for an open session. Reads the secrets again, which may have been added
 /// since the start of the run.
@@ -15,9 +15,9 @@ use rind_lib::session::ResolvedSession;
 /// # Errors
 /// See [`select_model`].
 pub fn select_model_in_session(
-    setup: &OperatorSetup,
+    setup: &OperatorWorkspaceSetup,
     model: &ModelSelection,
-) -> anyhow::Result<SelectedModel> {
+) -> anyhow::Result<SelectedProviderAndModel> {
     select_model(&setup.clone().without_cached_secrets(), model, None)
 }
 
@@ -28,14 +28,15 @@ pub fn select_model_in_session(
 /// # Errors
 /// The named provider or model is unknown, or a key or a model is missing.
 pub fn select_model(
-    setup: &OperatorSetup,
+    setup: &OperatorWorkspaceSetup,
     model: &ModelSelection,
-    resumed: Option<&ResolvedSession>,
-) -> anyhow::Result<SelectedModel> {
+    resumed: Option<&SessionWorkspaceAndModel>,
+) -> anyhow::Result<SelectedProviderAndModel> {
     let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
     let mut section: ProviderConfig = config.section()?;
     let is_chosen = model.provider.is_some() || model.script.is_some();
-    let resumed = resumed.filter(|session| !is_chosen && session.provider != scripted::NAME);
+    let resumed = resumed
+        .filter(|session| !is_chosen && session.provider != scripted::SCRIPTED_PROVIDER_NAME);
     if let Some(session) = resumed {
         // Ignore the address and key in the settings if they are for another provider.
         if section
@@ -62,9 +63,9 @@ pub fn select_model(
         http.ca_file = http
             .ca_file
             .take()
-            .map(|path| keys::resolve_path(environment, paths, &path));
+            .map(|path| keys::resolve_config_relative_path(environment, paths, &path));
     }
-    let choice = ProviderChoice {
+    let choice = ProviderSelectionSettings {
         provider: section,
         providers,
         models: config.section()?,

@@ -4,17 +4,17 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use rind_lib::provider::{Error, Provider, Request, RequestImages, Response, StreamEvent};
+use rind_lib::provider::{Error, Provider, Request, RequestImagesByBlobId, Response, StreamEvent};
 
 /// Provider that refuses every request, for hosts without a model.
-pub(crate) struct NoModel;
+pub(crate) struct RefusingModelProvider;
 
-impl Provider for NoModel {
+impl Provider for RefusingModelProvider {
     fn name(&self) -> &str {
         "none"
     }
 
-    fn body(&self, _: &Request, _: &RequestImages) -> Value {
+    fn body(&self, _: &Request, _: &RequestImagesByBlobId) -> Value {
         Value::Null
     }
 

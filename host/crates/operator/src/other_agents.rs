@@ -8,21 +8,29 @@
 use std::path::Path;
 
 use super::project_commands::read_commands;
-use super::setup::OperatorSetup;
+use super::setup::OperatorWorkspaceSetup;
 use rind_lib::disk::create_private_folder;
 use rind_lib::script::HooksConfig;
 
 /// Path in a project that is not used, name of the agent for `rind import`, and the reason.
-type UnusedPath = (&'static str, &'static str, &'static str);
+type UnusedOtherAgentPath = (&'static str, &'static str, &'static str);
 
-const OF_SETTINGS: &str = "its rules would judge your calls, and the project can change them at any time; its hooks can be used in place, after a question";
+const UNUSED_SETTINGS_FILE_REASON: &str = "its rules would judge your calls, and the project can change them at any time; its hooks can be used in place, after a question";
 
 /// Reason why Rind uses nothing but the hooks of another agent's settings file.
-const OF_OTHER_SETTINGS: &str = "all but its hooks: its rules would judge your calls, and the project can change them at any time";
+const ONLY_HOOKS_USED_REASON: &str = "all but its hooks: its rules would judge your calls, and the project can change them at any time";
 
-const PLACES: &[UnusedPath] = &[
-    (".claude/settings.json", "claude-code", OF_SETTINGS),
-    (".claude/settings.local.json", "claude-code", OF_SETTINGS),
+const UNUSED_OTHER_AGENT_PATHS: &[UnusedOtherAgentPath] = &[
+    (
+        ".claude/settings.json",
+        "claude-code",
+        UNUSED_SETTINGS_FILE_REASON,
+    ),
+    (
+        ".claude/settings.local.json",
+        "claude-code",
+        UNUSED_SETTINGS_FILE_REASON,
+    ),
     (
         ".codex/config.toml",
         "codex",
@@ -34,7 +42,7 @@ const PLACES: &[UnusedPath] = &[
 
 /// Warns that settings of other agents in the workspace are not used, unless the same list was
 /// shown before.
-pub fn warn_unused_agent_settings(setup: &OperatorSetup) {
+pub fn warn_unused_agent_settings(setup: &OperatorWorkspaceSetup) {
     let workspace = &setup.paths.workspace;
     let hooks: HooksConfig = setup.config.section().unwrap_or_default();
     let is_used = |place: &str| {
@@ -43,22 +51,22 @@ pub fn warn_unused_agent_settings(setup: &OperatorSetup) {
         let named = |own: &String| setup.paths.config.join(own) == whole;
         hooks.claude.iter().any(named)
     };
-    warn_unused_command_parts(setup);
+    warn_unused_slash_command_parts(setup);
     let has_called_hooks = |place: &str| {
         let path = workspace.join(place).display().to_string();
         let mut hooks = setup.project_hooks.iter();
         hooks.any(|script| script.place.starts_with(&format!("{path}: ")))
     };
-    let found: Vec<UnusedPath> = PLACES
+    let found: Vec<UnusedOtherAgentPath> = UNUSED_OTHER_AGENT_PATHS
         .iter()
         .filter(|(place, ..)| !is_used(place) && path_exists(&workspace.join(place)))
         .map(|&(place, agent, why)| match has_called_hooks(place) {
-            true => (place, agent, OF_OTHER_SETTINGS),
+            true => (place, agent, ONLY_HOOKS_USED_REASON),
             false => (place, agent, why),
         })
         .collect();
     let places: Vec<&str> = found.iter().map(|(place, ..)| *place).collect();
-    if places.is_empty() || !create_marker_if_missing(&setup.paths.notice_marker_path(&places)) {
+    if places.is_empty() || !create_notice_marker_file(&setup.paths.notice_marker_path(&places)) {
         return;
     }
     let mut agents: Vec<&str> = found.iter().map(|(_, agent, _)| *agent).collect();
@@ -76,7 +84,7 @@ pub fn warn_unused_agent_settings(setup: &OperatorSetup) {
 
 /// Formats the paths with their reasons. States the reason once for consecutive paths with the same
 /// reason.
-fn format_paths_with_reasons(found: &[UnusedPath]) -> String {
+fn format_paths_with_reasons(found: &[UnusedOtherAgentPath]) -> String {
     let groups = found.chunk_by(|(_, _, one), (_, _, other)| one == other);
     let groups = groups.map(|group| {
         let places: Vec<&str> = group.iter().map(|(place, ..)| *place).collect();
@@ -87,13 +95,13 @@ fn format_paths_with_reasons(found: &[UnusedPath]) -> String {
 }
 
 /// Reports parts of the project's slash commands that have no effect.
-fn warn_unused_command_parts(setup: &OperatorSetup) {
+fn warn_unused_slash_command_parts(setup: &OperatorWorkspaceSetup) {
     let Some(held) = &setup.project else {
         return;
     };
     let unused = read_commands(&setup.paths.workspace, held).unused;
     let things: Vec<&str> = unused.iter().map(String::as_str).collect();
-    if !things.is_empty() && create_marker_if_missing(&setup.paths.notice_marker_path(&things)) {
+    if !things.is_empty() && create_notice_marker_file(&setup.paths.notice_marker_path(&things)) {
         setup.environment.warn_once(&format!(
             "parts of the project's slash commands have no effect (shown once):\n{}",
             things.join("\n")
@@ -107,7 +115,7 @@ fn path_exists(path: &Path) -> bool {
 
 /// Creates a marker file. Returns `false` if it already exists. If creating it fails, the notice is
 /// shown again next time.
-pub(super) fn create_marker_if_missing(mark: &Path) -> bool {
+pub(super) fn create_notice_marker_file(mark: &Path) -> bool {
     if path_exists(mark) {
         return false;
     }

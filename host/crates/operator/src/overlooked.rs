@@ -8,10 +8,10 @@ use rind_lib::config::Config;
 use rind_lib::near::find_nearest_name;
 
 /// Prefix of the names of variables that belong to Rind.
-const PREFIX: &str = "RIND_";
+const RIND_VARIABLE_PREFIX: &str = "RIND_";
 
 /// Environment variables that Rind reads.
-const VARIABLES: &[&str] = &[
+const KNOWN_RIND_VARIABLES: &[&str] = &[
     "RIND_COMPLETE",
     "RIND_GUARD_START",
     "RIND_HOME",
@@ -28,12 +28,12 @@ pub fn find_misspelled_variables(environment: &OperatorEnvironment) -> Vec<Strin
     let names = environment.variables.keys();
     let mut names: Vec<String> = names
         .map(|name| name.to_string_lossy().into_owned())
-        .filter(|name| name.to_uppercase().starts_with(PREFIX))
-        .filter(|name| !VARIABLES.contains(&name.as_str()))
+        .filter(|name| name.to_uppercase().starts_with(RIND_VARIABLE_PREFIX))
+        .filter(|name| !KNOWN_RIND_VARIABLES.contains(&name.as_str()))
         .collect();
     names.sort();
     let told = names.iter().filter_map(|name| {
-        let meant = find_nearest_name(name, VARIABLES.iter().copied())?;
+        let meant = find_nearest_name(name, KNOWN_RIND_VARIABLES.iter().copied())?;
         let name = name.escape_debug();
         Some(format!(
             "the environment variable `{name}` is unknown, so it has no effect; did you mean `{meant}`?"
@@ -45,7 +45,7 @@ pub fn find_misspelled_variables(environment: &OperatorEnvironment) -> Vec<Strin
 /// Returns a message about each list in a settings file that another file in the same folder
 /// replaces.
 #[must_use]
-pub fn describe_replaced_lists(config: &Config) -> Vec<String> {
+pub fn describe_overridden_list_settings(config: &Config) -> Vec<String> {
     config.describe_replaced_lists()
 }
 

@@ -8,8 +8,10 @@ use super::usage::{Usage, bail_usage};
 use rind_lib::config::{Config, PluginsConfig};
 use rind_lib::grant::Trust;
 use rind_lib::grant::decide::GrantFlag;
-use rind_lib::plugin::discover::{Source, discover};
-use rind_lib::plugin::load::{DecidedPlugin, LeftOutPlugin, LeftOutReason, PluginSet};
+use rind_lib::plugin::discover::{PluginSearchPath, discover_plugins};
+use rind_lib::plugin::load::{
+    FoundPluginSet, PluginSkipReason, PluginWithPermissionDecision, SkippedPlugin,
+};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::{Error, protected};
 
@@ -17,7 +19,7 @@ use rind_lib::plugin::{Error, protected};
 ///
 /// # Errors
 /// A folder contains none.
-pub fn check_plugin_paths(selection: &PluginSelection) -> Result<(), Usage> {
+pub fn check_plugin_folders_contain_plugin(selection: &PluginSelection) -> Result<(), Usage> {
     for path in &selection.local {
         let why = match path.metadata() {
             Err(error) => error.to_string(),
@@ -36,7 +38,7 @@ pub fn check_plugin_paths(selection: &PluginSelection) -> Result<(), Usage> {
 }
 
 fn folder_contains_plugin(path: &Path) -> bool {
-    let found = discover(&[Source::new(Trust::Local, path)], None);
+    let found = discover_plugins(&[PluginSearchPath::new(Trust::Local, path)], None);
     let mut folders = found.iter().map(|found| &found.folder);
     folders.any(|folder| folder.join(FILE_NAME).is_file())
 }
@@ -45,20 +47,20 @@ fn folder_contains_plugin(path: &Path) -> bool {
 ///
 /// # Errors
 /// A named plugin does not exist, or the flag cannot be applied to it.
-pub fn check_plugin_flags(
+pub fn check_plugin_selection_flags(
     selection: &PluginSelection,
     config: &Config,
-    plugins: &PluginSet,
+    plugins: &FoundPluginSet,
 ) -> anyhow::Result<()> {
-    require_local_plugin_runs(selection, plugins)?;
+    check_local_plugin_not_replaced(selection, plugins)?;
     for flag in &selection.grants {
-        check_grant_flag(flag, plugins)?;
+        check_grant_flag_target(flag, plugins)?;
     }
     // Accept the name of a missing plugin that has settings: the user needs this flag, because the
     // settings of a missing plugin prevent the run from starting.
     let PluginsConfig(settings) = config.section()?;
     for name in &selection.without {
-        if protected::is_protected(name) {
+        if protected::is_protected_plugin(name) {
             return Err(Usage(protected::protected_refusal_message("--without", name)).into());
         }
         let mut absent = plugins.absent.iter();
@@ -74,11 +76,11 @@ pub fn check_plugin_flags(
 /// Checks that a plugin whose folder is an argument of `--plugin` is neither disabled nor replaced
 /// by another plugin of the same name. If the argument is a folder that contains plugins, they are
 /// not checked.
-fn require_local_plugin_runs(
+fn check_local_plugin_not_replaced(
     selection: &PluginSelection,
-    plugins: &PluginSet,
+    plugins: &FoundPluginSet,
 ) -> Result<(), Usage> {
-    let is_named = |left: &&LeftOutPlugin| {
+    let is_named = |left: &&SkippedPlugin| {
         let folder = &left.found.folder;
         let mut paths = selection.local.iter();
         left.found.trust == Trust::Local
@@ -88,14 +90,16 @@ fn require_local_plugin_runs(
         let (name, folder) = (&left.name, left.found.folder.display());
         let todo = match &left.why {
             // Accept a plugin that was found twice in the same folder.
-            LeftOutReason::Shadowed { by } if is_same_folder(by, &left.found.folder) => continue,
-            LeftOutReason::Shadowed { .. } => format!(
+            PluginSkipReason::Shadowed { by } if is_same_folder(by, &left.found.folder) => continue,
+            PluginSkipReason::Shadowed { .. } => format!(
                 "a more trusted plugin has the same name; rename this one in {FILE_NAME}, or remove the other"
             ),
-            LeftOutReason::Disabled { .. } | LeftOutReason::Disallowed { .. } => {
+            PluginSkipReason::Disabled { .. } | PluginSkipReason::Disallowed { .. } => {
                 "enable it there, or omit the flag".to_owned()
             }
-            LeftOutReason::Failed(_) | LeftOutReason::Held(_) | LeftOutReason::Without => continue,
+            PluginSkipReason::Failed(_) | PluginSkipReason::Held(_) | PluginSkipReason::Without => {
+                continue;
+            }
         };
         bail_usage!(
             "--plugin {folder}: plugin {name} does not run: {}; {todo}",
@@ -111,8 +115,8 @@ fn is_same_folder(one: &Path, other: &Path) -> bool {
 }
 
 /// Checks that a `--grant` flag applies to exactly one plugin, which requests the permissions.
-fn check_grant_flag(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
-    let name = flag.plugin();
+fn check_grant_flag_target(flag: &GrantFlag, plugins: &FoundPluginSet) -> Result<(), Usage> {
+    let name = flag.plugin_name();
     if list_plugin_names(plugins)
         .filter(|found| *found == name)
         .count()
@@ -122,7 +126,9 @@ fn check_grant_flag(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> 
             "there are several plugins called `{name}`, so --grant {name} is ambiguous; see `rind plugin list`"
         );
     }
-    let idle = |plugin: &DecidedPlugin| match flag.first_unused_pattern(&plugin.decision) {
+    let idle = |plugin: &PluginWithPermissionDecision| match flag
+        .first_unused_pattern(&plugin.decision)
+    {
         None => Ok(()),
         Some(idle) => bail_usage!(
             "--grant {name}: plugin {name} does not ask for `{idle}`, or a policy denies it; see `rind plugin inspect {name} \
@@ -138,8 +144,8 @@ fn check_grant_flag(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> 
     match &left.why {
         // A plugin that lacks permissions prevents the run from starting, with an error of its own.
         // Here, only check that the plugin requests the permissions in the flag.
-        LeftOutReason::Held(plugin) => idle(plugin),
-        LeftOutReason::Failed(_) => Ok(()),
+        PluginSkipReason::Held(plugin) => idle(plugin),
+        PluginSkipReason::Failed(_) => Ok(()),
         why => bail_usage!(
             "--grant {name}: plugin {name} does not run: {why}; omit the flag, or enable the plugin"
         ),
@@ -147,16 +153,16 @@ fn check_grant_flag(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> 
 }
 
 /// Returns the names of all plugins, whether they run or not.
-pub fn list_plugin_names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
+pub fn list_plugin_names(plugins: &FoundPluginSet) -> impl Iterator<Item = &str> {
     let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
 }
 
 /// Returns the error for a flag with an unknown plugin name. If a plugin has an unreadable
 /// manifest, the message reports that fault instead, because this plugin may have the name.
-fn unknown_plugin_error(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
+fn unknown_plugin_error(flag: &str, name: &str, plugins: &FoundPluginSet) -> Usage {
     let unreadable = plugins.left_out.iter().filter_map(|left| match &left.why {
-        LeftOutReason::Failed(
+        PluginSkipReason::Failed(
             error @ (Error::Manifest { .. } | Error::NoManifest { .. } | Error::Io { .. }),
         ) => Some(error.to_string()),
         _ => None,

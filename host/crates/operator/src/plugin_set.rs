@@ -12,33 +12,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use rind_lib::config::{Config, Layer, PluginsConfig, Section};
+use rind_lib::config::{Config, ConfigLayer, PluginsConfig, Section};
 use rind_lib::grant::Trust;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::plugin::discover::FoundPlugin;
 use rind_lib::plugin::installed::InstalledPlugin;
-use rind_lib::plugin::load::PluginSet;
+use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::tool::policy::{PolicyRule, ToolPolicy};
 
 /// Name that messages use for the settings of a plugin set.
-const PLACE: &str = "the settings of the set of plugins";
+const SET_SETTINGS_DISPLAY_NAME: &str = "the settings of the set of plugins";
 
 /// Key of the list of rules in the section of the policy, and key of the decision in a rule.
-const RULES: &str = "rules";
-const DECISION: &str = "decision";
+const POLICY_RULES_KEY: &str = "rules";
+const RULE_DECISION_KEY: &str = "decision";
 
 /// Plugin set with plugins, their settings, and rules for tool calls.
 #[derive(Clone, Debug)]
 pub struct ExternalPluginSet {
     digest: String,
-    plugins: Vec<ExternalPlugin>,
-    settings: Option<Layer>,
+    plugins: Vec<ExternalSetPlugin>,
+    settings: Option<ConfigLayer>,
     rules: Vec<PolicyRule>,
 }
 
 /// Plugin in an external plugin set.
 #[derive(Clone, Debug)]
-pub struct ExternalPlugin {
+pub struct ExternalSetPlugin {
     /// Name, which must equal the one in the manifest.
     pub name: String,
     /// Version, which must equal the one in the manifest.
@@ -52,25 +52,30 @@ pub struct ExternalPlugin {
 }
 
 impl ExternalPluginSet {
-    /// Creates a set from its digest, its plugins, and its settings as [`write_set_settings`]
+    /// Creates a set from its digest, its plugins, and its settings as [`serialize_plugin_set_settings`]
     /// writes them.
     ///
     /// # Errors
     /// Two plugins have the same name, or the settings contain anything but settings of these
     /// plugins and rules that deny.
-    pub fn new(digest: &str, plugins: Vec<ExternalPlugin>, settings: &str) -> anyhow::Result<Self> {
+    pub fn new(
+        digest: &str,
+        plugins: Vec<ExternalSetPlugin>,
+        settings: &str,
+    ) -> anyhow::Result<Self> {
         let names: BTreeSet<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
         ensure!(
             names.len() == plugins.len(),
             "the set has two plugins of one name"
         );
-        let mut table: toml::Table = toml::from_str(settings).with_context(|| PLACE.to_owned())?;
+        let mut table: toml::Table =
+            toml::from_str(settings).with_context(|| SET_SETTINGS_DISPLAY_NAME.to_owned())?;
         let rules = extract_denial_rules(&mut table)?;
         if let Some(toml::Value::Table(own)) = table.get(PluginsConfig::NAME) {
             let foreign = own.keys().find(|name| !names.contains(name.as_str()));
             if let Some(name) = foreign {
                 bail!(
-                    "{PLACE} have the section [plugins.{}], but the set has no plugin of this name",
+                    "{SET_SETTINGS_DISPLAY_NAME} have the section [plugins.{}], but the set has no plugin of this name",
                     name.escape_debug()
                 );
             }
@@ -78,13 +83,16 @@ impl ExternalPluginSet {
         let other = table.keys().find(|key| *key != PluginsConfig::NAME);
         if let Some(other) = other {
             bail!(
-                "{PLACE} have the section `{}`; a set may have only settings of its own plugins, and rules that deny calls of tools",
+                "{SET_SETTINGS_DISPLAY_NAME} have the section `{}`; a set may have only settings of its own plugins, and rules that deny calls of tools",
                 other.escape_debug()
             );
         }
         let settings = match table.is_empty() {
             true => None,
-            false => Some(Layer::from_file_text(Path::new(PLACE), table.to_string())?),
+            false => Some(ConfigLayer::from_file_text(
+                Path::new(SET_SETTINGS_DISPLAY_NAME),
+                table.to_string(),
+            )?),
         };
         Ok(Self {
             digest: digest.to_owned(),
@@ -102,7 +110,7 @@ impl ExternalPluginSet {
 
     /// Returns the rules of the set, all of which deny tool calls.
     #[must_use]
-    pub fn rules(&self) -> &[PolicyRule] {
+    pub fn denial_rules(&self) -> &[PolicyRule] {
         &self.rules
     }
 
@@ -111,7 +119,7 @@ impl ExternalPluginSet {
     ///
     /// # Errors
     /// A setting is unknown or wrong.
-    pub(crate) fn apply_settings(&self, config: Config) -> anyhow::Result<Config> {
+    pub(crate) fn add_settings_to_config(&self, config: Config) -> anyhow::Result<Config> {
         let Some(layer) = &self.settings else {
             return Ok(config);
         };
@@ -157,7 +165,10 @@ impl ExternalPluginSet {
     /// # Errors
     /// A plugin does not run, has another name or version, or lacks a permission because a policy
     /// of this machine denies it or the plugin does not request it.
-    pub(crate) fn check(&self, loaded: &PluginSet) -> anyhow::Result<()> {
+    pub(crate) fn check_loaded_plugins_match_set(
+        &self,
+        loaded: &FoundPluginSet,
+    ) -> anyhow::Result<()> {
         for own in &self.plugins {
             let (name, version) = (&own.name, &own.version);
             let mut running = loaded.plugins.iter();
@@ -177,7 +188,7 @@ impl ExternalPluginSet {
                 manifest.name,
                 manifest.version
             );
-            let granted = plugin.granted().capabilities().iter();
+            let granted = plugin.granted_capabilities().capabilities().iter();
             let granted: BTreeSet<String> = granted.map(ToString::to_string).collect();
             let missing = own.grants.iter().find(|grant| !granted.contains(*grant));
             if let Some(missing) = missing {
@@ -202,21 +213,23 @@ fn extract_denial_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRul
     };
     let only_rules = tools
         .as_table()
-        .is_some_and(|tools| tools.keys().all(|key| key == RULES));
+        .is_some_and(|tools| tools.keys().all(|key| key == POLICY_RULES_KEY));
     ensure!(
         only_rules,
-        "{PLACE} have more than `rules` in [{}]",
+        "{SET_SETTINGS_DISPLAY_NAME} have more than `rules` in [{}]",
         ToolPolicy::NAME
     );
-    let rules = tools.get(RULES).and_then(toml::Value::as_array);
-    let is_other =
-        |rule: &toml::Value| rule.get(DECISION).is_none_or(|is| !is_denying_decision(is));
+    let rules = tools.get(POLICY_RULES_KEY).and_then(toml::Value::as_array);
+    let is_other = |rule: &toml::Value| {
+        rule.get(RULE_DECISION_KEY)
+            .is_none_or(|is| !is_denying_decision(is))
+    };
     ensure!(
         !rules.is_some_and(|rules| rules.iter().any(is_other)),
-        "{PLACE} have a rule that does not deny; rules of a set can only deny"
+        "{SET_SETTINGS_DISPLAY_NAME} have a rule that does not deny; rules of a set can only deny"
     );
     let text = toml::Table::from_iter([(ToolPolicy::NAME.to_owned(), tools)]).to_string();
-    let layer = Layer::from_file_text(Path::new(PLACE), text)?;
+    let layer = ConfigLayer::from_file_text(Path::new(SET_SETTINGS_DISPLAY_NAME), text)?;
     Ok(Config::new(vec![layer]).section::<ToolPolicy>()?.rules)
 }
 
@@ -229,7 +242,10 @@ fn is_denying_decision(decision: &toml::Value) -> bool {
 ///
 /// # Errors
 /// The settings or the rules are wrong.
-pub fn write_set_settings(config: &Config, plugins: &[&str]) -> anyhow::Result<(String, usize)> {
+pub fn serialize_plugin_set_settings(
+    config: &Config,
+    plugins: &[&str],
+) -> anyhow::Result<(String, usize)> {
     let mut table = toml::Table::new();
     let mut own = config.table(PluginsConfig::NAME);
     own.retain(|name, _| plugins.contains(&name));
@@ -242,11 +258,12 @@ pub fn write_set_settings(config: &Config, plugins: &[&str]) -> anyhow::Result<(
     let n_all = all.len();
     let denials = all.into_iter();
     let denials: Vec<toml::Value> = denials
-        .filter(|rule| rule.get(DECISION).is_some_and(is_denying_decision))
+        .filter(|rule| rule.get(RULE_DECISION_KEY).is_some_and(is_denying_decision))
         .collect();
     let n_other = n_all - denials.len();
     if !denials.is_empty() {
-        let rules = toml::Table::from_iter([(RULES.to_owned(), toml::Value::Array(denials))]);
+        let rules =
+            toml::Table::from_iter([(POLICY_RULES_KEY.to_owned(), toml::Value::Array(denials))]);
         table.insert(ToolPolicy::NAME.to_owned(), toml::Value::Table(rules));
     }
     Ok((table.to_string(), n_other))
@@ -258,7 +275,7 @@ mod tests {
 
     fn set(settings: &str) -> anyhow::Result<ExternalPluginSet> {
         let root = tempfile::tempdir().unwrap();
-        let plugin = ExternalPlugin {
+        let plugin = ExternalSetPlugin {
             name: "guard".to_owned(),
             version: "0.1.0".to_owned(),
             folder: root.path().to_owned(),
@@ -272,8 +289,9 @@ mod tests {
     fn settings_of_a_set_are_those_of_its_plugins_and_rules_that_deny() {
         let text = "[plugins.guard]\npriority = 3\n[plugins.other]\npriority = 4\n[agent]\nmax_steps = 3\n[tools]\nrules = [\
                     { command = \"rm *\", decision = \"deny\" }, { command = \"ls\", decision = \"allow\" }]\n";
-        let layer = Layer::from_file_text(Path::new("config.toml"), text.to_owned()).unwrap();
-        let (written, n_other) = write_set_settings(&Config::new(vec![layer]), &["guard"]).unwrap();
+        let layer = ConfigLayer::from_file_text(Path::new("config.toml"), text.to_owned()).unwrap();
+        let (written, n_other) =
+            serialize_plugin_set_settings(&Config::new(vec![layer]), &["guard"]).unwrap();
         assert_eq!(n_other, 1);
         assert!(
             written.contains("guard") && written.contains("rm *"),
@@ -283,8 +301,8 @@ mod tests {
             !written.contains("other") && !written.contains("\"ls\""),
             "{written}"
         );
-        assert_eq!(set(&written).unwrap().rules().len(), 1);
-        assert_eq!(set("").unwrap().rules().len(), 0);
+        assert_eq!(set(&written).unwrap().denial_rules().len(), 1);
+        assert_eq!(set("").unwrap().denial_rules().len(), 0);
     }
 
     #[test]

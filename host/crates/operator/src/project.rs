@@ -11,45 +11,46 @@ use anyhow::Context;
 use futures_util::future::BoxFuture;
 
 use super::environment::OperatorEnvironment;
-use super::project_commands::COMMANDS;
-use super::project_hooks::ProjectHookQuestion;
-use super::skills::{PRESETS, list_project_preset_roots};
+use super::project_commands::CLAUDE_SLASH_COMMANDS_FOLDER;
+use super::project_hooks::ProjectHookApprovalQuestion;
+use super::skills::{SUBAGENT_PRESETS_FOLDER_NAME, list_project_subagent_preset_folders};
 use super::usage::{Usage, bail_usage};
 use super::{other_agents, project_servers};
-use rind_lib::config::{Config, Layer, PluginsConfig};
+use rind_lib::config::{Config, ConfigLayer, PluginsConfig};
 use rind_lib::grant::Trust;
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::grant::project::{ProjectError, ProjectTrust, TrustedProjects};
+use rind_lib::grant::project::{ProjectTrust, ProjectTrustError, TrustedProjects};
 use rind_lib::paths::{Paths, file_name};
-use rind_lib::plugin::discover::{Source, discover};
+use rind_lib::plugin::discover::{PluginSearchPath, discover_plugins};
 use rind_lib::plugin::manifest::Manifest;
 use rind_lib::plugin::prompts;
 use rind_lib::skill;
 
 /// Sections that the settings of a project may have. Only the user's settings may have other
 /// sections, which determine for example the destination of keys and how commands run.
-pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
+pub const ALLOWED_PROJECT_SETTINGS_SECTIONS: &[&str] =
+    &["agent", "archival", "plugins", "subagents"];
 
 /// Folders of a project outside `.rind` with skills, presets of subagents and slash commands, which
 /// other programs read too. They are trusted together with `.rind`.
-const OTHER_FOLDERS: [&str; 4] = [
+const TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER: [&str; 4] = [
     ".claude/skills",
     ".agents/skills",
     ".claude/agents",
-    COMMANDS,
+    CLAUDE_SLASH_COMMANDS_FOLDER,
 ];
 
 /// Returns the names and paths of the files outside `.rind` in which a project may define MCP
 /// servers. Other programs read these files too.
 fn list_mcp_server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
-    let names = project_servers::FILES.iter();
+    let names = project_servers::PROJECT_MCP_SERVER_FILES.iter();
     names.map(|(name, _)| (*name, paths.workspace.join(name)))
 }
 
 /// Contents of a project that the trust question shows. Templates are not included: the question
 /// reads them from the project's files.
 #[derive(Debug, Default)]
-pub struct ProjectContents {
+pub struct ProjectContentsSummary {
     /// Folders and files of the project that Rind would use.
     pub places: Vec<&'static str>,
     /// Name and description of each plugin.
@@ -73,12 +74,12 @@ pub struct ProjectTrustQuestion<'a> {
     /// Files of the project that are used if it is trusted.
     pub files: &'a InMemoryFolder,
     /// Plugins, skills, settings and other things that the project contains.
-    pub contents: ProjectContents,
+    pub contents: ProjectContentsSummary,
 }
 
 /// Duration for which an approval of a project or of its hooks is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProjectApproval {
+pub enum ProjectApprovalDuration {
     /// The approval is valid for this run.
     Once,
     /// The approval is valid until the approved files change.
@@ -86,19 +87,19 @@ pub enum ProjectApproval {
 }
 
 /// Asks a person whether a project is trusted.
-pub trait AskProjectTrust: Send + Sync {
+pub trait ProjectTrustAsker: Send + Sync {
     /// Asks whether the project is trusted, and waits for the answer without a timeout. `None`
     /// means no.
     fn ask<'a>(
         &'a self,
         question: &'a ProjectTrustQuestion<'a>,
-    ) -> BoxFuture<'a, Option<ProjectApproval>>;
+    ) -> BoxFuture<'a, Option<ProjectApprovalDuration>>;
 
     /// Asks whether the hooks of a project may be called, in the same way as [`ask`](Self::ask).
     fn ask_hooks<'a>(
         &'a self,
-        question: &'a ProjectHookQuestion<'a>,
-    ) -> BoxFuture<'a, Option<ProjectApproval>>;
+        question: &'a ProjectHookApprovalQuestion<'a>,
+    ) -> BoxFuture<'a, Option<ProjectApprovalDuration>>;
 }
 
 /// Result of the decision whether a project is trusted.
@@ -133,12 +134,12 @@ pub async fn decide_project_trust(
     environment: &OperatorEnvironment,
     paths: &Paths,
     by_flag: bool,
-    ask: Option<&dyn AskProjectTrust>,
+    ask: Option<&dyn ProjectTrustAsker>,
 ) -> anyhow::Result<ProjectTrustDecision> {
     if !has_project_content(paths) {
         return Ok(ProjectTrustDecision::Nothing);
     }
-    let held = match read_project(environment, paths) {
+    let held = match read_project_contents(environment, paths) {
         Ok(held) => Arc::new(held),
         Err(error) if by_flag => {
             return Err(anyhow::Error::new(error)
@@ -151,8 +152,9 @@ pub async fn decide_project_trust(
             return Ok(ProjectTrustDecision::NotTrusted);
         }
     };
-    let has_servers = list_mcp_server_files(paths).any(|(_, path)| held.file(&path).is_some());
-    if !has_rind_content(paths) && !has_servers {
+    let has_servers =
+        list_mcp_server_files(paths).any(|(_, path)| held.file_content(&path).is_some());
+    if !has_content_besides_mcp_files(paths) && !has_servers {
         return Ok(ProjectTrustDecision::Nothing);
     }
     if by_flag {
@@ -171,8 +173,8 @@ pub async fn decide_project_trust(
         let places = list_project_files_and_folders(paths, &held);
         // Warn only once about a project that contains only MCP servers of other agents, because
         // many projects contain them.
-        let of_others = !has_rind_content(paths);
-        if of_others && !other_agents::create_marker_if_missing(&paths.notice_marker_path(&places))
+        let of_others = !has_content_besides_mcp_files(paths);
+        if of_others && !other_agents::create_notice_marker_file(&paths.notice_marker_path(&places))
         {
             return Ok(ProjectTrustDecision::NotTrusted);
         }
@@ -190,19 +192,19 @@ pub async fn decide_project_trust(
         paths,
         trust: &trust,
         files: &held,
-        contents: ProjectContents {
+        contents: ProjectContentsSummary {
             places: list_project_files_and_folders(paths, &held),
             plugins: describe_project_plugins(paths, &held),
             skills: describe_project_skills(paths, &held),
             presets: describe_project_presets(paths, &held),
             servers: describe_project_servers(paths, &held),
-            settings: project_settings_text(paths, &held),
+            settings: join_project_settings_texts(paths, &held),
         },
     };
     let Some(yes) = ask.ask(&question).await else {
         return Ok(ProjectTrustDecision::NotTrusted);
     };
-    if yes == ProjectApproval::UntilChanged {
+    if yes == ProjectApprovalDuration::UntilChanged {
         let digest = held.digest().to_owned();
         projects
             .trust_workspace(
@@ -217,15 +219,18 @@ pub async fn decide_project_trust(
 
 /// Returns the folder of the project's plugins, as a source of plugins.
 #[must_use]
-pub fn project_plugin_source(paths: &Paths) -> Source {
-    Source::new(Trust::Project, paths.project_folder().join("plugins"))
+pub fn project_plugin_search_path(paths: &Paths) -> PluginSearchPath {
+    PluginSearchPath::new(Trust::Project, paths.project_folder().join("plugins"))
 }
 
 /// Returns the settings of a trusted project.
 ///
 /// # Errors
 /// The settings are not UTF-8 or wrong, or contain something that only the user may set.
-pub fn read_project_settings(paths: &Paths, held: &InMemoryFolder) -> anyhow::Result<Vec<Layer>> {
+pub fn read_project_settings(
+    paths: &Paths,
+    held: &InMemoryFolder,
+) -> anyhow::Result<Vec<ConfigLayer>> {
     // Check the disk too, because the files in memory do not include an empty folder.
     if let Some(path) = settings_file_paths(paths)
         .into_iter()
@@ -240,11 +245,11 @@ pub fn read_project_settings(paths: &Paths, held: &InMemoryFolder) -> anyhow::Re
     for (path, bytes) in read_settings_files(paths, held) {
         let text = String::from_utf8(bytes.to_vec())
             .with_context(|| Usage(format!("read {}", path.display())))?;
-        layers.push(Layer::from_file_text(&path, text)?);
+        layers.push(ConfigLayer::from_file_text(&path, text)?);
     }
     let config = Config::new(layers.clone());
     config
-        .check_known_sections(SECTIONS)
+        .check_known_sections(ALLOWED_PROJECT_SETTINGS_SECTIONS)
         .context("read the settings of the project; settings that a project cannot have belong in your own config.toml")?;
     let own = describe_project_plugins(paths, held);
     let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
@@ -259,18 +264,18 @@ pub fn read_project_settings(paths: &Paths, held: &InMemoryFolder) -> anyhow::Re
     Ok(layers)
 }
 
-/// Reads the content of a project that needs trust: `.rind`, the folders [`OTHER_FOLDERS`], and
-/// files that name MCP servers.
-fn read_project(
+/// Reads the content of a project that needs trust: `.rind`, the folders
+/// [`TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER`], and files that name MCP servers.
+fn read_project_contents(
     environment: &OperatorEnvironment,
     paths: &Paths,
-) -> Result<InMemoryFolder, ProjectError> {
+) -> Result<InMemoryFolder, ProjectTrustError> {
     let own = paths.project_folder();
     let own = match own.symlink_metadata() {
         Ok(_) => InMemoryFolder::read(&own)?,
         Err(_) => InMemoryFolder::empty(own),
     };
-    let folders = OTHER_FOLDERS
+    let folders = TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER
         .iter()
         .map(|folder| paths.workspace.join(folder));
     // Skip a folder that is a symlink to another folder of the list, because its files are read
@@ -293,7 +298,7 @@ fn read_project(
     let read = folders.filter_map(|folder| {
         match InMemoryFolder::read_folder_following_symlinks(&folder, &paths.workspace) {
             Ok((held, refused)) => {
-                let what = folder_content_kind(&folder);
+                let what = trusted_folder_content_kind(&folder);
                 for why in refused {
                     environment.warn(&format!(
                         "a file of the project's {what} is not used: {why}"
@@ -303,7 +308,7 @@ fn read_project(
             }
             Err(error) => {
                 let shown = folder.display();
-                let what = folder_content_kind(&folder);
+                let what = trusted_folder_content_kind(&folder);
                 environment.warn(&format!(
                     "the project's {what} in {shown} are not used: {error}"
                 ));
@@ -318,7 +323,7 @@ fn read_project(
         }
         let held = InMemoryFolder::read_file_following_symlinks(&path, &paths.workspace);
         let read = held.map_err(|error| error.to_string()).and_then(|held| {
-            let bytes = held.file(&path).unwrap_or_default();
+            let bytes = held.file_content(&path).unwrap_or_default();
             let servers = project_servers::parse_server_file(place, bytes)?;
             Ok((held, servers.is_empty()))
         });
@@ -331,7 +336,7 @@ fn read_project(
             )),
         }
     }
-    Ok(own.with_digested_folders(others))
+    Ok(own.with_next_folders_included_in_digest(others))
 }
 
 /// Returns the name, and the command or address, of each of the project's MCP servers.
@@ -342,11 +347,11 @@ fn describe_project_servers(paths: &Paths, held: &InMemoryFolder) -> Vec<(String
         .collect()
 }
 
-/// Returns the kind of files in one of [`OTHER_FOLDERS`].
-fn folder_content_kind(folder: &Path) -> &'static str {
-    if folder.ends_with(PRESETS) {
+/// Returns the kind of files in one of [`TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER`].
+fn trusted_folder_content_kind(folder: &Path) -> &'static str {
+    if folder.ends_with(SUBAGENT_PRESETS_FOLDER_NAME) {
         "presets of subagents"
-    } else if folder.ends_with(COMMANDS) {
+    } else if folder.ends_with(CLAUDE_SLASH_COMMANDS_FOLDER) {
         "slash commands"
     } else {
         "skills"
@@ -365,7 +370,7 @@ fn describe_project_skills(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(St
 
 /// Returns the id and the description of each preset of subagents of the project.
 fn describe_project_presets(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(String, String)> {
-    let roots = list_project_preset_roots(&paths.workspace, held);
+    let roots = list_project_subagent_preset_folders(&paths.workspace, held);
     let presets = skill::discover(&roots, &[], &skill::MachineWithEverything);
     let described = presets
         .iter()
@@ -375,30 +380,34 @@ fn describe_project_presets(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(S
 
 fn has_project_content(paths: &Paths) -> bool {
     let mut files = list_mcp_server_files(paths);
-    has_rind_content(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
+    has_content_besides_mcp_files(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
 }
 
 /// Whether the project contains files that need trust, apart from files that may define MCP
 /// servers.
-fn has_rind_content(paths: &Paths) -> bool {
+fn has_content_besides_mcp_files(paths: &Paths) -> bool {
     // Also accept symlinks: a symlink that is not followed must be reported with a warning.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
     // A file or symlink in the place of the project's folder also counts.
     (is_there(paths.project_folder()) && !paths.project_folder().is_dir())
         || is_there(paths.project_folder().join("plugins"))
-        || is_there(paths.project_folder().join(prompts::FOLDER))
-        || is_there(paths.project_folder().join(skill::FOLDER))
-        || is_there(paths.project_folder().join(PRESETS))
-        || OTHER_FOLDERS
+        || is_there(
+            paths
+                .project_folder()
+                .join(prompts::PROMPT_TEMPLATES_FOLDER_NAME),
+        )
+        || is_there(paths.project_folder().join(skill::SKILLS_FOLDER_NAME))
+        || is_there(paths.project_folder().join(SUBAGENT_PRESETS_FOLDER_NAME))
+        || TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER
             .iter()
             .any(|folder| is_there(paths.workspace.join(folder)))
         || settings_file_paths(paths).into_iter().any(is_there)
 }
 
 fn list_project_files_and_folders(paths: &Paths, held: &InMemoryFolder) -> Vec<&'static str> {
-    let folders = std::iter::once(".rind").chain(OTHER_FOLDERS);
+    let folders = std::iter::once(".rind").chain(TRUSTED_FOLDERS_OUTSIDE_RIND_FOLDER);
     let is_there = |folder: &&str| paths.workspace.join(folder).symlink_metadata().is_ok();
-    let files = list_mcp_server_files(paths).filter(|(_, path)| held.file(path).is_some());
+    let files = list_mcp_server_files(paths).filter(|(_, path)| held.file_content(path).is_some());
     let files = files.map(|(name, _)| name);
     folders.filter(is_there).chain(files).collect()
 }
@@ -406,7 +415,7 @@ fn list_project_files_and_folders(paths: &Paths, held: &InMemoryFolder) -> Vec<&
 /// Returns the name and the description, as the project states them, of each plugin that would be
 /// loaded.
 fn describe_project_plugins(paths: &Paths, held: &InMemoryFolder) -> Vec<(String, String)> {
-    let found = discover(&[project_plugin_source(paths)], Some(held)).into_iter();
+    let found = discover_plugins(&[project_plugin_search_path(paths)], Some(held)).into_iter();
     let mut plugins: Vec<(String, String)> = found
         .map(|found| match Manifest::read(&found.folder, Some(held)) {
             Ok(manifest) => (manifest.name, manifest.description),
@@ -421,7 +430,7 @@ fn describe_project_plugins(paths: &Paths, held: &InMemoryFolder) -> Vec<(String
 }
 
 /// Returns the paths of the project's settings files, the file with lower precedence first, as in
-/// [`Layer::read_files`].
+/// [`ConfigLayer::read_files`].
 fn settings_file_paths(paths: &Paths) -> [PathBuf; 2] {
     let file = paths.project_config_path();
     [file.with_extension("json"), file]
@@ -431,11 +440,11 @@ fn settings_file_paths(paths: &Paths) -> [PathBuf; 2] {
 fn read_settings_files<'a>(paths: &Paths, held: &'a InMemoryFolder) -> Vec<(PathBuf, &'a [u8])> {
     let names = settings_file_paths(paths).into_iter();
     names
-        .filter_map(|path| held.file(&path).map(|bytes| (path, bytes)))
+        .filter_map(|path| held.file_content(&path).map(|bytes| (path, bytes)))
         .collect()
 }
 
-fn project_settings_text(paths: &Paths, held: &InMemoryFolder) -> String {
+fn join_project_settings_texts(paths: &Paths, held: &InMemoryFolder) -> String {
     let texts = read_settings_files(paths, held).into_iter();
     texts
         .map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())

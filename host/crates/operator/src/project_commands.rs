@@ -5,34 +5,41 @@
 
 use std::path::{Path, PathBuf};
 
-use rind_import::{ConvertedCommand, convert_command};
+use rind_import::{SlashCommandTemplate, convert_claude_command};
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::file_stem;
-use rind_lib::plugin::prompts::{self, PromptFile};
+use rind_lib::plugin::prompts::{self, PromptTemplateFile};
 
 /// Folder of a project with the slash commands of Claude Code.
-pub const COMMANDS: &str = ".claude/commands";
+pub const CLAUDE_SLASH_COMMANDS_FOLDER: &str = ".claude/commands";
 
-/// Maximum depth of subfolders of [`COMMANDS`].
-const MAX_DEPTH: usize = 4;
+/// Maximum depth of subfolders of [`CLAUDE_SLASH_COMMANDS_FOLDER`].
+const MAX_COMMANDS_SUBFOLDER_DEPTH: usize = 4;
 
 /// Slash commands of a project, converted to templates.
 #[derive(Debug, Default)]
-pub struct ProjectCommands {
+pub struct ProjectSlashCommands {
     /// Templates. The file name of each is the name of its command, which begins with the
     /// subfolders of the file, joined by `-`.
-    pub templates: Vec<PromptFile>,
+    pub templates: Vec<PromptTemplateFile>,
     /// Messages about parts of the files that have no effect, each with the file and the reason.
     pub unused: Vec<String>,
 }
 
 /// Reads the slash commands of a project.
 #[must_use]
-pub fn read_commands(workspace: &Path, held: &InMemoryFolder) -> ProjectCommands {
-    let mut found = ProjectCommands::default();
-    let root = workspace.join(COMMANDS);
+pub fn read_commands(workspace: &Path, held: &InMemoryFolder) -> ProjectSlashCommands {
+    let mut found = ProjectSlashCommands::default();
+    let root = workspace.join(CLAUDE_SLASH_COMMANDS_FOLDER);
     if held.is_path_inside(&root) {
-        read_command_folder(&root, &root, "", held, MAX_DEPTH, &mut found);
+        read_command_folder(
+            &root,
+            &root,
+            "",
+            held,
+            MAX_COMMANDS_SUBFOLDER_DEPTH,
+            &mut found,
+        );
     }
     found
 }
@@ -43,7 +50,7 @@ fn read_command_folder(
     before: &str,
     held: &InMemoryFolder,
     depth: usize,
-    found: &mut ProjectCommands,
+    found: &mut ProjectSlashCommands,
 ) {
     for file in prompts::read_prompt_files(folder, Some(held)).iter() {
         let name = format!("{before}{}", file_stem(&file.path)).to_ascii_lowercase();
@@ -52,7 +59,8 @@ fn read_command_folder(
         let read = file.bytes.as_ref().map_err(Clone::clone);
         let bytes = read.map(|bytes| {
             let text = String::from_utf8_lossy(bytes);
-            let ConvertedCommand { text, losses } = convert_command(&name, &text, &file.path);
+            let SlashCommandTemplate { text, losses } =
+                convert_claude_command(&name, &text, &file.path);
             let losses = losses.into_iter();
             found.unused.extend(losses.map(|loss| {
                 let file = loss.path.display();
@@ -60,12 +68,12 @@ fn read_command_folder(
             }));
             text.into_bytes()
         });
-        found.templates.push(PromptFile { path, bytes });
+        found.templates.push(PromptTemplateFile { path, bytes });
     }
     let Some(depth) = depth.checked_sub(1) else {
         return;
     };
-    for below in held.folders_in(folder) {
+    for below in held.subfolders_in(folder) {
         let name = below.file_name().unwrap_or_default().to_string_lossy();
         read_command_folder(
             root,
@@ -95,7 +103,7 @@ mod tests {
     fn files_become_templates_with_the_names_of_their_folders_and_losses_are_told() {
         let root = tempfile::tempdir().unwrap();
         let workspace = root.path().canonicalize().unwrap();
-        let folder = workspace.join(COMMANDS);
+        let folder = workspace.join(CLAUDE_SLASH_COMMANDS_FOLDER);
         for (path, text) in [
             (
                 "fix.md",

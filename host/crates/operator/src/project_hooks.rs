@@ -15,23 +15,25 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::other_agents;
-use super::project::{AskProjectTrust, ProjectApproval};
-use super::setup::OperatorSetup;
+use super::project::{ProjectApprovalDuration, ProjectTrustAsker};
+use super::setup::OperatorWorkspaceSetup;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::grant::project::{ProjectTrust, TrustedProjects};
 use rind_lib::paths::Paths;
 use rind_lib::script::{
-    ClaudeHooks, HooksConfig, PathBaseFolders, PinnedFile, Script, read_project_claude,
+    ClaudeHooks, DigestPinnedFile, HookScript, HooksConfig, ScriptSettingsBaseFolders,
+    read_project_claude,
 };
 
 /// Files of a project that may contain hooks.
-pub(super) const FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+pub(super) const PROJECT_HOOK_FILES: [&str; 2] =
+    [".claude/settings.json", ".claude/settings.local.json"];
 
 /// Hooks of a project, as read from its files.
 #[derive(Debug)]
 pub struct ProjectHooks {
     /// Hooks, each as a script, in the order of the files that contain them.
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<HookScript>,
     /// Files that contain hooks.
     pub places: Vec<&'static str>,
     /// Messages about entries of these files that have no effect, each with the reason.
@@ -39,7 +41,7 @@ pub struct ProjectHooks {
 }
 
 /// Question to a person whether the hooks of a project may be called.
-pub struct ProjectHookQuestion<'a> {
+pub struct ProjectHookApprovalQuestion<'a> {
     /// Folders of Rind, and the workspace.
     pub paths: &'a Paths,
     /// Earlier answer about the hooks of this project, if there is one.
@@ -56,12 +58,12 @@ pub struct ProjectHookQuestion<'a> {
 /// # Errors
 /// The settings of hooks are wrong, or the remembered answers cannot be read or written.
 pub async fn load_approved_project_hooks(
-    setup: &OperatorSetup,
-    ask: Option<&dyn AskProjectTrust>,
-) -> anyhow::Result<Vec<Script>> {
+    setup: &OperatorWorkspaceSetup,
+    ask: Option<&dyn ProjectTrustAsker>,
+) -> anyhow::Result<Vec<HookScript>> {
     let (environment, paths) = (&setup.environment, &setup.paths);
     let named = operator_named_hook_files(setup)?;
-    let hooks = match read_hooks(&paths.workspace, &named) {
+    let hooks = match read_project_hooks(&paths.workspace, &named) {
         Ok(Some(hooks)) => hooks,
         Ok(None) => return Ok(Vec::new()),
         Err(why) => {
@@ -79,22 +81,22 @@ pub async fn load_approved_project_hooks(
                 ProjectTrust::Changed { .. } => "they have changed since they were allowed",
                 _ => "nobody has allowed them",
             };
-            if other_agents::create_marker_if_missing(&paths.notice_marker_path(&[&digest])) {
+            if other_agents::create_notice_marker_file(&paths.notice_marker_path(&[&digest])) {
                 environment.warn_once(&format!(
                     "the project's hooks in {what} are not called: {why}; start `rind` at a terminal to be asked about them (shown once)"
                 ));
             }
             return Ok(Vec::new());
         };
-        let question = ProjectHookQuestion {
+        let question = ProjectHookApprovalQuestion {
             paths,
             trust: &trust,
             hooks: &hooks,
         };
         match ask.ask_hooks(&question).await {
             None => return Ok(Vec::new()),
-            Some(ProjectApproval::Once) => {}
-            Some(ProjectApproval::UntilChanged) => answers
+            Some(ProjectApprovalDuration::Once) => {}
+            Some(ProjectApprovalDuration::UntilChanged) => answers
                 .trust_workspace(
                     &paths.workspace,
                     digest,
@@ -110,10 +112,10 @@ pub async fn load_approved_project_hooks(
 }
 
 /// Returns the files of Claude Code hooks that the operator's settings name.
-fn operator_named_hook_files(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
+fn operator_named_hook_files(setup: &OperatorWorkspaceSetup) -> anyhow::Result<Vec<PathBuf>> {
     let HooksConfig { claude, .. } = setup.config.section()?;
     let home = setup.environment.home_folder_or_empty();
-    let base = PathBaseFolders {
+    let base = ScriptSettingsBaseFolders {
         home: &home,
         settings: &setup.paths.config,
     };
@@ -123,20 +125,20 @@ fn operator_named_hook_files(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBu
 /// Reads the hooks of a project from its settings files for Claude Code, except the files that the
 /// operator's settings name (`named`). Returns `None` if there are no hooks, or if a file disables
 /// all hooks.
-fn read_hooks(workspace: &Path, named: &[PathBuf]) -> Result<Option<ProjectHooks>, String> {
+fn read_project_hooks(workspace: &Path, named: &[PathBuf]) -> Result<Option<ProjectHooks>, String> {
     let mut all = ProjectHooks {
         scripts: Vec::new(),
         places: Vec::new(),
         unsupported: Vec::new(),
     };
-    for place in FILES {
+    for place in PROJECT_HOOK_FILES {
         let path = workspace.join(place);
         if path.symlink_metadata().is_err() || named.contains(&path) {
             continue;
         }
         let held = InMemoryFolder::read_file_following_symlinks(&path, workspace);
         let held = held.map_err(|error| error.to_string())?;
-        let bytes = held.file(&path).unwrap_or_default();
+        let bytes = held.file_content(&path).unwrap_or_default();
         let text = std::str::from_utf8(bytes)
             .map_err(|_| format!("{}: it is not UTF-8", path.display()))?;
         let ClaudeHooks {
@@ -179,7 +181,7 @@ impl ProjectHooks {
     pub fn files_covered_by_approval(&self, workspace: &Path) -> Vec<String> {
         let pins = self.scripts.iter().flat_map(|script| &script.pins);
         let mut files: Vec<String> = pins
-            .map(PinnedFile::path)
+            .map(DigestPinnedFile::path)
             .map(|path| path.strip_prefix(workspace).unwrap_or(path))
             .map(|path| path.display().to_string())
             .collect();
@@ -204,7 +206,7 @@ mod tests {
     }
 
     fn hooks(folder: &tempfile::TempDir) -> Option<ProjectHooks> {
-        read_hooks(&folder.path().canonicalize().unwrap(), &[]).unwrap()
+        read_project_hooks(&folder.path().canonicalize().unwrap(), &[]).unwrap()
     }
 
     const GUARD: &str = r#"{"permissions": {"allow": ["Bash(ls)"]}, "hooks": {"PreToolUse": [{"matcher": "Bash",
@@ -213,7 +215,7 @@ mod tests {
     #[test]
     fn an_answer_covers_the_hooks_and_the_files_that_they_run_but_no_other_settings() {
         let folder = project(&[
-            (FILES[0], GUARD),
+            (PROJECT_HOOK_FILES[0], GUARD),
             (".claude/hooks/guard.sh", "exit 0"),
             ("README.md", "x"),
         ]);
@@ -228,23 +230,32 @@ mod tests {
         assert!(same(&folder));
         let write =
             |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();
-        write(FILES[0], &GUARD.replace("Bash(ls)", "Bash(cat)"));
+        write(
+            PROJECT_HOOK_FILES[0],
+            &GUARD.replace("Bash(ls)", "Bash(cat)"),
+        );
         assert!(same(&folder));
         write(".claude/hooks/guard.sh", "exit 2");
         assert!(!same(&folder));
         write(".claude/hooks/guard.sh", "exit 0");
-        write(FILES[0], &GUARD.replace("\"Bash\"", "\"Edit\""));
+        write(
+            PROJECT_HOOK_FILES[0],
+            &GUARD.replace("\"Bash\"", "\"Edit\""),
+        );
         assert!(!same(&folder));
-        write(FILES[0], GUARD);
-        write(FILES[1], &GUARD.replace("guard.sh", "guard.sh again"));
+        write(PROJECT_HOOK_FILES[0], GUARD);
+        write(
+            PROJECT_HOOK_FILES[1],
+            &GUARD.replace("guard.sh", "guard.sh again"),
+        );
         assert!(!same(&folder));
-        write(FILES[1], r#"{"disableAllHooks": true}"#);
+        write(PROJECT_HOOK_FILES[1], r#"{"disableAllHooks": true}"#);
         assert!(hooks(&folder).is_none());
     }
 
     #[test]
     fn settings_without_hooks_are_no_question_and_broken_ones_are_named() {
-        let folder = project(&[(FILES[0], r#"{"permissions": {}}"#)]);
+        let folder = project(&[(PROJECT_HOOK_FILES[0], r#"{"permissions": {}}"#)]);
         assert!(hooks(&folder).is_none());
         assert!(hooks(&project(&[])).is_none());
         for text in [
@@ -252,15 +263,15 @@ mod tests {
             r#"{"hooks": []}"#,
             r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "prompt"}]}]}}"#,
         ] {
-            let folder = project(&[(FILES[0], text)]);
-            let why = read_hooks(&folder.path().canonicalize().unwrap(), &[]).unwrap_err();
+            let folder = project(&[(PROJECT_HOOK_FILES[0], text)]);
+            let why = read_project_hooks(&folder.path().canonicalize().unwrap(), &[]).unwrap_err();
             assert!(why.contains("settings.json"), "{why}");
         }
         let outside = project(&[("x.json", GUARD)]);
         let folder = project(&[]);
         std::fs::create_dir(folder.path().join(".claude")).unwrap();
-        let link = folder.path().join(FILES[0]);
+        let link = folder.path().join(PROJECT_HOOK_FILES[0]);
         std::os::unix::fs::symlink(outside.path().join("x.json"), link).unwrap();
-        read_hooks(&folder.path().canonicalize().unwrap(), &[]).unwrap_err();
+        read_project_hooks(&folder.path().canonicalize().unwrap(), &[]).unwrap_err();
     }
 }

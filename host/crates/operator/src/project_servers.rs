@@ -10,25 +10,27 @@
 
 use std::path::Path;
 
-use super::mcp::ServerOfRun;
+use super::mcp::NamedMcpServerSettings;
 use super::secrets::OperatorSecrets;
-use rind_import::{ImportedAgent, OtherAgentsMcpServer, read_servers, server_name};
+use rind_import::{
+    ImportSourceAgent, OtherAgentsMcpServer, convert_server_name, read_project_mcp_servers,
+};
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
 use rind_mcp::{McpConfig, ServerSettings};
 
 /// Files of a project that may name servers, each with the agent whose format it has. If two name
 /// the same server, the first one applies.
-pub(super) const FILES: [(&str, ImportedAgent); 2] = [
-    (".mcp.json", ImportedAgent::ClaudeCode),
-    (".codex/config.toml", ImportedAgent::Codex),
+pub(super) const PROJECT_MCP_SERVER_FILES: [(&str, ImportSourceAgent); 2] = [
+    (".mcp.json", ImportSourceAgent::ClaudeCode),
+    (".codex/config.toml", ImportSourceAgent::Codex),
 ];
 
 /// Maximum size of a file, in bytes.
-const MAX_BYTES: usize = 1 << 20;
+const MAX_MCP_SERVER_FILE_BYTES: usize = 1 << 20;
 
 /// Maximum number of servers in a file.
-const MAX_SERVERS: usize = 50;
+const MAX_MCP_SERVERS_PER_FILE: usize = 50;
 
 /// MCP server that a file of a project defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub struct ProjectMcpServer {
     foreign: OtherAgentsMcpServer,
 }
 
-/// Parses the servers in the content of the file `place`, one of [`FILES`].
+/// Parses the servers in the content of the file `place`, one of [`PROJECT_MCP_SERVER_FILES`].
 ///
 /// # Errors
 /// The file is too large or not in its format, or the name of a server is invalid.
@@ -48,25 +50,28 @@ pub(super) fn parse_server_file(
     place: &'static str,
     bytes: &[u8],
 ) -> Result<Vec<ProjectMcpServer>, String> {
-    if bytes.len() > MAX_BYTES {
+    if bytes.len() > MAX_MCP_SERVER_FILE_BYTES {
         return Err(format!(
-            "the file has {} bytes, at most {MAX_BYTES} are read",
+            "the file has {} bytes, at most {MAX_MCP_SERVER_FILE_BYTES} are read",
             bytes.len()
         ));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-    let agent = FILES.iter().find(|(own, _)| *own == place);
-    let agent = agent.map_or(ImportedAgent::ClaudeCode, |(_, agent)| *agent);
-    let found = read_servers(agent, Path::new(place), text).map_err(|error| error.to_string())?;
-    if found.len() > MAX_SERVERS {
+    let agent = PROJECT_MCP_SERVER_FILES
+        .iter()
+        .find(|(own, _)| *own == place);
+    let agent = agent.map_or(ImportSourceAgent::ClaudeCode, |(_, agent)| *agent);
+    let found = read_project_mcp_servers(agent, Path::new(place), text)
+        .map_err(|error| error.to_string())?;
+    if found.len() > MAX_MCP_SERVERS_PER_FILE {
         return Err(format!(
-            "it defines {} MCP servers, but may define at most {MAX_SERVERS}",
+            "it defines {} MCP servers, but may define at most {MAX_MCP_SERVERS_PER_FILE}",
             found.len()
         ));
     }
     let mut servers: Vec<ProjectMcpServer> = Vec::new();
     for (theirs, foreign) in found {
-        let name = server_name(&theirs)?;
+        let name = convert_server_name(&theirs)?;
         if servers.iter().any(|other| other.name == name) {
             return Err(format!(
                 "two of its servers would get the same name `{name}` in Rind; rename one of them"
@@ -86,8 +91,8 @@ pub(super) fn parse_server_file(
 #[must_use]
 pub fn list_project_servers(paths: &Paths, held: &InMemoryFolder) -> Vec<ProjectMcpServer> {
     let mut all: Vec<ProjectMcpServer> = Vec::new();
-    for (place, _) in FILES {
-        let bytes = held.file(&paths.workspace.join(place));
+    for (place, _) in PROJECT_MCP_SERVER_FILES {
+        let bytes = held.file_content(&paths.workspace.join(place));
         let found = bytes.and_then(|bytes| parse_server_file(place, bytes).ok());
         for server in found.unwrap_or_default() {
             if !all.iter().any(|other| other.name == server.name) {
@@ -139,7 +144,7 @@ impl ProjectMcpServer {
         &self,
         config: &McpConfig,
         secrets: &OperatorSecrets,
-    ) -> Result<ServerOfRun, String> {
+    ) -> Result<NamedMcpServerSettings, String> {
         let none = ServerSettings::default();
         let rights = config.0.get(&self.name).unwrap_or(&none);
         let foreign = &self.foreign;
@@ -175,7 +180,7 @@ impl ProjectMcpServer {
                 header_value_to_secret_template(value, &value_of)?,
             ))
         });
-        Ok(ServerOfRun {
+        Ok(NamedMcpServerSettings {
             name: self.name.clone(),
             settings: ServerSettings {
                 enabled: rights.enabled && !foreign.is_off,
@@ -208,11 +213,11 @@ fn require_variable_name(name: &str) -> Result<(), String> {
     }
 }
 
-type ValueOf<'a> = dyn Fn(&str) -> Result<Option<String>, String> + 'a;
+type ProjectVariableLookupFn<'a> = dyn Fn(&str) -> Result<Option<String>, String> + 'a;
 
 /// Replaces `${NAME}` and `${NAME:-DEFAULT}` by the values of variables. Inserts the default if the
 /// variable is not set or not allowed.
-fn replace_variables(text: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
+fn replace_variables(text: &str, value_of: &ProjectVariableLookupFn<'_>) -> Result<String, String> {
     let mut whole = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -247,7 +252,10 @@ fn replace_variables(text: &str, value_of: &ValueOf<'_>) -> Result<String, Strin
 
 /// Converts the value of a header into a template with the names of secrets, which the egress
 /// replaces by their values.
-fn header_value_to_secret_template(value: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
+fn header_value_to_secret_template(
+    value: &str,
+    value_of: &ProjectVariableLookupFn<'_>,
+) -> Result<String, String> {
     let mut template = String::new();
     let mut rest = value;
     loop {
@@ -333,9 +341,9 @@ mod tests {
         ] {
             assert!(parse_server_file(place, text.as_bytes()).is_err(), "{text}");
         }
-        let long = vec![b' '; MAX_BYTES + 1];
+        let long = vec![b' '; MAX_MCP_SERVER_FILE_BYTES + 1];
         assert!(parse_server_file(".mcp.json", &long).is_err());
-        let many: Vec<String> = (0..=MAX_SERVERS)
+        let many: Vec<String> = (0..=MAX_MCP_SERVERS_PER_FILE)
             .map(|n| format!("\"s{n}\": {{}}"))
             .collect();
         let many = format!("{{\"mcpServers\": {{{}}}}}", many.join(","));

@@ -7,22 +7,22 @@ use std::path::{Component, Path, PathBuf};
 use super::confinement::writable_agent_folders;
 use super::environment::{OperatorEnvironment, is_program};
 use super::grants;
-use super::setup::OperatorSetup;
+use super::setup::OperatorWorkspaceSetup;
 use super::usage::bail_usage;
 use rind_lib::config::{Config, Section};
-use rind_lib::grant::policy::Policy;
-use rind_lib::script::{HooksConfig, PathBaseFolders, Script, read_claude};
+use rind_lib::grant::policy::CapabilityPolicy;
+use rind_lib::script::{HookScript, HooksConfig, ScriptSettingsBaseFolders, read_claude};
 
 /// Returns the scripts that a session runs as hooks.
 ///
 /// # Errors
 /// A setting is wrong, or the program of a script cannot be started. The message names the location
 /// of the setting.
-pub fn read_scripts(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
+pub fn read_scripts(setup: &OperatorWorkspaceSetup) -> anyhow::Result<Vec<HookScript>> {
     let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
     let HooksConfig { scripts, claude } = config.section()?;
     let home = environment.home_folder_or_empty();
-    let base = PathBaseFolders {
+    let base = ScriptSettingsBaseFolders {
         home: &home,
         settings: &paths.config,
     };
@@ -31,7 +31,7 @@ pub fn read_scripts(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
     let mut found = Vec::new();
     for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
-        let place = find_setting_location(config, &["scripts", name]);
+        let place = find_hooks_setting_location(config, &["scripts", name]);
         let script = settings.build_script(name, base, place.clone());
         let script = script.and_then(|script| match missing_program_error(environment, &script) {
             Some(why) => Err(why),
@@ -54,7 +54,7 @@ pub fn read_scripts(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
             }
             Err(why) => bail_usage!(
                 "{}: [hooks] claude: {why}",
-                find_setting_location(config, &["claude"])
+                find_hooks_setting_location(config, &["claude"])
             ),
         }
     }
@@ -67,13 +67,16 @@ pub fn read_scripts(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
 }
 
 /// Returns the file and line in which a key below `[hooks]` is set.
-fn find_setting_location(config: &Config, key: &[&str]) -> String {
+fn find_hooks_setting_location(config: &Config, key: &[&str]) -> String {
     let key = [&[HooksConfig::NAME], key].concat();
-    config.places(&key).pop().unwrap_or_default()
+    config.value_locations(&key).pop().unwrap_or_default()
 }
 
 /// Renames scripts so that no two have the same name.
-fn make_script_names_unique(mut scripts: Vec<Script>, names: &mut BTreeSet<String>) -> Vec<Script> {
+fn make_script_names_unique(
+    mut scripts: Vec<HookScript>,
+    names: &mut BTreeSet<String>,
+) -> Vec<HookScript> {
     for script in &mut scripts {
         script.name = unique_script_name(&script.name, names);
         names.insert(script.name.clone());
@@ -91,7 +94,11 @@ fn unique_script_name(name: &str, taken: &BTreeSet<String>) -> String {
 }
 
 /// Whether the policy allows a script to run. Warns if it does not.
-fn is_script_allowed(environment: &OperatorEnvironment, script: &Script, policy: &Policy) -> bool {
+fn is_script_allowed(
+    environment: &OperatorEnvironment,
+    script: &HookScript,
+    policy: &CapabilityPolicy,
+) -> bool {
     let by = policy.find_script_disabling_entry(&script.name);
     if let Some(by) = &by {
         environment.warn(&format!(
@@ -107,7 +114,10 @@ fn is_script_allowed(environment: &OperatorEnvironment, script: &Script, policy:
 ///
 /// # Errors
 /// A setting of the hooks is invalid, or one that determines where the agent may write.
-pub fn warn_writable_scripts(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<()> {
+pub fn warn_writable_scripts(
+    setup: &OperatorWorkspaceSetup,
+    scripts: &[HookScript],
+) -> anyhow::Result<()> {
     for open in find_writable_scripts(setup, scripts)? {
         setup.environment.warn(&format!(
             "{}: the agent can change {}, because {} is in {}; move it to a folder that the agent cannot change",
@@ -121,7 +131,7 @@ pub fn warn_writable_scripts(setup: &OperatorSetup, scripts: &[Script]) -> anyho
 }
 
 /// Script file, or list of hooks, that the agent could change.
-pub struct WritableScript {
+pub struct AgentWritableScript {
     /// Location of the setting that names the file.
     place: String,
     /// Words for a message about what the file determines, for example "which hooks are called".
@@ -137,13 +147,13 @@ pub struct WritableScript {
 /// # Errors
 /// A setting is wrong.
 pub fn find_writable_scripts(
-    setup: &OperatorSetup,
-    scripts: &[Script],
-) -> anyhow::Result<Vec<WritableScript>> {
+    setup: &OperatorWorkspaceSetup,
+    scripts: &[HookScript],
+) -> anyhow::Result<Vec<AgentWritableScript>> {
     let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
     let home = environment.home_folder_or_empty();
     let HooksConfig { claude, .. } = config.section()?;
-    let base = PathBaseFolders {
+    let base = ScriptSettingsBaseFolders {
         home: &home,
         settings: &paths.config,
     };
@@ -156,8 +166,8 @@ pub fn find_writable_scripts(
     let mut found = Vec::new();
     for file in claude.iter().map(|file| base.resolve_path(file)) {
         if let Some(folder) = within(&file) {
-            found.push(WritableScript {
-                place: find_setting_location(config, &["claude"]),
+            found.push(AgentWritableScript {
+                place: find_hooks_setting_location(config, &["claude"]),
                 what: "which hooks are called".to_owned(),
                 folder: folder.clone(),
                 file,
@@ -165,7 +175,7 @@ pub fn find_writable_scripts(
         }
     }
     for script in scripts {
-        let mut files = script.named_files(&home, &paths.workspace);
+        let mut files = script.files_named_in_command(&home, &paths.workspace);
         // Leave out pinned files: a change to one is detected before the script runs.
         files.retain(|file| script.pins.iter().all(|pin| pin.path() != file));
         files.extend(
@@ -177,7 +187,7 @@ pub fn find_writable_scripts(
         let open = files
             .into_iter()
             .find_map(|file| Some((within(&file)?.clone(), file)));
-        found.extend(open.map(|(folder, file)| WritableScript {
+        found.extend(open.map(|(folder, file)| AgentWritableScript {
             place: script.place.clone(),
             what: format!("what script `{}` does", script.name),
             file,
@@ -206,7 +216,7 @@ fn is_file_or_link_target_in_folder(file: &Path, folder: &Path) -> bool {
 
 /// Returns the reason why the program of a script cannot be started, or `None` if no reason can be
 /// found without starting it.
-fn missing_program_error(environment: &OperatorEnvironment, script: &Script) -> Option<String> {
+fn missing_program_error(environment: &OperatorEnvironment, script: &HookScript) -> Option<String> {
     let program = Path::new(script.command.first()?);
     let shown = program.display();
     if program.is_absolute() {

@@ -15,12 +15,12 @@ use anyhow::{Context, bail};
 use super::environment::OperatorEnvironment;
 use super::usage::Usage;
 use rind_lib::disk::open_if_present;
-use rind_lib::egress::{Secret, Secrets};
+use rind_lib::egress::{Secret, SecretStore};
 
 /// Name of the file with secrets, which has lines such as `NAME = "value"`.
-pub const FILE_NAME: &str = "secrets.toml";
+pub const SECRETS_FILE_NAME: &str = "secrets.toml";
 
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_SECRETS_FILE_BYTES: u64 = 1 << 20;
 
 /// Secrets of the operator.
 pub struct OperatorSecrets {
@@ -43,7 +43,7 @@ impl OperatorSecrets {
     /// # Errors
     /// Other users can access the file, or a line is invalid.
     pub fn read(environment: &Arc<OperatorEnvironment>, config: &Path) -> anyhow::Result<Self> {
-        let path = config.join(FILE_NAME);
+        let path = config.join(SECRETS_FILE_NAME);
         let about = || Usage(format!("read secrets from {}", path.display()));
         let file = read_file(&path).with_context(about)?;
         let secret = |(name, text): (String, String)| (name, text.trim().to_owned());
@@ -64,7 +64,7 @@ impl OperatorSecrets {
     }
 }
 
-impl Secrets for OperatorSecrets {
+impl SecretStore for OperatorSecrets {
     fn get(&self, name: &str) -> Option<Secret> {
         let set = self
             .environment
@@ -89,8 +89,11 @@ pub fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
             path.display()
         );
     }
-    if about.len() > MAX_BYTES {
-        bail!("it has {} bytes, at most {MAX_BYTES} are read", about.len());
+    if about.len() > MAX_SECRETS_FILE_BYTES {
+        bail!(
+            "it has {} bytes, at most {MAX_SECRETS_FILE_BYTES} are read",
+            about.len()
+        );
     }
     let mut text = String::new();
     file.read_to_string(&mut text)?;
@@ -110,7 +113,7 @@ mod tests {
 
     fn write(text: &str, mode: u32) -> (tempfile::TempDir, anyhow::Result<OperatorSecrets>) {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE_NAME);
+        let path = folder.path().join(SECRETS_FILE_NAME);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
         let secrets = OperatorSecrets::read(&Arc::default(), folder.path());

@@ -6,12 +6,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::component::OperatorComponentFile;
+use super::component::WasmComponentAndPolicyPaths;
 use super::environment::OperatorEnvironment;
 use super::plugin_set::ExternalPluginSet;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::paths::Paths;
-use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
+use rind_lib::tool::policy::{ApprovalMode, ToolPolicyRunMode};
 
 /// Selection of a model for a run; empty fields leave the selection to the settings files.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub struct PluginSelection {
     /// plugin, or contains several.
     pub local: Vec<PathBuf>,
     /// Third-party components, whose functions become tools.
-    pub components: Vec<OperatorComponentFile>,
+    pub components: Vec<WasmComponentAndPolicyPaths>,
     /// Whether the run loads only the plugins in `local`, the components in `components`, and the
     /// plugins that only the administrator can switch off.
     pub is_local_only: bool,
@@ -66,7 +66,7 @@ pub enum SessionChoice {
 impl SessionChoice {
     /// Returns `Resume(wanted)`, or `New` if `wanted` is `None`.
     #[must_use]
-    pub fn resume(wanted: Option<&str>) -> Self {
+    pub fn resume_or_new(wanted: Option<&str>) -> Self {
         wanted.map_or(Self::New, |wanted| Self::Resume(wanted.to_owned()))
     }
 }
@@ -85,7 +85,7 @@ pub struct RunSettings {
     /// Session of the run.
     pub session: SessionChoice,
     /// Flags of the run that change how the policy decides on tool calls.
-    pub mode: PolicyMode,
+    pub mode: ToolPolicyRunMode,
     /// Approval mode at the start of the run.
     pub approval: ApprovalMode,
 }

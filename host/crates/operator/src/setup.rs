@@ -4,28 +4,28 @@
 use std::sync::{Arc, OnceLock};
 
 use super::chat::ChatConfig;
-use super::environment::{OnWarning, OperatorEnvironment, WarningsAlreadyShown};
-use super::project::{self, AskProjectTrust, ProjectTrustDecision};
+use super::environment::{OperatorEnvironment, WarningCallback, WarningsAlreadyShown};
+use super::project::{self, ProjectTrustAsker, ProjectTrustDecision};
 use super::project_hooks::load_approved_project_hooks;
 use super::secrets::OperatorSecrets;
 use super::settings::ModelSelection;
 use super::usage::{Usage, bail_usage};
 use rind_lib::agent::{AgentConfig, ArchivalConfig, SubagentsConfig, check_archival};
-use rind_lib::config::{Config, Layer, PluginsConfig, Section};
+use rind_lib::config::{Config, ConfigLayer, PluginsConfig, Section};
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::host;
 use rind_lib::model::Models;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_lib::price::Prices;
 use rind_lib::provider::{ProviderConfig, ProvidersConfig};
-use rind_lib::script::{HooksConfig, Script};
+use rind_lib::script::{HookScript, HooksConfig};
 use rind_lib::tool::policy::ToolPolicy;
 use rind_lib::tool::sandbox::SandboxConfig;
 use rind_mcp::McpConfig;
 use rind_package::signature::InstallConfig;
 
 /// Sections that the user's settings may have.
-pub const SECTIONS: &[&str] = &[
+pub const ALLOWED_USER_SETTINGS_SECTIONS: &[&str] = &[
     AgentConfig::NAME,
     ArchivalConfig::NAME,
     SubagentsConfig::NAME,
@@ -47,7 +47,7 @@ pub const SECTIONS: &[&str] = &[
 /// A command creates the setup once, at its start. Everything that the operator decides about a run
 /// is derived from the setup.
 #[derive(Clone, Debug)]
-pub struct OperatorSetup {
+pub struct OperatorWorkspaceSetup {
     /// Environment of the program.
     pub environment: Arc<OperatorEnvironment>,
     /// Folders of Rind, and the workspace.
@@ -57,12 +57,12 @@ pub struct OperatorSetup {
     /// Files of the project, if the project is trusted.
     pub project: Option<Arc<InMemoryFolder>>,
     /// Hooks of the project that a person has approved.
-    pub project_hooks: Vec<Script>,
+    pub project_hooks: Vec<HookScript>,
     /// Secrets, which are read when they are first needed.
     secrets: OnceLock<Arc<OperatorSecrets>>,
 }
 
-impl OperatorSetup {
+impl OperatorWorkspaceSetup {
     /// Creates a setup with these settings, and without a project.
     #[must_use]
     pub fn new(environment: Arc<OperatorEnvironment>, paths: Paths, config: Config) -> Self {
@@ -81,13 +81,13 @@ impl OperatorSetup {
     ///
     /// # Errors
     /// See [`project::decide_project_trust`], [`load_approved_project_hooks`] and
-    /// [`OperatorSetup::read`].
+    /// [`OperatorWorkspaceSetup::read`].
     pub async fn with_project(
         environment: Arc<OperatorEnvironment>,
         paths: Paths,
         model: &ModelSelection,
         trust_project: bool,
-        ask: Option<&dyn AskProjectTrust>,
+        ask: Option<&dyn ProjectTrustAsker>,
     ) -> anyhow::Result<Self> {
         let answer =
             project::decide_project_trust(&environment, &paths, trust_project, ask).await?;
@@ -110,18 +110,18 @@ impl OperatorSetup {
         model: &ModelSelection,
         project: Option<Arc<InMemoryFolder>>,
     ) -> anyhow::Result<Self> {
-        let mut layers = Layer::read_files(&paths.user_config())?;
+        let mut layers = ConfigLayer::read_files(&paths.user_config())?;
         if let Some(project) = &project {
             layers.extend(project::read_project_settings(&paths, project)?);
         }
-        layers.extend(Layer::read_file(&paths.workspace_config())?);
+        layers.extend(ConfigLayer::read_file(&paths.user_workspace_config_path())?);
         for flag in &model.set {
-            layers.push(Layer::flag(flag)?);
+            layers.push(ConfigLayer::from_command_line_flag(flag)?);
         }
         let config = Config::new(layers);
-        config.check_known_sections(SECTIONS)?;
+        config.check_known_sections(ALLOWED_USER_SETTINGS_SECTIONS)?;
         if let Err(why) = check_archival(&config.section()?, &config.section()?) {
-            let place = config.places(&["archival", "enabled"]).pop();
+            let place = config.value_locations(&["archival", "enabled"]).pop();
             let place = place.map_or_else(String::new, |place| format!("{place}: "));
             bail_usage!("{place}{why}");
         }
@@ -159,7 +159,7 @@ impl OperatorSetup {
     /// Returns the setup with `on_warning` as the function that shows warnings. It also gets the
     /// warnings that the previous function has already shown.
     #[must_use]
-    pub fn with_warning_callback(mut self, on_warning: OnWarning) -> Self {
+    pub fn with_warning_callback(mut self, on_warning: WarningCallback) -> Self {
         self.environment = Arc::new(OperatorEnvironment {
             on_warning,
             said: WarningsAlreadyShown::default(),
@@ -186,7 +186,7 @@ impl OperatorSetup {
 /// # Errors
 /// The workspace is in one of these folders; the message says how to fix it.
 pub fn check_folders_are_separate(paths: &Paths) -> anyhow::Result<()> {
-    host::check_workspace_apart(paths).map_err(|error| match error {
+    host::check_workspace_outside_host_folders(paths).map_err(|error| match error {
         host::Error::Overlap { workspace, own } => Usage(format!(
             "the workspace {} is in Rind's own folder {}, so tools and plugins could access sessions and grants; choose \
              another one with --workspace, or move Rind's folders with {HOME_VARIABLE}",
@@ -204,16 +204,16 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::secrets::FILE_NAME;
+    use crate::secrets::SECRETS_FILE_NAME;
 
     #[test]
     fn secrets_are_read_once_until_they_are_to_be_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        let paths = Paths::under(folder.path(), folder.path());
+        let paths = Paths::from_single_root(folder.path(), folder.path());
         fs::create_dir_all(&paths.config).unwrap();
-        let setup = OperatorSetup::new(Arc::default(), paths, Config::default());
+        let setup = OperatorWorkspaceSetup::new(Arc::default(), paths, Config::default());
         assert_eq!(setup.secrets().unwrap().variable("KEY"), None);
-        let file = setup.paths.config.join(FILE_NAME);
+        let file = setup.paths.config.join(SECRETS_FILE_NAME);
         fs::write(&file, "KEY = \"value-1234\"\n").unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
         assert_eq!(setup.secrets().unwrap().variable("KEY"), None);

@@ -11,29 +11,29 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
 
 use super::confinement::{self, CommandConfinement};
-use super::host::{OperatorHost, OperatorHostParts};
-use super::load::PreparedPluginLoad;
-use super::machine::OperatorMachine;
-use super::mcp::ApprovedServers;
-use super::no_model::NoModel;
-use super::project::AskProjectTrust;
+use super::host::{HostConstructionParts, HostWithOperatorPolicy};
+use super::load::PluginLoadPlan;
+use super::machine::MachineProgramsAndVariables;
+use super::mcp::ApprovedMcpServers;
+use super::no_model::RefusingModelProvider;
+use super::project::ProjectTrustAsker;
 use super::settings::{PluginSelection, RunSettings, SessionChoice};
-use super::setup::{OperatorSetup, check_folders_are_separate};
+use super::setup::{OperatorWorkspaceSetup, check_folders_are_separate};
 use super::usage::bail_usage;
 use super::{grants, mcp, model, other_agents, overlooked, plugin_flags, skills};
-use rind_lib::disk::keep_temp_files_outside;
-use rind_lib::grant::ask::{Ask, GrantOptions};
+use rind_lib::disk::keep_temp_files_outside_workspace;
+use rind_lib::grant::ask::{GrantOptions, PermissionAsker};
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::host::Session;
-use rind_lib::plugin::load::{CompileCallback, PluginSet};
-use rind_lib::plugin::startable::StartableSet;
-use rind_lib::provider::SelectedModel;
-use rind_lib::session::{ResolvedSession, SessionStore};
-use rind_lib::skill::{Skills, discover};
+use rind_lib::plugin::load::{BeforeCompileCallback, FoundPluginSet};
+use rind_lib::plugin::startable::StartablePluginSet;
+use rind_lib::provider::SelectedProviderAndModel;
+use rind_lib::session::{SessionStore, SessionWorkspaceAndModel};
+use rind_lib::skill::{SessionSkills, discover};
 use rind_lib::tool::approval::Approver;
-use rind_lib::tool::builtin::CommandEnvironment;
-use rind_lib::tool::policy::{ApprovalMode, ModeSwitch, PolicyMode};
-use rind_mcp::{AskServerApproval, ServerPrompts};
+use rind_lib::tool::builtin::CommandConfinementAndEnvironment;
+use rind_lib::tool::policy::{ApprovalMode, SharedApprovalMode, ToolPolicyRunMode};
+use rind_mcp::{ApprovedServerPrompts, ServerApprovalAsker};
 
 /// Interface to the user while a run starts: asks questions, and shows which plugins and skills
 /// were left out.
@@ -41,23 +41,23 @@ use rind_mcp::{AskServerApproval, ServerPrompts};
 /// The default methods ask nothing and show nothing, which suits a server.
 pub trait RunFrontend: Send + Sync {
     /// Returns the object that asks the user whether to trust a project; `None` if nobody is asked.
-    fn ask_project(&self) -> Option<&dyn AskProjectTrust> {
+    fn ask_project(&self) -> Option<&dyn ProjectTrustAsker> {
         None
     }
 
     /// Returns the implementation that asks the operator for permissions of plugins; `None` if
     /// nobody can be asked.
-    fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
+    fn ask_plugin(&self) -> Option<Arc<dyn PermissionAsker>> {
         None
     }
 
     /// Returns the implementation that asks for approval of MCP servers and their tools.
-    fn server_approval_asker(&self) -> Option<&dyn AskServerApproval> {
+    fn server_approval_asker(&self) -> Option<&dyn ServerApprovalAsker> {
         None
     }
 
     /// Returns the MCP servers that the program adds to those of the settings for this run.
-    fn additional_mcp_servers(&self) -> Vec<mcp::ServerOfRun> {
+    fn additional_mcp_servers(&self) -> Vec<mcp::NamedMcpServerSettings> {
         Vec::new()
     }
 
@@ -65,21 +65,21 @@ pub trait RunFrontend: Send + Sync {
     /// session can be opened then.
     fn choose_model<'a>(
         &'a self,
-        _setup: &'a OperatorSetup,
-    ) -> BoxFuture<'a, anyhow::Result<Option<SelectedModel>>> {
+        _setup: &'a OperatorWorkspaceSetup,
+    ) -> BoxFuture<'a, anyhow::Result<Option<SelectedProviderAndModel>>> {
         Box::pin(async { Ok(None) })
     }
 
     /// Returns a function that is called before a component is compiled.
-    fn on_compile(&self) -> Option<CompileCallback> {
+    fn on_compile(&self) -> Option<BeforeCompileCallback> {
         None
     }
 
     /// Shows which plugins were left out, and why.
-    fn show_plugins(&self, _plugins: &PluginSet) {}
+    fn show_plugins(&self, _plugins: &FoundPluginSet) {}
 
     /// Shows which skills were left out, and why.
-    fn show_skills(&self, _skills: &Skills) {}
+    fn show_skills(&self, _skills: &SessionSkills) {}
 
     /// Returns the names that no skill may have, because the program has commands of these names.
     fn reserved_names(&self) -> Vec<&'static str> {
@@ -88,49 +88,49 @@ pub trait RunFrontend: Send + Sync {
 }
 
 /// Settings and parts from which the host of a run is created.
-pub struct RunBeforeHost {
+pub struct RunBeforeHostCreation {
     /// The operator's setup.
-    pub setup: OperatorSetup,
+    pub setup: OperatorWorkspaceSetup,
     /// Loaded plugins. Every guard, a plugin that a policy requires or that the operator relies on,
     /// runs.
-    pub plugins: StartableSet,
+    pub plugins: StartablePluginSet,
     /// Skills that sessions can use.
-    pub skills: Arc<Skills>,
+    pub skills: Arc<SessionSkills>,
     /// Presets of subagents that sessions can use.
-    pub presets: Arc<Skills>,
+    pub presets: Arc<SessionSkills>,
     /// Flags of the run that change how the policy decides on tool calls.
-    pub mode: PolicyMode,
+    pub mode: ToolPolicyRunMode,
     /// Approval mode, which may be switched during the run.
-    pub switch: ModeSwitch,
+    pub switch: SharedApprovalMode,
     /// Store of the sessions; without it, they are files on this machine.
     pub store: Option<SessionStore>,
     selection: PluginSelection,
-    provider: SelectedModel,
+    provider: SelectedProviderAndModel,
     /// Session of the run. A session to continue is given by its complete id.
     session: SessionChoice,
     confinement: CommandConfinement,
-    servers: ApprovedServers,
+    servers: ApprovedMcpServers,
 }
 
 /// Host of a run, with the plugins, the setup and the session that belong to it.
-pub struct RunWithHost {
+pub struct RunWithCreatedHost {
     /// Host on which sessions are opened.
-    pub host: OperatorHost,
+    pub host: HostWithOperatorPolicy,
     /// Loaded plugins, and those that were left out.
-    pub plugins: Arc<PluginSet>,
+    pub plugins: Arc<FoundPluginSet>,
     /// The operator's setup, without the files of the project.
-    pub setup: OperatorSetup,
+    pub setup: OperatorWorkspaceSetup,
     /// Confinement with which commands run.
-    pub commands: CommandEnvironment,
+    pub commands: CommandConfinementAndEnvironment,
     /// Selected model and the reason for its selection, as text for the user.
     pub chosen: String,
     /// Approval mode, which may be switched during the run.
-    pub switch: ModeSwitch,
+    pub switch: SharedApprovalMode,
     /// Session of the run. A session to continue is given by its complete id.
     session: SessionChoice,
 }
 
-impl RunBeforeHost {
+impl RunBeforeHostCreation {
     /// Reads the settings, selects the model, loads the plugins, and finds the confinement of
     /// commands and the approved MCP servers.
     ///
@@ -148,23 +148,23 @@ impl RunBeforeHost {
         } = settings;
         // `--yes` sets the initial mode and does not override later ones, so the user can switch to
         // another mode during the run.
-        let switch = ModeSwitch::new(match std::mem::take(&mut mode.yes) {
+        let switch = SharedApprovalMode::new(match std::mem::take(&mut mode.yes) {
             true => ApprovalMode::Full,
             false => approval,
         });
         let misspelt = overlooked::find_misspelled_variables(&environment);
         misspelt.iter().for_each(|text| environment.warn_once(text));
         check_folders_are_separate(&paths)?;
-        keep_temp_files_outside(&paths.workspace, &paths.temporary_folder())
+        keep_temp_files_outside_workspace(&paths.workspace, &paths.temporary_folder())
             .context("set up a folder for temporary files that no tool can change")?;
         let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
-        plugin_flags::check_plugin_paths(&selection)?;
+        plugin_flags::check_plugin_folders_contain_plugin(&selection)?;
         let mut setup =
-            OperatorSetup::with_project(environment, paths, &model, by_flag, ask).await?;
+            OperatorWorkspaceSetup::with_project(environment, paths, &model, by_flag, ask).await?;
         if let Some(set) = &selection.set {
-            setup.config = set.apply_settings(setup.config)?;
+            setup.config = set.add_settings_to_config(setup.config)?;
         }
-        let replaced = overlooked::describe_replaced_lists(&setup.config);
+        let replaced = overlooked::describe_overridden_list_settings(&setup.config);
         replaced
             .iter()
             .for_each(|text| setup.environment.warn_once(text));
@@ -187,9 +187,10 @@ impl RunBeforeHost {
             None => session,
         };
         let ask = frontend.ask_plugin();
-        let grants = grants::grant_options(&setup.paths, &selection.grants, resume, ask)?;
+        let grants =
+            grants::build_plugin_grant_options(&setup.paths, &selection.grants, resume, ask)?;
         let load =
-            PreparedPluginLoad::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
+            PluginLoadPlan::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
         // Run this in a separate task, because loading plugins blocks the current thread.
         let confinement: JoinHandle<_> = tokio::spawn({
             let setup = setup.clone();
@@ -198,15 +199,16 @@ impl RunBeforeHost {
         let plugins = load.load().await.context("load plugins")?;
         load.check_selected_plugins(&plugins)?;
         if let Some(set) = &selection.set {
-            set.check(&plugins)?;
+            set.check_loaded_plugins_match_set(&plugins)?;
         }
         frontend.show_plugins(&plugins);
-        let plugins = StartableSet::check(Arc::new(plugins))?;
+        let plugins = StartablePluginSet::try_from_plugin_set(Arc::new(plugins))?;
         let roots = skills::skill_roots(&setup, &plugins, load.in_memory_files());
-        let preset_roots = skills::list_preset_roots(&setup, &plugins, load.in_memory_files());
+        let preset_roots =
+            skills::list_subagent_preset_folders(&setup, &plugins, load.in_memory_files());
         // Free the in-memory copies of the project's files, which may be large.
         drop(load);
-        let machine = OperatorMachine::new(&setup.environment);
+        let machine = MachineProgramsAndVariables::new(&setup.environment);
         let skills = discover(&roots, &frontend.reserved_names(), &machine);
         frontend.show_skills(&skills);
         let presets = discover(&preset_roots, &[], &machine);
@@ -235,7 +237,7 @@ impl RunBeforeHost {
 
     /// Returns the prompts of the approved MCP servers.
     #[must_use]
-    pub fn server_prompts(&self) -> &[ServerPrompts] {
+    pub fn server_prompts(&self) -> &[ApprovedServerPrompts] {
         &self.servers.prompts
     }
 
@@ -250,12 +252,12 @@ impl RunBeforeHost {
     ///
     /// # Errors
     /// The plugin does not run, or a setting is wrong.
-    pub fn prepare_plugin_reload(&self, plugin: &str) -> anyhow::Result<PreparedPluginLoad> {
+    pub fn prepare_plugin_reload(&self, plugin: &str) -> anyhow::Result<PluginLoadPlan> {
         let mut loaded = self.plugins.plugins.iter();
         let Some(loaded) = loaded.find(|loaded| loaded.manifest.name == plugin) else {
             bail_usage!("plugin `{plugin}` does not run, so there is nothing to watch");
         };
-        let granted = loaded.granted().capabilities().iter();
+        let granted = loaded.granted_capabilities().capabilities().iter();
         let granted: Vec<String> = granted.map(ToString::to_string).collect();
         let flag = (!granted.is_empty()).then(|| format!("{plugin}={}", granted.join(",")));
         let flag = flag.map(|flag| flag.parse::<GrantFlag>()).transpose();
@@ -264,16 +266,16 @@ impl RunBeforeHost {
             flags: flag.map_err(anyhow::Error::msg)?.into_iter().collect(),
             ..GrantOptions::default()
         };
-        PreparedPluginLoad::new(&self.setup, &self.selection, grants)
+        PluginLoadPlan::new(&self.setup, &self.selection, grants)
     }
 
     /// If no model is set up, uses a provider that refuses every request. This suits a host whose
     /// callers are other agents: a plugin that requests a completion gets an error.
     #[must_use]
-    pub fn without_model(mut self) -> Self {
+    pub fn with_refusing_provider_if_no_model(mut self) -> Self {
         if self.provider.is_stand_in {
-            self.provider = SelectedModel {
-                provider: Arc::new(NoModel),
+            self.provider = SelectedProviderAndModel {
+                provider: Arc::new(RefusingModelProvider),
                 model: "none".to_owned(),
                 why: std::mem::take(&mut self.provider.why),
                 is_stand_in: false,
@@ -284,7 +286,7 @@ impl RunBeforeHost {
 
     /// Lets clients of the program fetch the prompts and resources of the MCP servers in `names`.
     #[must_use]
-    pub fn expose_mcp_servers(mut self, names: &[String]) -> Self {
+    pub fn expose_mcp_servers_to_clients(mut self, names: &[String]) -> Self {
         for (name, source) in &mut self.servers.sources {
             if names.contains(name) {
                 source.add_server_content_tools();
@@ -296,7 +298,7 @@ impl RunBeforeHost {
     /// Removes all MCP servers, for a host that runs no tools.
     #[must_use]
     pub fn without_mcp_servers(mut self) -> Self {
-        self.servers = ApprovedServers::default();
+        self.servers = ApprovedMcpServers::default();
         self
     }
 
@@ -304,7 +306,10 @@ impl RunBeforeHost {
     ///
     /// # Errors
     /// No model is set up, a setting is wrong, or the parts do not fit together.
-    pub async fn create_host(self, approver: Arc<dyn Approver>) -> anyhow::Result<RunWithHost> {
+    pub async fn create_host(
+        self,
+        approver: Arc<dyn Approver>,
+    ) -> anyhow::Result<RunWithCreatedHost> {
         if self.provider.is_stand_in {
             bail_usage!(
                 "no model is set up: {}; set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or name a provider in \
@@ -320,9 +325,9 @@ impl RunBeforeHost {
             provider_and_model_text(&self.provider),
             self.provider.why
         );
-        let commands = self.confinement.command_environment();
-        let plugins = self.plugins.shared_set().clone();
-        let parts = OperatorHostParts {
+        let commands = self.confinement.command_confinement_and_environment();
+        let plugins = self.plugins.plugin_set().clone();
+        let parts = HostConstructionParts {
             provider: self.provider,
             plugins: self.plugins,
             skills: self.skills,
@@ -335,8 +340,8 @@ impl RunBeforeHost {
             store: self.store,
             set: self.selection.set,
         };
-        Ok(RunWithHost {
-            host: OperatorHost::new(&setup, parts).await?,
+        Ok(RunWithCreatedHost {
+            host: HostWithOperatorPolicy::new(&setup, parts).await?,
             plugins,
             setup,
             commands,
@@ -347,7 +352,7 @@ impl RunBeforeHost {
     }
 }
 
-impl RunWithHost {
+impl RunWithCreatedHost {
     /// Opens the session of the run.
     ///
     /// # Errors
@@ -358,7 +363,7 @@ impl RunWithHost {
 }
 
 /// Returns the names of the provider and the model, or a single name if both are equal.
-fn provider_and_model_text(selected: &SelectedModel) -> String {
+fn provider_and_model_text(selected: &SelectedProviderAndModel) -> String {
     let provider = selected.provider.name();
     if provider == selected.model {
         provider.to_owned()
@@ -369,11 +374,15 @@ fn provider_and_model_text(selected: &SelectedModel) -> String {
 
 /// Resolves the id of the session to continue; `last` names the last session of this workspace.
 /// Warns if the session worked in another folder before.
-fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<ResolvedSession> {
+fn resolve_session(
+    setup: &OperatorWorkspaceSetup,
+    wanted: &str,
+) -> anyhow::Result<SessionWorkspaceAndModel> {
     let paths = &setup.paths;
     let store = SessionStore::new(paths.sessions());
-    let session =
-        store.read_workspace_and_model(&store.resolve_in_workspace(wanted, &paths.workspace)?)?;
+    let session = store.read_workspace_and_model(
+        &store.resolve_session_id_in_workspace(wanted, &paths.workspace)?,
+    )?;
     let before = &session.workspace;
     if !before.as_os_str().is_empty() && *before != paths.workspace {
         setup.environment.warn(&format!(
@@ -394,7 +403,7 @@ mod tests {
     use crate::settings::ModelSelection;
     use rind_lib::paths::Paths;
     use rind_lib::plugin::Error;
-    use rind_lib::tool::approval::DenyAll;
+    use rind_lib::tool::approval::DenyAllApprover;
 
     /// A program that asks no questions and shows nothing.
     struct Embedder;
@@ -403,7 +412,7 @@ mod tests {
 
     fn settings(folder: &tempfile::TempDir) -> RunSettings {
         let root = folder.path().canonicalize().unwrap();
-        let paths = Paths::under(&root.join("home"), &root.join("work"));
+        let paths = Paths::from_single_root(&root.join("home"), &root.join("work"));
         fs::create_dir_all(&paths.config).unwrap();
         fs::create_dir_all(&paths.workspace).unwrap();
         RunSettings {
@@ -416,7 +425,7 @@ mod tests {
             },
             plugins: PluginSelection::default(),
             session: SessionChoice::New,
-            mode: PolicyMode::default(),
+            mode: ToolPolicyRunMode::default(),
             approval: ApprovalMode::default(),
         }
     }
@@ -424,10 +433,10 @@ mod tests {
     #[tokio::test]
     async fn a_program_without_a_command_line_opens_a_session_by_the_operators_rules() {
         let folder = tempfile::tempdir().unwrap();
-        let run = RunBeforeHost::new(settings(&folder), &Embedder)
+        let run = RunBeforeHostCreation::new(settings(&folder), &Embedder)
             .await
             .unwrap();
-        let nobody = Arc::new(DenyAll("nobody is asked".to_owned()));
+        let nobody = Arc::new(DenyAllApprover("nobody is asked".to_owned()));
         let ready = run.create_host(nobody).await.unwrap();
         let session = ready.session().unwrap();
         assert!(!session.tools().is_empty());
@@ -439,8 +448,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = settings(&folder);
         settings.model.provider = None;
-        let run = RunBeforeHost::new(settings, &Embedder).await.unwrap();
-        let nobody = Arc::new(DenyAll("nobody is asked".to_owned()));
+        let run = RunBeforeHostCreation::new(settings, &Embedder)
+            .await
+            .unwrap();
+        let nobody = Arc::new(DenyAllApprover("nobody is asked".to_owned()));
         let refused = run.create_host(nobody).await.err().unwrap();
         assert!(refused.is::<super::super::usage::Usage>());
         let refused = refused.to_string();
@@ -459,7 +470,10 @@ mod tests {
         let settings = settings(&folder);
         let policy = "[plugins.guard]\nrequire = true\n";
         fs::write(settings.paths.user_policy_path(), policy).unwrap();
-        let refused = RunBeforeHost::new(settings, &Embedder).await.err().unwrap();
+        let refused = RunBeforeHostCreation::new(settings, &Embedder)
+            .await
+            .err()
+            .unwrap();
         let refused = refused.downcast::<Error>().unwrap();
         assert!(matches!(refused, Error::Required { plugin, .. } if plugin == "guard"));
     }

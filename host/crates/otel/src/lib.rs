@@ -1,21 +1,21 @@
 //! Exports turns as OpenTelemetry traces, with the names of the GenAI semantic conventions.
 //!
-//! A listener passes the events of a session to [`Telemetry`]. A turn is a span `invoke_agent`,
-//! each request of the turn to a model a span `chat`, and each tool call a span `execute_tool`. A
-//! subagent is another span `invoke_agent`, whose parent is the tool call that started it. Hooks
-//! that changed something or failed are events of the span to which they belong.
+//! A listener passes the events of a session to [`EventTraceExporter`]. A turn is a span
+//! `invoke_agent`, each request of the turn to a model a span `chat`, and each tool call a span
+//! `execute_tool`. A subagent is another span `invoke_agent`, whose parent is the tool call that
+//! started it. Hooks that changed something or failed are events of the span to which they belong.
 //!
 //! Invariants: no content leaves the process, so spans have names, numbers and outcomes, but no
 //! prompts, arguments, results, refusals or paths. Telemetry never delays a turn: events arrive
-//! through a channel, spans go to a bounded queue, and only [`Telemetry::finish`] waits for the
-//! collector, up to a timeout.
+//! through a channel, spans go to a bounded queue, and only [`EventTraceExporter::finish`] waits
+//! for the collector, up to a timeout.
 //!
 //! The destination is configured with the environment variables of the OpenTelemetry specification,
 //! which the OpenTelemetry library reads itself: `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS` and
 //! `_TIMEOUT` (each also as `OTEL_EXPORTER_OTLP_TRACES_…`), `OTEL_SERVICE_NAME`,
 //! `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_TRACES_SAMPLER`.
 //!
-//! Start from [`Telemetry`]; metrics of a worker are in [`numbers`].
+//! Start from [`EventTraceExporter`]; metrics of a worker are in [`numbers`].
 
 mod attributes;
 mod names;
@@ -33,13 +33,13 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter};
 use tokio::task::JoinHandle;
 
-use outbox::SpanOutbox;
+use outbox::SpanExportQueue;
 use rind_lib::event::Stamped;
 use rind_lib::provider::install_crypto_provider;
 use tree::SpanTree;
 
 /// Service name if the environment sets none.
-const SERVICE: &str = "rind";
+const DEFAULT_SERVICE_NAME: &str = "rind";
 
 /// Error that prevents telemetry from starting.
 #[derive(Debug, thiserror::Error)]
@@ -64,16 +64,16 @@ pub struct LostSpansError {
 
 /// Builds traces from events and sends them.
 #[derive(Debug)]
-pub struct Telemetry {
+pub struct EventTraceExporter {
     tree: SpanTree,
-    outbox: SpanOutbox,
+    outbox: SpanExportQueue,
     sending: JoinHandle<()>,
     /// Provider of the tracer, which passes ended spans to `outbox`. Dropping its last reference
     /// closes the queue of `outbox` for new spans.
     _provider: SdkTracerProvider,
 }
 
-impl Telemetry {
+impl EventTraceExporter {
     /// Starts the export over HTTP to the destination that the environment configures. Must be
     /// called in a Tokio runtime.
     pub fn start() -> Result<Self, Error> {
@@ -82,7 +82,7 @@ impl Telemetry {
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .build()
-            .map_err(|error| Error::Settings(remove_quoted_part(&error.to_string())))?;
+            .map_err(|error| Error::Settings(remove_quoted_error_part(&error.to_string())))?;
         Ok(Self::with_exporter(exporter))
     }
 
@@ -90,12 +90,12 @@ impl Telemetry {
     pub fn with_exporter(mut exporter: impl SpanExporter + 'static) -> Self {
         let resource = telemetry_resource();
         exporter.set_resource(&resource);
-        let (outbox, spans) = SpanOutbox::new();
+        let (outbox, spans) = SpanExportQueue::new();
         let provider = SdkTracerProvider::builder()
             .with_span_processor(outbox.clone())
             .with_resource(resource)
             .build();
-        let scope = InstrumentationScope::builder(SERVICE)
+        let scope = InstrumentationScope::builder(DEFAULT_SERVICE_NAME)
             .with_version(env!("CARGO_PKG_VERSION"))
             .build();
         Self {
@@ -124,7 +124,7 @@ impl Telemetry {
             return Ok(());
         };
         let why = match why {
-            Some(why) => remove_quoted_part(&why),
+            Some(why) => remove_quoted_error_part(&why),
             None if has_ended => {
                 "they were produced faster than the collector accepted them".to_owned()
             }
@@ -144,7 +144,7 @@ fn telemetry_resource() -> Resource {
     let mut builder = Resource::builder();
     let name = get("service.name").map(|name| name.to_string());
     if name.is_none_or(|name| name.starts_with("unknown_service")) {
-        builder = builder.with_service_name(SERVICE);
+        builder = builder.with_service_name(DEFAULT_SERVICE_NAME);
     }
     if get("service.version").is_none() {
         builder =
@@ -154,7 +154,7 @@ fn telemetry_resource() -> Resource {
 }
 
 /// Removes the quoted part of an error text: it may be the URL of an endpoint with a password.
-fn remove_quoted_part(text: &str) -> String {
+fn remove_quoted_error_part(text: &str) -> String {
     let quoted = text
         .split_once('\'')
         .and_then(|(before, rest)| Some((before, rest.rsplit_once('\'')?.1)));
@@ -166,7 +166,7 @@ fn remove_quoted_part(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::remove_quoted_part;
+    use super::remove_quoted_error_part;
 
     #[test]
     fn what_is_quoted_is_not_repeated() {
@@ -179,7 +179,7 @@ mod tests {
             ("it's one", "it's one"),
         ];
         for (text, expected) in table {
-            assert_eq!(remove_quoted_part(text), expected);
+            assert_eq!(remove_quoted_error_part(text), expected);
         }
     }
 }

@@ -5,7 +5,8 @@
 //! they moved to their own repository (`open-telemetry/semantic-conventions-genai`). Therefore the
 //! names are defined here, so that a change of the conventions changes only this module.
 
-/// Kind of operation: [`INVOKE_AGENT`], [`CHAT`] or [`EXECUTE_TOOL`].
+/// Kind of operation: [`INVOKE_AGENT_OPERATION_NAME`], [`CHAT_OPERATION_NAME`] or
+/// [`EXECUTE_TOOL_OPERATION_NAME`].
 pub(super) const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
 pub(super) const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
 pub(super) const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";
@@ -24,69 +25,69 @@ pub(super) const GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS: &str =
 pub(super) const GEN_AI_TOOL_NAME: &str = "gen_ai.tool.name";
 pub(super) const GEN_AI_TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
 pub(super) const GEN_AI_TOOL_TYPE: &str = "gen_ai.tool.type";
-pub(super) const ERROR_TYPE: &str = "error.type";
+pub(super) const ERROR_TYPE_ATTRIBUTE: &str = "error.type";
 
 /// Operation of a turn of the main agent, or of a subagent.
-pub(super) const INVOKE_AGENT: &str = "invoke_agent";
-pub(super) const CHAT: &str = "chat";
-pub(super) const EXECUTE_TOOL: &str = "execute_tool";
+pub(super) const INVOKE_AGENT_OPERATION_NAME: &str = "invoke_agent";
+pub(super) const CHAT_OPERATION_NAME: &str = "chat";
+pub(super) const EXECUTE_TOOL_OPERATION_NAME: &str = "execute_tool";
 /// Type of every tool, because the host runs all tools as functions.
-pub(super) const FUNCTION: &str = "function";
+pub(super) const FUNCTION_TOOL_TYPE: &str = "function";
 
-pub(super) const OTHER: &str = "_OTHER";
+pub(super) const INVALID_TOOL_NAME_PLACEHOLDER: &str = "_OTHER";
 
-pub(super) const MAIN: &str = "main";
+pub(super) const MAIN_AGENT_NAME: &str = "main";
 /// Agent name in the spans of every subagent; the agent id distinguishes the subagents.
-pub(super) const SUBAGENT: &str = "subagent";
+pub(super) const SUBAGENT_AGENT_NAME: &str = "subagent";
 
 /// Span of a compaction.
-pub(super) const COMPACT: &str = "compact";
+pub(super) const COMPACTION_SPAN_NAME: &str = "compact";
 /// Span of the archival of a turn, which may run after the end of the turn.
-pub(super) const ARCHIVE: &str = "archive";
+pub(super) const ARCHIVAL_SPAN_NAME: &str = "archive";
 /// Event of a hook that changed something, failed or was skipped.
-pub(super) const HOOK: &str = "rind.hook";
+pub(super) const HOOK_EVENT_NAME: &str = "rind.hook";
 /// Event of an access by a plugin through its sandbox.
-pub(super) const ACCESS: &str = "rind.access";
-pub(super) const RETRY: &str = "rind.retry";
-pub(super) const TOOL_START: &str = "rind.tool.start";
+pub(super) const PLUGIN_ACCESS_EVENT_NAME: &str = "rind.access";
+pub(super) const RETRY_EVENT_NAME: &str = "rind.retry";
+pub(super) const TOOL_START_EVENT_NAME: &str = "rind.tool.start";
 
 /// Name of the plugin that owns a hook or a tool, or that sends a request.
-pub(super) const PLUGIN: &str = "rind.plugin";
+pub(super) const PLUGIN_NAME_ATTRIBUTE: &str = "rind.plugin";
 /// Plugin that makes a tool call; absent if the model makes the call.
-pub(super) const BY: &str = "rind.by";
-pub(super) const POINT: &str = "rind.point";
-pub(super) const OUTCOME: &str = "rind.outcome";
-pub(super) const CHANGED: &str = "rind.changed";
-pub(super) const MICROS: &str = "rind.micros";
-pub(super) const REACHED: &str = "rind.reached";
-pub(super) const EFFECT_CLASS: &str = "rind.tool.effect_class";
-pub(super) const REFUSED_BY: &str = "rind.tool.refused_by";
-pub(super) const TURN: &str = "rind.turn";
-pub(super) const STEP: &str = "rind.step";
-pub(super) const STEPS: &str = "rind.steps";
-pub(super) const TOOL_CALLS: &str = "rind.tool_calls";
-pub(super) const STOP: &str = "rind.stop";
-pub(super) const DECISION: &str = "rind.decision";
-pub(super) const HOOK_CALLS: &str = "rind.hooks.calls";
-pub(super) const HOOK_MICROS: &str = "rind.hooks.micros";
+pub(super) const CALLING_PLUGIN_ATTRIBUTE: &str = "rind.by";
+pub(super) const HOOK_POINT_ATTRIBUTE: &str = "rind.point";
+pub(super) const HOOK_OR_ACCESS_OUTCOME_ATTRIBUTE: &str = "rind.outcome";
+pub(super) const HOOK_CHANGED_FIELDS_ATTRIBUTE: &str = "rind.changed";
+pub(super) const DURATION_MICROS_ATTRIBUTE: &str = "rind.micros";
+pub(super) const ACCESS_TARGET_KIND_ATTRIBUTE: &str = "rind.reached";
+pub(super) const TOOL_EFFECT_CLASS_ATTRIBUTE: &str = "rind.tool.effect_class";
+pub(super) const TOOL_CALL_REFUSED_BY_ATTRIBUTE: &str = "rind.tool.refused_by";
+pub(super) const TURN_NUMBER_ATTRIBUTE: &str = "rind.turn";
+pub(super) const STEP_NUMBER_ATTRIBUTE: &str = "rind.step";
+pub(super) const TURN_STEP_COUNT_ATTRIBUTE: &str = "rind.steps";
+pub(super) const TURN_TOOL_CALL_COUNT_ATTRIBUTE: &str = "rind.tool_calls";
+pub(super) const TURN_STOP_REASON_ATTRIBUTE: &str = "rind.stop";
+pub(super) const TURN_ASSESSMENT_DECISION_ATTRIBUTE: &str = "rind.decision";
+pub(super) const HOOK_CALL_COUNT_ATTRIBUTE: &str = "rind.hooks.calls";
+pub(super) const HOOK_TOTAL_MICROS_ATTRIBUTE: &str = "rind.hooks.micros";
 /// Number of messages that a compaction replaces or an archival moves.
-pub(super) const MESSAGES: &str = "rind.messages";
+pub(super) const REPLACED_MESSAGE_COUNT_ATTRIBUTE: &str = "rind.messages";
 /// Number of tokens that the request would have without the compaction, or that the archived
 /// messages have.
-pub(super) const TOKENS: &str = "rind.tokens";
-pub(super) const COMPACT_BUILT_IN: &str = "rind.compact.built_in";
-pub(super) const ARCHIVED: &str = "rind.archive.done";
-pub(super) const ATTEMPT: &str = "rind.attempt";
+pub(super) const TOKEN_COUNT_ATTRIBUTE: &str = "rind.tokens";
+pub(super) const COMPACTION_IS_BUILT_IN_ATTRIBUTE: &str = "rind.compact.built_in";
+pub(super) const IS_ARCHIVED_ATTRIBUTE: &str = "rind.archive.done";
+pub(super) const ATTEMPT_NUMBER_ATTRIBUTE: &str = "rind.attempt";
 /// Milliseconds until the next attempt.
-pub(super) const DELAY_MS: &str = "rind.delay_ms";
+pub(super) const RETRY_DELAY_MS_ATTRIBUTE: &str = "rind.delay_ms";
 
 /// `error.type` of a request that got no answer.
-pub(super) const NO_ANSWER: &str = "no_answer";
+pub(super) const UNANSWERED_REQUEST_ERROR_TYPE: &str = "no_answer";
 /// `error.type` of a refused tool call.
-pub(super) const DENIED: &str = "denied";
+pub(super) const DENIED_TOOL_CALL_ERROR_TYPE: &str = "denied";
 /// `error.type` of a failed tool call.
-pub(super) const TOOL_ERROR: &str = "tool_error";
+pub(super) const FAILED_TOOL_CALL_ERROR_TYPE: &str = "tool_error";
 /// Value of `error.type` for an operation that was still running when its turn ended.
-pub(super) const CANCELLED: &str = "cancelled";
+pub(super) const UNFINISHED_OPERATION_ERROR_TYPE: &str = "cancelled";
 /// Value of `error.type` for a subagent that returned an error, or for a failed turn.
-pub(super) const FAILED: &str = "failed";
+pub(super) const FAILED_TURN_OR_SUBAGENT_ERROR_TYPE: &str = "failed";

@@ -18,7 +18,7 @@ use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
 use rind_lib::provider::install_crypto_provider;
 use tokio::runtime::Handle;
 
-use crate::{Error, SERVICE, remove_quoted_part, telemetry_resource};
+use crate::{DEFAULT_SERVICE_NAME, Error, remove_quoted_error_part, telemetry_resource};
 
 /// A metric: name, unit, description and kind.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +55,8 @@ impl MetricsExporter {
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .build()
-            .map_err(|error| Error::Settings(remove_quoted_part(&error.to_string())))?;
-        let exporter = RuntimeExporter {
+            .map_err(|error| Error::Settings(remove_quoted_error_part(&error.to_string())))?;
+        let exporter = MetricExporterOnTokioRuntime {
             exporter,
             runtime: Handle::current(),
         };
@@ -64,7 +64,7 @@ impl MetricsExporter {
             .with_periodic_exporter(exporter)
             .with_resource(telemetry_resource())
             .build();
-        let scope = InstrumentationScope::builder(SERVICE)
+        let scope = InstrumentationScope::builder(DEFAULT_SERVICE_NAME)
             .with_version(env!("CARGO_PKG_VERSION"))
             .build();
         let meter = provider.meter_with_scope(scope);
@@ -100,19 +100,19 @@ impl MetricsExporter {
     /// The last values did not reach the collector.
     pub fn finish(self, limit: Duration) -> Result<(), String> {
         let ended = self.provider.shutdown_with_timeout(limit);
-        ended.map_err(|error| remove_quoted_part(&error.to_string()))
+        ended.map_err(|error| remove_quoted_error_part(&error.to_string()))
     }
 }
 
 /// Exports on the Tokio runtime of the program: the HTTP client needs a Tokio runtime, and the
 /// thread that the library would use has none.
 #[derive(Debug)]
-struct RuntimeExporter {
+struct MetricExporterOnTokioRuntime {
     exporter: MetricExporter,
     runtime: Handle,
 }
 
-impl PushMetricExporter for RuntimeExporter {
+impl PushMetricExporter for MetricExporterOnTokioRuntime {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         self.runtime.block_on(self.exporter.export(metrics))
     }

@@ -49,15 +49,15 @@ impl UnfinishedSpan {
             return;
         }
         let kind: Cow<'static, str> = kind.into();
-        self.set_attribute(n::ERROR_TYPE, kind);
+        self.set_attribute(n::ERROR_TYPE_ATTRIBUTE, kind);
         // Leave out the description: it would be content, which must not leave the process.
         self.span.set_status(Status::error(""));
     }
 
     pub(super) fn end_span(mut self, at: SystemTime) {
         if let Some((n_hooks, micros)) = self.hooks {
-            self.set_attribute(n::HOOK_CALLS, n_hooks);
-            self.set_attribute(n::HOOK_MICROS, micros);
+            self.set_attribute(n::HOOK_CALL_COUNT_ATTRIBUTE, n_hooks);
+            self.set_attribute(n::HOOK_TOTAL_MICROS_ATTRIBUTE, micros);
         }
         self.span.end_with_timestamp(at);
     }
@@ -66,7 +66,7 @@ impl UnfinishedSpan {
     /// a turn or a subagent.
     pub(super) fn end_unfinished_span(mut self, at: SystemTime) {
         if self.hooks.is_none() {
-            self.mark_failed(n::CANCELLED);
+            self.mark_failed(n::UNFINISHED_OPERATION_ERROR_TYPE);
         }
         self.end_span(at);
     }

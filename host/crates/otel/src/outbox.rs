@@ -3,7 +3,7 @@
 //!
 //! Invariant: a span that is not exported counts as lost, whether the queue was full, the export
 //! failed or the time ran out. This module must not depend on the content of the spans. Start from
-//! [`SpanOutbox`].
+//! [`SpanExportQueue`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,19 +19,19 @@ use rind_lib::lock::lock;
 
 /// Maximum number of queued spans, the specification's default. Spans beyond it are dropped, so
 /// that an unresponsive collector causes only bounded memory use.
-const MAX_WAITING: usize = 2048;
+const MAX_QUEUED_SPANS: usize = 2048;
 
 /// Maximum number of spans per request, the specification's default.
-const MAX_BATCH: usize = 512;
+const MAX_SPANS_PER_BATCH: usize = 512;
 
 /// Maximum time that a span waits in the queue for other spans of the same batch.
-const DELAY: Duration = Duration::from_secs(1);
+const MAX_SPAN_BATCHING_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
-pub(super) struct SpanOutbox(Arc<OutboxState>);
+pub(super) struct SpanExportQueue(Arc<SpanExportQueueState>);
 
 #[derive(Debug)]
-struct OutboxState {
+struct SpanExportQueueState {
     /// Sender of the queue; `None` after the queue is closed.
     sender: Mutex<Option<Sender<SpanData>>>,
     n_ended: AtomicU64,
@@ -39,11 +39,11 @@ struct OutboxState {
     why: Mutex<Option<String>>,
 }
 
-impl SpanOutbox {
+impl SpanExportQueue {
     /// Creates an empty queue of spans. Returns it with the receiver of the spans.
     pub(super) fn new() -> (Self, Receiver<SpanData>) {
-        let (sender, receiver) = mpsc::channel(MAX_WAITING);
-        let state = OutboxState {
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_SPANS);
+        let state = SpanExportQueueState {
             sender: Mutex::new(Some(sender)),
             n_ended: AtomicU64::new(0),
             n_sent: AtomicU64::new(0),
@@ -72,10 +72,10 @@ impl SpanOutbox {
         mut spans: Receiver<SpanData>,
     ) {
         let mut batch = Vec::new();
-        while spans.recv_many(&mut batch, MAX_BATCH).await > 0 {
-            let until = Instant::now() + DELAY;
-            while batch.len() < MAX_BATCH {
-                let room = MAX_BATCH - batch.len();
+        while spans.recv_many(&mut batch, MAX_SPANS_PER_BATCH).await > 0 {
+            let until = Instant::now() + MAX_SPAN_BATCHING_DELAY;
+            while batch.len() < MAX_SPANS_PER_BATCH {
+                let room = MAX_SPANS_PER_BATCH - batch.len();
                 let more = tokio::time::timeout_at(until, spans.recv_many(&mut batch, room));
                 if !matches!(more.await, Ok(1..)) {
                     break;
@@ -90,7 +90,7 @@ impl SpanOutbox {
     }
 }
 
-impl SpanProcessor for SpanOutbox {
+impl SpanProcessor for SpanExportQueue {
     fn on_start(&self, _span: &mut Span, _context: &Context) {}
 
     fn on_end(&self, span: SpanData) {

@@ -1,6 +1,6 @@
 //! Builds spans from events: one span for each part of a turn.
 //!
-//! Tracks which spans are open, and how they nest. Events name the parts ([`TurnPart`]);
+//! Tracks which spans are open, and how they nest. Events name the parts ([`TurnPartId`]);
 //! `attributes` provides the attributes. A part without an end event ends together with the agent
 //! that contains it. This module must not depend on how spans are sent. Start from [`SpanTree`].
 
@@ -12,19 +12,19 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::SdkTracer;
 
 use super::attributes::{
-    access_attributes, end_attributes, hook_attributes, serialized_variant_name, signed_number,
-    start_attributes,
+    hook_attributes, plugin_access_attributes, serialized_variant_name, set_span_end_attributes,
+    span_name_and_attributes, to_saturated_i64,
 };
 use super::names as n;
 use super::open::UnfinishedSpan;
-use rind_lib::event::{Event, Stamped, TurnPart};
+use rind_lib::event::{Event, Stamped, TurnPartId};
 use rind_lib::point::trace::TraceOutcome;
 
 #[derive(Debug)]
 pub(super) struct SpanTree {
     tracer: SdkTracer,
     provider: String,
-    open: HashMap<TurnPart, UnfinishedSpan>,
+    open: HashMap<TurnPartId, UnfinishedSpan>,
     /// Context of the last turn of the main agent that has ended. It is the parent of the spans of
     /// the turn's archival, and of requests that start after the turn.
     ended: Context,
@@ -48,7 +48,7 @@ impl SpanTree {
     }
 
     /// Ends the open spans of all parts for which `is_over` returns true.
-    fn end_unfinished_spans(&mut self, is_over: impl Fn(&TurnPart) -> bool) {
+    fn end_unfinished_spans(&mut self, is_over: impl Fn(&TurnPartId) -> bool) {
         for (_, open) in self.open.extract_if(|part, _| is_over(part)) {
             open.end_unfinished_span(self.last);
         }
@@ -59,27 +59,27 @@ impl SpanTree {
         if let Event::SessionOpened { provider, .. } = &stamped.event {
             self.provider.clone_from(provider);
         }
-        if let Some(part) = TurnPart::part_begun_by_event(stamped) {
+        if let Some(part) = TurnPartId::part_begun_by_event(stamped) {
             self.begin_turn_part_span(part, stamped);
-        } else if let Some(part) = TurnPart::part_ended_by_event(stamped) {
+        } else if let Some(part) = TurnPartId::part_ended_by_event(stamped) {
             self.end_turn_part_span(&part, stamped);
-        } else if let Some(part) = self.open_enclosing_part(stamped) {
-            self.add_event_to_part(part, stamped);
+        } else if let Some(part) = self.find_open_enclosing_part(stamped) {
+            self.add_event_to_part_span(part, stamped);
         }
     }
 
-    fn open_enclosing_part(&self, stamped: &Stamped) -> Option<TurnPart> {
-        TurnPart::enclosing_part(stamped, |part| self.open.contains_key(part))
+    fn find_open_enclosing_part(&self, stamped: &Stamped) -> Option<TurnPartId> {
+        TurnPartId::enclosing_part(stamped, |part| self.open.contains_key(part))
     }
 
-    fn begin_turn_part_span(&mut self, part: TurnPart, stamped: &Stamped) {
+    fn begin_turn_part_span(&mut self, part: TurnPartId, stamped: &Stamped) {
         let above = self
-            .open_enclosing_part(stamped)
+            .find_open_enclosing_part(stamped)
             .and_then(|above| self.open.get(&above));
         let context = above.map(|above| above.context.clone());
         let (context, is_turn) = match &stamped.event {
             // The span of this subagent was started by `subagent-start`.
-            Event::TurnStart { .. } if !stamped.is_main() && context.is_some() => return,
+            Event::TurnStart { .. } if !stamped.is_from_main_agent() && context.is_some() => return,
             Event::TurnStart { .. } => (Context::new(), true),
             Event::SubagentStart { .. } => (context.unwrap_or_default(), true),
             Event::ArchiveStart { .. } => {
@@ -94,7 +94,7 @@ impl SpanTree {
                 None => return,
             },
         };
-        if let TurnPart::Agent(agent) = &part {
+        if let TurnPartId::Agent(agent) = &part {
             self.end_unfinished_spans(|part| part.agent() == agent);
         }
         let open = self.start_span(stamped, &context, is_turn);
@@ -102,13 +102,19 @@ impl SpanTree {
     }
 
     fn start_span(&self, stamped: &Stamped, parent: &Context, is_turn: bool) -> UnfinishedSpan {
-        let (name, mut attributes) = start_attributes(stamped, &self.provider);
+        let (name, mut attributes) = span_name_and_attributes(stamped, &self.provider);
         if let Some(session) = &stamped.session {
             attributes.push(KeyValue::new(n::GEN_AI_CONVERSATION_ID, session.clone()));
         }
-        attributes.push(KeyValue::new(n::TURN, i64::from(stamped.turn)));
+        attributes.push(KeyValue::new(
+            n::TURN_NUMBER_ATTRIBUTE,
+            i64::from(stamped.turn),
+        ));
         if stamped.step > 0 {
-            attributes.push(KeyValue::new(n::STEP, i64::from(stamped.step)));
+            attributes.push(KeyValue::new(
+                n::STEP_NUMBER_ATTRIBUTE,
+                i64::from(stamped.step),
+            ));
         }
         let kind = match &stamped.event {
             Event::RequestStart { .. } => SpanKind::Client,
@@ -124,11 +130,11 @@ impl SpanTree {
         UnfinishedSpan::new(span, context, is_turn)
     }
 
-    fn end_turn_part_span(&mut self, part: &TurnPart, stamped: &Stamped) {
+    fn end_turn_part_span(&mut self, part: &TurnPartId, stamped: &Stamped) {
         let Some(mut open) = self.open.remove(part) else {
             return;
         };
-        end_attributes(&mut open, &stamped.event);
+        set_span_end_attributes(&mut open, &stamped.event);
         if let Event::TurnEnd { .. } = stamped.event {
             self.ended = open.context.clone();
             // End the spans of subagents that are still open, because subagents end with the turn.
@@ -139,19 +145,19 @@ impl SpanTree {
         open.end_span(self.last);
     }
 
-    fn add_event_to_part(&mut self, above: TurnPart, stamped: &Stamped) {
+    fn add_event_to_part_span(&mut self, above: TurnPartId, stamped: &Stamped) {
         let agent = &stamped.agent;
-        let turn = match TurnPart::Agent(agent.clone()) {
+        let turn = match TurnPartId::Agent(agent.clone()) {
             turn if self.open.contains_key(&turn) => turn,
             // The turn has already ended, so the event belongs to an archival that continues after
             // the turn.
-            _ => TurnPart::Aside(agent.clone()),
+            _ => TurnPartId::Aside(agent.clone()),
         };
         let part = match &stamped.event {
             Event::Assessed { .. } | Event::TurnEnd { .. } | Event::Error { .. } => turn,
             Event::Retry { .. } => {
                 let is_own =
-                    |part: &&TurnPart| matches!(part, TurnPart::Request(of, _) if of == agent);
+                    |part: &&TurnPartId| matches!(part, TurnPartId::Request(of, _) if of == agent);
                 let mut requests = self.open.keys().filter(is_own);
                 match (requests.next(), requests.next()) {
                     (Some(only), None) => only.clone(),
@@ -176,27 +182,32 @@ impl SpanTree {
             return;
         };
         match &stamped.event {
-            Event::Assessed { decision, .. } => {
-                open.set_attribute(n::DECISION, serialized_variant_name(decision))
-            }
-            Event::TurnEnd { .. } => end_attributes(open, &stamped.event),
+            Event::Assessed { decision, .. } => open.set_attribute(
+                n::TURN_ASSESSMENT_DECISION_ATTRIBUTE,
+                serialized_variant_name(decision),
+            ),
+            Event::TurnEnd { .. } => set_span_end_attributes(open, &stamped.event),
             Event::Error { place, .. } => open.mark_failed(place.clone()),
-            Event::ToolStart { effect_class, .. } if matches!(part, TurnPart::Call(..)) => {
-                open.set_attribute(n::EFFECT_CLASS, effect_class.to_string());
-                open.add_event(n::TOOL_START, at, Vec::new());
+            Event::ToolStart { effect_class, .. } if matches!(part, TurnPartId::Call(..)) => {
+                open.set_attribute(n::TOOL_EFFECT_CLASS_ATTRIBUTE, effect_class.to_string());
+                open.add_event(n::TOOL_START_EVENT_NAME, at, Vec::new());
             }
             Event::Retry {
                 attempt, delay_ms, ..
             } => {
-                let attempt = KeyValue::new(n::ATTEMPT, i64::from(*attempt));
-                let delay = KeyValue::new(n::DELAY_MS, signed_number(*delay_ms));
-                open.add_event(n::RETRY, at, vec![attempt, delay]);
+                let attempt = KeyValue::new(n::ATTEMPT_NUMBER_ATTRIBUTE, i64::from(*attempt));
+                let delay = KeyValue::new(n::RETRY_DELAY_MS_ATTRIBUTE, to_saturated_i64(*delay_ms));
+                open.add_event(n::RETRY_EVENT_NAME, at, vec![attempt, delay]);
             }
             Event::Hook { record } if record.outcome != TraceOutcome::Pass => {
-                open.add_event(n::HOOK, at, hook_attributes(record));
+                open.add_event(n::HOOK_EVENT_NAME, at, hook_attributes(record));
             }
             Event::Access { record } if record.is_only_report_of_access() => {
-                open.add_event(n::ACCESS, at, access_attributes(record));
+                open.add_event(
+                    n::PLUGIN_ACCESS_EVENT_NAME,
+                    at,
+                    plugin_access_attributes(record),
+                );
             }
             _ => {}
         }

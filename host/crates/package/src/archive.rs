@@ -12,62 +12,69 @@ use anyhow::{Context, bail, ensure};
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType, PaxExtensions};
 
-use super::contents::{Files, MAX_BYTES, MAX_FILES, PluginContents, split_deep_path, split_path};
+use super::contents::{
+    FileContentsByPath, MAX_PACKAGE_SOURCE_BYTES, MAX_PACKAGE_SOURCE_FILES, PluginContents,
+    split_path_of_any_depth, split_relative_path,
+};
 use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Magic bytes at the beginning of a gzip file.
-pub(super) const MAGIC: &[u8] = &[0x1f, 0x8b];
+pub(super) const GZIP_MAGIC_BYTES: &[u8] = &[0x1f, 0x8b];
 
 /// Magic bytes of a tar header, and their offset.
 const TAR_MAGIC: &[u8] = b"ustar";
-const TAR_MAGIC_AT: usize = 257;
+const TAR_MAGIC_OFFSET: usize = 257;
 
 /// Mode bits for setuid and setgid.
-pub(super) const SET_ID: u32 = 0o6000;
+pub(super) const SETUID_SETGID_MODE_BITS: u32 = 0o6000;
 
 /// Maximum decompressed size of an archive in bytes, including tar headers.
-const MAX_DECOMPRESSED_BYTES: u64 = MAX_BYTES + (MAX_FILES as u64) * 2048;
+const MAX_DECOMPRESSED_BYTES: u64 =
+    MAX_PACKAGE_SOURCE_BYTES + (MAX_PACKAGE_SOURCE_FILES as u64) * 2048;
 
 /// Maximum size of a global pax header in bytes. `git archive` writes one of 52 bytes.
-const MAX_SETTINGS_BYTES: u64 = 64 << 10;
+const MAX_GLOBAL_PAX_HEADER_BYTES: u64 = 64 << 10;
 
 /// Prefix of the pax keys of sparse files.
-const SPARSE: &[u8] = b"GNU.sparse.";
+const SPARSE_FILE_PAX_KEY_PREFIX: &[u8] = b"GNU.sparse.";
 
 #[derive(Debug, Default)]
 pub(super) struct ArchiveEntries {
-    pub(super) files: Files,
+    pub(super) files: FileContentsByPath,
     /// Entries that are not regular files, by path; the value is a predicate for messages, such as
     /// "is a symlink". Their content is not in `files`.
     pub(super) odd: BTreeMap<Vec<String>, &'static str>,
-    /// Directories that were skipped because of [`SkipRule`].
+    /// Directories that were skipped because of [`ArchiveEntrySkipRule`].
     pub(super) hidden: BTreeSet<Vec<String>>,
 }
 
 /// Function that decides whether an entry is skipped. It gets the names of the directories on the
 /// entry's path, and returns how many of these names form the path of the skipped directory, or
 /// `None` if the entry is not skipped.
-pub(super) type SkipRule = fn(&[String]) -> Option<usize>;
+pub(super) type ArchiveEntrySkipRule = fn(&[String]) -> Option<usize>;
 
 /// Whether the content of a file begins like a tar or gzip file.
 pub(super) fn is_archive(bytes: &[u8]) -> bool {
-    bytes.starts_with(MAGIC) || is_tar(bytes)
+    bytes.starts_with(GZIP_MAGIC_BYTES) || is_tar(bytes)
 }
 
 fn is_tar(bytes: &[u8]) -> bool {
-    let rest = bytes.get(TAR_MAGIC_AT..);
+    let rest = bytes.get(TAR_MAGIC_OFFSET..);
     rest.is_some_and(|rest| rest.starts_with(TAR_MAGIC))
 }
 
 /// Directory that macOS adds to archives for the attributes of files.
-const MAC_FOLDER: &str = "__MACOSX";
+const MACOS_METADATA_FOLDER_NAME: &str = "__MACOSX";
 
 /// Reads the files of an archive. Refuses entries that are not regular files. `origin` is used only
 /// in messages.
-pub(super) fn read_files(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
-    let of_mac = |folders: &[String]| (folders.first()? == MAC_FOLDER).then_some(1);
-    let entries =
-        read_entries(bytes, of_mac).and_then(|entries| match entries.odd.first_key_value() {
+pub(super) fn read_archive_files(
+    bytes: &[u8],
+    origin: &Path,
+) -> anyhow::Result<FileContentsByPath> {
+    let of_mac = |folders: &[String]| (folders.first()? == MACOS_METADATA_FOLDER_NAME).then_some(1);
+    let entries = read_archive_entries(bytes, of_mac).and_then(|entries| {
+        match entries.odd.first_key_value() {
             Some((names, what)) => {
                 let shown = names.join("/");
                 bail!(
@@ -76,12 +83,13 @@ pub(super) fn read_files(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
                 )
             }
             None => Ok(entries.files),
-        });
+        }
+    });
     entries.with_context(|| format!("cannot read {}", origin.display()))
 }
 
 /// Whether the files of an archive include the manifest of a plugin, in any directory.
-pub(super) fn has_plugin_manifest(files: &Files) -> bool {
+pub(super) fn has_plugin_manifest(files: &FileContentsByPath) -> bool {
     files
         .keys()
         .any(|names| names.last().is_some_and(|name| name == FILE_NAME))
@@ -90,30 +98,33 @@ pub(super) fn has_plugin_manifest(files: &Files) -> bool {
 /// Selects the plugin from an archive that contains either its directory or the content of that
 /// directory. `origin` is used only in messages.
 pub(super) fn pick_plugin_from_archive(
-    files: Files,
+    files: FileContentsByPath,
     origin: &Path,
 ) -> anyhow::Result<PluginContents> {
-    PluginContents::pick_plugin_files(select_plugin_files(files, origin)?, origin)
+    PluginContents::from_source_files(select_plugin_files(files, origin)?, origin)
 }
 
 /// Reads all entries of an archive, except those in directories that the rule `hides` skips.
 /// Refuses archives that are too large or truncated, that have a path outside the archive's root,
 /// or that other programs would read differently.
-pub(super) fn read_entries(bytes: &[u8], hides: SkipRule) -> anyhow::Result<ArchiveEntries> {
+pub(super) fn read_archive_entries(
+    bytes: &[u8],
+    hides: ArchiveEntrySkipRule,
+) -> anyhow::Result<ArchiveEntries> {
     match is_tar(bytes) {
-        true => unpack_entries(bytes, hides),
+        true => unpack_tar_entries(bytes, hides),
         // A gzip file may have several members, and gzip tools read all of them.
-        false => unpack_entries(MultiGzDecoder::new(bytes), hides),
+        false => unpack_tar_entries(MultiGzDecoder::new(bytes), hides),
     }
 }
 
 /// Reader that records whether the underlying input has ended.
-struct EndDetectingReader<R> {
+struct EndOfInputTrackingReader<R> {
     inner: io::Take<R>,
     is_ended: bool,
 }
 
-impl<R: Read> Read for EndDetectingReader<R> {
+impl<R: Read> Read for EndOfInputTrackingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_read = self.inner.read(buffer)?;
         self.is_ended |= n_read == 0 && !buffer.is_empty();
@@ -121,7 +132,7 @@ impl<R: Read> Read for EndDetectingReader<R> {
     }
 }
 
-impl<R: Read> EndDetectingReader<R> {
+impl<R: Read> EndOfInputTrackingReader<R> {
     /// Checks that the archive ends with its end-of-archive blocks and that no data follows. A
     /// truncated archive might lack files that restrict the plugin, and other programs do not show
     /// trailing data.
@@ -153,13 +164,16 @@ impl<R: Read> EndDetectingReader<R> {
     }
 }
 
-fn unpack_entries<R: Read>(reader: R, hides: SkipRule) -> anyhow::Result<ArchiveEntries> {
-    let mut archive = Archive::new(EndDetectingReader {
+fn unpack_tar_entries<R: Read>(
+    reader: R,
+    hides: ArchiveEntrySkipRule,
+) -> anyhow::Result<ArchiveEntries> {
+    let mut archive = Archive::new(EndOfInputTrackingReader {
         inner: reader.take(MAX_DECOMPRESSED_BYTES),
         is_ended: false,
     });
     let mut read = ArchiveEntries::default();
-    let mut bytes_left = MAX_BYTES;
+    let mut bytes_left = MAX_PACKAGE_SOURCE_BYTES;
     let mut number = 0;
     for entry in archive.entries()? {
         let mut entry = entry.context("it is truncated, or not an archive")?;
@@ -177,7 +191,7 @@ fn unpack_entries<R: Read>(reader: R, hides: SkipRule) -> anyhow::Result<Archive
         if is_folder && path.trim_matches(['.', '/']).is_empty() && !path.contains("..") {
             continue;
         }
-        let mut all_names = split_deep_path(&path)?;
+        let mut all_names = split_path_of_any_depth(&path)?;
         let n_folders = all_names.len() - usize::from(!is_folder);
         let hidden = all_names.get(..n_folders).and_then(hides);
         if let Some(n_names) = hidden {
@@ -186,12 +200,15 @@ fn unpack_entries<R: Read>(reader: R, hides: SkipRule) -> anyhow::Result<Archive
             continue;
         }
         number += 1;
-        ensure!(number <= MAX_FILES, "it has more than {MAX_FILES} entries");
-        let names = split_path(&path)?;
+        ensure!(
+            number <= MAX_PACKAGE_SOURCE_FILES,
+            "it has more than {MAX_PACKAGE_SOURCE_FILES} entries"
+        );
+        let names = split_relative_path(&path)?;
         for extension in entry.pax_extensions()?.into_iter().flatten() {
             let key = extension.context("it has a pax header that cannot be parsed")?;
             ensure!(
-                !key.key_bytes().starts_with(SPARSE),
+                !key.key_bytes().starts_with(SPARSE_FILE_PAX_KEY_PREFIX),
                 "`{shown}` is a sparse file (GNU.sparse), which is not supported; pack it without --sparse"
             );
         }
@@ -204,7 +221,10 @@ fn unpack_entries<R: Read>(reader: R, hides: SkipRule) -> anyhow::Result<Archive
             EntryType::Link | EntryType::Symlink => Some("is a link"),
             _ => Some("is neither a file nor a folder"),
         };
-        let is_set_id = entry.header().mode().is_ok_and(|mode| mode & SET_ID != 0);
+        let is_set_id = entry
+            .header()
+            .mode()
+            .is_ok_and(|mode| mode & SETUID_SETGID_MODE_BITS != 0);
         let set_id = is_set_id.then_some("is a setuid or setgid file");
         if let Some(what) = what.or(set_id) {
             read.odd.insert(names, what);
@@ -216,7 +236,7 @@ fn unpack_entries<R: Read>(reader: R, hides: SkipRule) -> anyhow::Result<Archive
             .take(bytes_left + 1)
             .read_to_end(&mut content)
             .with_context(|| format!("it is truncated at `{shown}`"))?;
-        let too_large = || format!("it has more than {} MiB", MAX_BYTES >> 20);
+        let too_large = || format!("it has more than {} MiB", MAX_PACKAGE_SOURCE_BYTES >> 20);
         bytes_left = bytes_left
             .checked_sub(n_read as u64)
             .with_context(too_large)?;
@@ -236,14 +256,14 @@ fn unpack_entries<R: Read>(reader: R, hides: SkipRule) -> anyhow::Result<Archive
 fn check_global_pax_header(entry: &mut impl Read) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     entry
-        .take(MAX_SETTINGS_BYTES)
+        .take(MAX_GLOBAL_PAX_HEADER_BYTES)
         .read_to_end(&mut bytes)
         .context("it is truncated")?;
     for extension in PaxExtensions::new(&bytes) {
         let extension = extension.context("it has a global pax header that cannot be parsed")?;
         let key = extension.key_bytes();
-        let is_followed =
-            [&b"path"[..], b"linkpath", b"size"].contains(&key) || key.starts_with(SPARSE);
+        let is_followed = [&b"path"[..], b"linkpath", b"size"].contains(&key)
+            || key.starts_with(SPARSE_FILE_PAX_KEY_PREFIX);
         ensure!(
             !is_followed,
             "it sets `{}` for all its entries, which programs interpret differently; pack it again",
@@ -256,7 +276,10 @@ fn check_global_pax_header(entry: &mut impl Read) -> anyhow::Result<()> {
 /// Selects the files of the plugin: all of them, or those in the only directory with a manifest.
 /// Files outside that directory, for example a license or the metadata that macOS adds, do not
 /// belong to the plugin.
-fn select_plugin_files(mut files: Files, origin: &Path) -> anyhow::Result<Files> {
+fn select_plugin_files(
+    mut files: FileContentsByPath,
+    origin: &Path,
+) -> anyhow::Result<FileContentsByPath> {
     files.retain(|names, _| {
         let name = names.last().map(String::as_str).unwrap_or_default();
         !name.starts_with("._") && name != ".DS_Store"

@@ -17,48 +17,48 @@ use rind_lib::plugin::contract::sources::describe_stale_build;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Path in the plugin's directory, and the content of the file.
-type NamedBytes<'a> = (String, &'a [u8]);
+type FilePathWithContent<'a> = (String, &'a [u8]);
 
 /// Maximum size of a source in bytes, also after decompression. Several components written in
 /// Python fit.
-pub(super) const MAX_BYTES: u64 = 256 << 20;
+pub(super) const MAX_PACKAGE_SOURCE_BYTES: u64 = 256 << 20;
 
 /// Maximum number of files in a source.
-pub(super) const MAX_FILES: usize = 10_000;
+pub(super) const MAX_PACKAGE_SOURCE_FILES: usize = 10_000;
 
 /// Maximum depth of directories in a source.
-const MAX_DEPTH: usize = 16;
+const MAX_SOURCE_DIRECTORY_DEPTH: usize = 16;
 
 /// File with the plugin's description for users.
-const README: &str = "README.md";
+const README_FILE_NAME: &str = "README.md";
 
 /// Directories of a plugin from which all files are included.
-const FOLDERS: [&str; 3] = ["agents", "prompts", "skills"];
+const INCLUDED_PLUGIN_FOLDERS: [&str; 3] = ["agents", "prompts", "skills"];
 
 /// Content of files by path. A path is a list of names.
-pub(crate) type Files = BTreeMap<Vec<String>, Vec<u8>>;
+pub(crate) type FileContentsByPath = BTreeMap<Vec<String>, Vec<u8>>;
 
 /// Files of one plugin: manifest, component, README, presets of subagents, prompts and skills.
 #[derive(Debug)]
 pub struct PluginContents {
     pub manifest: Manifest,
-    files: Files,
+    files: FileContentsByPath,
 }
 
 impl PluginContents {
     /// Reads a plugin's directory. Files that do not belong to the plugin, for example its sources,
     /// are not read.
     pub fn read_folder(folder: &Path) -> anyhow::Result<Self> {
-        let mut files = Files::new();
+        let mut files = FileContentsByPath::new();
         let mut read = |path: &str| -> anyhow::Result<()> {
-            let names = split_path(path)?;
-            let bytes = read_regular_file(&folder.join(path), MAX_BYTES)?;
+            let names = split_relative_path(path)?;
+            let bytes = read_regular_file(&folder.join(path), MAX_PACKAGE_SOURCE_BYTES)?;
             files.insert(names, bytes);
             Ok(())
         };
         read(FILE_NAME)?;
-        if folder.join(README).symlink_metadata().is_ok() {
-            read(README)?;
+        if folder.join(README_FILE_NAME).symlink_metadata().is_ok() {
+            read(README_FILE_NAME)?;
         }
         // Reading the manifest does not check that the component exists. A missing component is
         // reported by the check that follows and by the loader.
@@ -72,13 +72,13 @@ impl PluginContents {
                 folder.display()
             );
             read(path)?;
-            let bytes = files.get(&split_path(path)?);
+            let bytes = files.get(&split_relative_path(path)?);
             let stale = bytes.and_then(|bytes| describe_stale_build(folder, bytes));
             if let Some(why) = stale {
                 bail!("{}: {why}", folder.join(path).display());
             }
         }
-        for name in FOLDERS {
+        for name in INCLUDED_PLUGIN_FOLDERS {
             let path = folder.join(name);
             if path.symlink_metadata().is_err() {
                 continue;
@@ -92,12 +92,15 @@ impl PluginContents {
                 (above.chain(names).collect::<Vec<_>>(), bytes)
             }));
         }
-        Self::pick_plugin_files(files, folder)
+        Self::from_source_files(files, folder)
     }
 
     /// Selects those of `files` that belong to a plugin. `origin` is the location of the files, for
     /// messages.
-    pub(super) fn pick_plugin_files(mut files: Files, origin: &Path) -> anyhow::Result<Self> {
+    pub(super) fn from_source_files(
+        mut files: FileContentsByPath,
+        origin: &Path,
+    ) -> anyhow::Result<Self> {
         let path = origin.join(FILE_NAME);
         let Some(text) = files.get(&vec![FILE_NAME.to_owned()]) else {
             bail!("{} has no {FILE_NAME}", origin.display());
@@ -105,7 +108,11 @@ impl PluginContents {
         let text = std::str::from_utf8(text)
             .with_context(|| format!("{} is not UTF-8", path.display()))?;
         let manifest = Manifest::parse(text, &path)?;
-        let component = manifest.component.as_deref().map(split_path).transpose()?;
+        let component = manifest
+            .component
+            .as_deref()
+            .map(split_relative_path)
+            .transpose()?;
         if let Some(component) = &component {
             ensure!(
                 files.contains_key(component),
@@ -115,20 +122,20 @@ impl PluginContents {
             );
         }
         if let Some(bytes) = component.as_ref().and_then(|names| files.get_mut(names)) {
-            super::pack::remove_manifest(bytes);
+            super::pack::remove_manifest_section(bytes);
         }
         files.retain(|names, _| {
             let first = names.first().map(String::as_str).unwrap_or_default();
             Some(names) == component.as_ref()
-                || (names.len() == 1 && [FILE_NAME, README].contains(&first))
-                || (names.len() > 1 && FOLDERS.contains(&first))
+                || (names.len() == 1 && [FILE_NAME, README_FILE_NAME].contains(&first))
+                || (names.len() > 1 && INCLUDED_PLUGIN_FOLDERS.contains(&first))
         });
         let n_bytes: usize = files.values().map(Vec::len).sum();
         ensure!(
-            n_bytes as u64 <= MAX_BYTES && files.len() <= MAX_FILES,
-            "{} has more than {} MiB or {MAX_FILES} files",
+            n_bytes as u64 <= MAX_PACKAGE_SOURCE_BYTES && files.len() <= MAX_PACKAGE_SOURCE_FILES,
+            "{} has more than {} MiB or {MAX_PACKAGE_SOURCE_FILES} files",
             origin.display(),
-            MAX_BYTES >> 20
+            MAX_PACKAGE_SOURCE_BYTES >> 20
         );
         Ok(Self { manifest, files })
     }
@@ -141,12 +148,12 @@ impl PluginContents {
     /// Returns the component, if there is one, and the other files, sorted by path.
     pub(super) fn split_component_from_files(
         &self,
-    ) -> anyhow::Result<(Option<&[u8]>, Vec<NamedBytes<'_>>)> {
+    ) -> anyhow::Result<(Option<&[u8]>, Vec<FilePathWithContent<'_>>)> {
         let component = self
             .manifest
             .component
             .as_deref()
-            .map(split_path)
+            .map(split_relative_path)
             .transpose()?;
         let bytes = component.as_ref().and_then(|names| self.files.get(names));
         let others = self
@@ -164,14 +171,17 @@ impl PluginContents {
     }
 
     /// Returns the files by path.
-    pub fn files(&self) -> &Files {
+    pub fn files(&self) -> &FileContentsByPath {
         &self.files
     }
 }
 
 /// Writes files into a new directory and syncs them to disk. Only the owner can read the files, and
 /// none is executable.
-pub(super) fn write_files(files: &Files, folder: &Path) -> anyhow::Result<()> {
+pub(super) fn write_files_to_new_folder(
+    files: &FileContentsByPath,
+    folder: &Path,
+) -> anyhow::Result<()> {
     for (names, bytes) in files {
         let path = names
             .iter()
@@ -196,19 +206,19 @@ pub(super) fn write_files(files: &Files, folder: &Path) -> anyhow::Result<()> {
 
 /// Splits a relative path in a source into names. Refuses absolute paths, `..`, and paths that are
 /// too deep.
-pub(super) fn split_path(path: &str) -> anyhow::Result<Vec<String>> {
-    let names = split_deep_path(path)?;
+pub(super) fn split_relative_path(path: &str) -> anyhow::Result<Vec<String>> {
+    let names = split_path_of_any_depth(path)?;
     ensure!(
-        names.len() <= MAX_DEPTH,
-        "the path `{}` is refused: it is deeper than {MAX_DEPTH} folders",
+        names.len() <= MAX_SOURCE_DIRECTORY_DEPTH,
+        "the path `{}` is refused: it is deeper than {MAX_SOURCE_DIRECTORY_DEPTH} folders",
         path.escape_debug()
     );
     Ok(names)
 }
 
-/// Splits a path like [`split_path`], but without a limit on the depth, for archive entries that
-/// may be skipped.
-pub(super) fn split_deep_path(path: &str) -> anyhow::Result<Vec<String>> {
+/// Splits a path like [`split_relative_path`], but without a limit on the depth, for archive
+/// entries that may be skipped.
+pub(super) fn split_path_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
     let refuse = || format!("the path `{}` is refused", path.escape_debug());
     let mut names = Vec::new();
     for component in Path::new(path).components() {
@@ -239,13 +249,14 @@ fn read_regular_file(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
         !is_link,
         "{shown} is a link; plugins may contain only regular files"
     );
-    let file = open_file(path, OFlags::NOFOLLOW).with_context(|| format!("cannot read {shown}"))?;
-    read_open_file(file, path, limit)
+    let file = open_file_with_flags(path, OFlags::NOFOLLOW)
+        .with_context(|| format!("cannot read {shown}"))?;
+    read_open_file_with_limit(file, path, limit)
 }
 
 /// Opens a file for reading. With `O_NONBLOCK`, opening a named pipe returns immediately instead of
 /// waiting for a writer.
-pub(super) fn open_file(path: &Path, flags: OFlags) -> std::io::Result<File> {
+pub(super) fn open_file_with_flags(path: &Path, flags: OFlags) -> std::io::Result<File> {
     let flags = flags | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
     let options = options.read(true);
@@ -254,7 +265,11 @@ pub(super) fn open_file(path: &Path, flags: OFlags) -> std::io::Result<File> {
 }
 
 /// Reads an open regular file of at most `limit` bytes.
-pub(super) fn read_open_file(file: File, path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read_open_file_with_limit(
+    file: File,
+    path: &Path,
+    limit: u64,
+) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let is_file = file.metadata().is_ok_and(|found| found.is_file());
     ensure!(is_file, "{shown} is not a regular file");

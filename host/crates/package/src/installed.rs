@@ -17,7 +17,7 @@ use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::plugin::installed::InstalledPlugin;
 
 /// Plugin or skill from the lock file, with the outcome of its verification.
-pub(super) struct VerifiedInstall<T> {
+pub(super) struct InstallVerificationResult<T> {
     pub(super) name: String,
     pub(super) folder: PathBuf,
     /// Entry in the lock file that matches the files on disk, or the current entry if none matches.
@@ -36,7 +36,7 @@ pub(super) fn verify_installed_packages<T: LockEntry>(
     all: &Path,
     lock_path: &Path,
     config: &InstallConfig,
-) -> anyhow::Result<Vec<VerifiedInstall<T>>> {
+) -> anyhow::Result<Vec<InstallVerificationResult<T>>> {
     // An installation changes first the directory and then the lock file. The exchange lock keeps
     // readers out between the two changes. The file of the exchange lock is missing only if nothing
     // was ever installed.
@@ -49,7 +49,7 @@ pub(super) fn verify_installed_packages<T: LockEntry>(
         let folder = all.join(name);
         let is_gone = folder.symlink_metadata().is_err();
         let (files, locked) = match InMemoryFolder::read(&folder) {
-            Ok(held) => match lock.lock_entry_with_digest(name, held.digest()) {
+            Ok(held) => match lock.find_entry_with_digest(name, held.digest()) {
                 Some(locked) => (Ok(Arc::new(held)), locked),
                 None => (
                     Err("its files are not those that were installed".to_owned()),
@@ -60,7 +60,7 @@ pub(super) fn verify_installed_packages<T: LockEntry>(
             Err(error) => (Err(format!("its files cannot be verified: {error}")), entry),
         };
         let is_trusted = |key: &str| config.keys.values().any(|own| own == key);
-        VerifiedInstall {
+        InstallVerificationResult {
             name: name.clone(),
             trust: match locked.key().is_some_and(is_trusted) {
                 true => Trust::Package,
@@ -77,14 +77,14 @@ pub(super) fn verify_installed_packages<T: LockEntry>(
 
 /// Verifies every plugin in the lock file at `lock_path`. The plugins' directories are in
 /// `plugins`.
-pub fn verify_plugins(
+pub fn verify_installed_plugins(
     plugins: &Path,
     lock_path: &Path,
     config: &InstallConfig,
 ) -> anyhow::Result<Vec<InstalledPlugin>> {
     let all = verify_installed_packages::<LockedPlugin>(plugins, lock_path, config)?.into_iter();
     let installed = all.map(|one| {
-        let VerifiedInstall {
+        let InstallVerificationResult {
             name,
             folder,
             trust,

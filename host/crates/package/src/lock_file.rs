@@ -30,7 +30,7 @@ use super::ecosystem::LockedPackage;
 use super::source::PluginSource;
 use rind_lib::disk::{read_if_present, replace_private_file_synced};
 
-const FORMAT: u32 = 1;
+const LOCK_FILE_FORMAT_VERSION: u32 = 1;
 
 /// Entry in the lock file of plugins or of skills. Each of the two kinds has a lock file next to
 /// the directory that contains the packages.
@@ -60,10 +60,10 @@ pub struct LockFile<T> {
 }
 
 /// Maximum size of a lock file in bytes. An entry has some hundred bytes.
-const MAX_BYTES: u64 = 16 << 20;
+const MAX_LOCK_FILE_BYTES: u64 = 16 << 20;
 
 /// Name of the TOML table with the previous entries.
-const BEFORE: &str = "before";
+const PREVIOUS_ENTRIES_TABLE_NAME: &str = "before";
 
 #[derive(Serialize, Deserialize)]
 struct LockFileContent<T> {
@@ -126,7 +126,7 @@ impl<T: LockEntry> LockFile<T> {
     /// Reads the file at `path`; a missing file means that nothing is installed.
     pub fn read_file(path: &Path) -> anyhow::Result<Self> {
         let (shown, table) = (path.display(), T::TABLE);
-        let text = read_if_present(path, MAX_BYTES);
+        let text = read_if_present(path, MAX_LOCK_FILE_BYTES);
         let Some(text) = text.with_context(|| format!("cannot read {shown}"))? else {
             return Ok(Self::default());
         };
@@ -137,12 +137,18 @@ impl<T: LockEntry> LockFile<T> {
         };
         let LockFormat { format } = toml::from_str(&text).with_context(about)?;
         ensure!(
-            format <= FORMAT,
-            "{shown} was written by a newer rind: it has format {format}, and this rind supports {FORMAT}; update rind"
+            format <= LOCK_FILE_FORMAT_VERSION,
+            "{shown} was written by a newer rind: it has format {format}, and this rind supports {LOCK_FILE_FORMAT_VERSION}; update rind"
         );
-        ensure!(format == FORMAT, "{shown} has the unknown format {format}");
+        ensure!(
+            format == LOCK_FILE_FORMAT_VERSION,
+            "{shown} has the unknown format {format}"
+        );
         let mut file: LockFileContent<T> = toml::from_str(&text).with_context(about)?;
-        let before = file.tables.remove(BEFORE).unwrap_or_default();
+        let before = file
+            .tables
+            .remove(PREVIOUS_ENTRIES_TABLE_NAME)
+            .unwrap_or_default();
         let entries = file.tables.remove(table).unwrap_or_default();
         if let Some(other) = file.tables.keys().next() {
             let fault = anyhow::anyhow!("there is an unknown table `{}`", other.escape_debug());
@@ -156,7 +162,7 @@ impl<T: LockEntry> LockFile<T> {
     }
 
     /// Returns the entry of `name`, current or previous, whose files have this digest.
-    pub fn lock_entry_with_digest(&self, name: &str, digest: &str) -> Option<&T> {
+    pub fn find_entry_with_digest(&self, name: &str, digest: &str) -> Option<&T> {
         let entries = [self.entries.get(name), self.before.get(name)];
         let mut entries = entries.into_iter().flatten();
         entries.find(|entry| entry.digest() == digest)
@@ -214,13 +220,16 @@ impl<T: LockEntry> LockFile<T> {
     /// Writes the lock file atomically.
     pub fn write_file(&self, path: &Path) -> anyhow::Result<()> {
         let file = LockFileContent {
-            format: FORMAT,
+            format: LOCK_FILE_FORMAT_VERSION,
             keys: self.keys.clone(),
-            tables: [(T::TABLE, &self.entries), (BEFORE, &self.before)]
-                .into_iter()
-                .filter(|(table, entries)| *table == T::TABLE || !entries.is_empty())
-                .map(|(table, entries)| (table.to_owned(), entries.clone()))
-                .collect(),
+            tables: [
+                (T::TABLE, &self.entries),
+                (PREVIOUS_ENTRIES_TABLE_NAME, &self.before),
+            ]
+            .into_iter()
+            .filter(|(table, entries)| *table == T::TABLE || !entries.is_empty())
+            .map(|(table, entries)| (table.to_owned(), entries.clone()))
+            .collect(),
         };
         let text = format!("{}\n\n{}", T::HEAD, toml::to_string(&file)?);
         replace_private_file_synced(path, text.as_bytes())
@@ -254,19 +263,19 @@ mod tests {
         let put = || {
             let stopped = LockFile::<LockedPlugin>::read_file(&path)?;
             for digest in ["one", "two"] {
-                let held = stopped.lock_entry_with_digest("a", digest);
+                let held = stopped.find_entry_with_digest("a", digest);
                 assert_eq!(held.and_then(LockEntry::key), Some(digest));
                 let mut settled = stopped.clone();
                 settled.complete_interrupted_replacements(|_| Some(digest.to_owned()));
                 assert_eq!(settled.entries["a"].digest, digest);
             }
-            assert_eq!(stopped.lock_entry_with_digest("a", "three"), None);
+            assert_eq!(stopped.find_entry_with_digest("a", "three"), None);
             Ok(())
         };
         lock.replace_entry(&path, ("a", "a"), locked("two"), put)
             .unwrap();
         assert_eq!(LockFile::read_file(&path).unwrap(), lock);
-        assert_eq!(lock.lock_entry_with_digest("a", "one"), None);
+        assert_eq!(lock.find_entry_with_digest("a", "one"), None);
         assert_eq!(lock.keys["a"], "two");
 
         let fails = || -> anyhow::Result<()> { anyhow::bail!("it cannot be put") };

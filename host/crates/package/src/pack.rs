@@ -11,31 +11,31 @@ use anyhow::{Context, bail, ensure};
 use wasm_encoder::{CustomSection, Section};
 use wasmparser::BinaryReader;
 
-use super::contents::{Files, PluginContents, split_path};
+use super::contents::{FileContentsByPath, PluginContents, split_relative_path};
 use rind_lib::plugin::foreign;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Prefix of the name of a custom section that contains a file. After the prefix comes the path
 /// within the plugin.
-const PREFIX: &str = "rind:file/";
+const FILE_CUSTOM_SECTION_NAME_PREFIX: &str = "rind:file/";
 
 /// Magic number of WebAssembly binaries.
-pub(super) const MAGIC: &[u8] = b"\0asm";
+pub(super) const WASM_MAGIC_BYTES: &[u8] = b"\0asm";
 
 /// Empty component, in binary form.
-const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+const EMPTY_WASM_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// Packs a plugin into one file. Equal plugins produce equal bytes.
 pub fn pack_plugin(contents: &PluginContents) -> anyhow::Result<Vec<u8>> {
     let (component, others) = contents.split_component_from_files()?;
-    let (mut bytes, carried) = split_packed_plugin(component.unwrap_or(EMPTY))?;
+    let (mut bytes, carried) = split_packed_plugin(component.unwrap_or(EMPTY_WASM_COMPONENT))?;
     ensure!(
         carried.is_empty(),
         "the component is already a packed plugin; name the original component"
     );
     for (path, data) in others {
         let section = CustomSection {
-            name: Cow::Owned(format!("{PREFIX}{path}")),
+            name: Cow::Owned(format!("{FILE_CUSTOM_SECTION_NAME_PREFIX}{path}")),
             data: Cow::Borrowed(data),
         };
         section.append_to(&mut bytes);
@@ -45,7 +45,7 @@ pub fn pack_plugin(contents: &PluginContents) -> anyhow::Result<Vec<u8>> {
 
 /// Whether `bytes` can be a packed plugin, that is, a WebAssembly binary, possibly truncated.
 pub fn is_wasm_binary(bytes: &[u8]) -> bool {
-    bytes.starts_with(MAGIC)
+    bytes.starts_with(WASM_MAGIC_BYTES)
 }
 
 /// Whether `bytes` are a packed plugin that contains its manifest. Returns false for components
@@ -72,24 +72,24 @@ pub(super) fn unpack_plugin(bytes: &[u8], origin: &Path) -> anyhow::Result<Plugi
     let manifest = Manifest::parse(&manifest, &origin.join(FILE_NAME))?;
     match manifest.component.as_deref() {
         Some(path) => {
-            let earlier = files.insert(split_path(path)?, component);
+            let earlier = files.insert(split_relative_path(path)?, component);
             ensure!(
                 earlier.is_none(),
                 "{shown} contains its component twice, as `{path}`"
             );
         }
         None => ensure!(
-            component == EMPTY,
+            component == EMPTY_WASM_COMPONENT,
             "{shown} has a component that its {FILE_NAME} does not name"
         ),
     }
-    PluginContents::pick_plugin_files(files, origin)
+    PluginContents::from_source_files(files, origin)
 }
 
 /// Removes the manifest from a component that `rind plugin build` produced. The manifest file next
 /// to the component is the effective one, and without the copy a plugin has the same digest whether
 /// it was packed or not. Other components stay unchanged.
-pub(super) fn remove_manifest(component: &mut Vec<u8>) {
+pub(super) fn remove_manifest_section(component: &mut Vec<u8>) {
     if let Ok((bare, carried)) = split_packed_plugin(component)
         && carried.len() == 1
         && carried.contains_key(&vec![FILE_NAME.to_owned()])
@@ -100,14 +100,17 @@ pub(super) fn remove_manifest(component: &mut Vec<u8>) {
 
 /// Splits a WebAssembly binary into the component and the files that were packed as custom sections
 /// of its outermost level.
-fn split_packed_plugin(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
-    ensure!(bytes.starts_with(MAGIC), "it is not WebAssembly");
-    let mut files = Files::new();
+fn split_packed_plugin(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, FileContentsByPath)> {
+    ensure!(bytes.starts_with(WASM_MAGIC_BYTES), "it is not WebAssembly");
+    let mut files = FileContentsByPath::new();
     let mut component = bytes
-        .get(..EMPTY.len())
+        .get(..EMPTY_WASM_COMPONENT.len())
         .context("it is truncated")?
         .to_vec();
-    let mut reader = BinaryReader::new(&bytes[EMPTY.len()..], EMPTY.len());
+    let mut reader = BinaryReader::new(
+        &bytes[EMPTY_WASM_COMPONENT.len()..],
+        EMPTY_WASM_COMPONENT.len(),
+    );
     while !reader.eof() {
         let start = reader.current_position();
         let id = reader.read_u8().context("it is truncated")?;
@@ -115,14 +118,16 @@ fn split_packed_plugin(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
         let body = reader
             .read_bytes(usize::try_from(n_bytes)?)
             .context("it is truncated")?;
-        let carried = (id == 0).then(|| parse_file_section(body)).flatten();
+        let carried = (id == 0).then(|| parse_packed_file_section(body)).flatten();
         let Some((path, data)) = carried else {
             let end = reader.current_position();
-            let whole = bytes.get(EMPTY.len()..).and_then(|all| all.get(start..end));
+            let whole = bytes
+                .get(EMPTY_WASM_COMPONENT.len()..)
+                .and_then(|all| all.get(start..end));
             component.extend_from_slice(whole.context("it is truncated")?);
             continue;
         };
-        let earlier = files.insert(split_path(path)?, data.to_vec());
+        let earlier = files.insert(split_relative_path(path)?, data.to_vec());
         ensure!(
             earlier.is_none(),
             "it contains `{}` twice",
@@ -134,9 +139,12 @@ fn split_packed_plugin(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
 
 /// Returns the path and content of the file in a custom section; `None` if the section does not
 /// contain a packed file.
-fn parse_file_section(body: &[u8]) -> Option<(&str, &[u8])> {
+fn parse_packed_file_section(body: &[u8]) -> Option<(&str, &[u8])> {
     let mut reader = BinaryReader::new(body, 0);
-    let path = reader.read_string().ok()?.strip_prefix(PREFIX)?;
+    let path = reader
+        .read_string()
+        .ok()?
+        .strip_prefix(FILE_CUSTOM_SECTION_NAME_PREFIX)?;
     let data = reader.read_bytes(reader.bytes_remaining()).ok()?;
     Some((path, data))
 }

@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::TempDir;
 
-use super::contents::{Files, write_files};
+use super::contents::{FileContentsByPath, write_files_to_new_folder};
 use rind_lib::disk::{create_private_folder, exchange_folders};
 use rind_lib::grant::held::InMemoryFolder;
 
 /// Prefix of the names of temporary directories.
-const PREFIX: &str = ".install-";
+const TEMPORARY_INSTALL_FOLDER_PREFIX: &str = ".install-";
 
 /// Name of the directory, inside the directory of plugins or skills, for files that the user wrote
 /// and that an installation replaced. Discovery ignores it.
-const KEPT: &str = ".kept";
+const REPLACED_USER_FILES_FOLDER_NAME: &str = ".kept";
 
 /// Plugin or skill that is written completely but not yet in its final location.
 #[derive(Debug)]
@@ -51,17 +51,23 @@ pub fn lock_out_package_readers(all: &Path) -> anyhow::Result<File> {
 
 /// Writes files into the directory `name` in a hidden temporary directory of `all`, where they can
 /// be checked before they are installed.
-pub fn stage_files(files: &Files, name: &str, all: &Path) -> anyhow::Result<StagedInstall> {
+pub fn stage_files(
+    files: &FileContentsByPath,
+    name: &str,
+    all: &Path,
+) -> anyhow::Result<StagedInstall> {
     let make = || {
         // Do not chmod through a symlink: the owner of its target chose the permissions.
         if !all.is_symlink() {
             create_private_folder(all)?;
         }
-        tempfile::Builder::new().prefix(PREFIX).tempdir_in(all)
+        tempfile::Builder::new()
+            .prefix(TEMPORARY_INSTALL_FOLDER_PREFIX)
+            .tempdir_in(all)
     };
     let temporary = make().with_context(|| format!("cannot write {}", all.display()))?;
     let folder = temporary.path().join(name);
-    write_files(files, &folder)?;
+    write_files_to_new_folder(files, &folder)?;
     Ok(StagedInstall {
         _temporary: temporary,
         folder,
@@ -69,18 +75,18 @@ pub fn stage_files(files: &Files, name: &str, all: &Path) -> anyhow::Result<Stag
 }
 
 /// Moves a file or directory to a location that discovery ignores. Returns the new path.
-pub fn hide_from_discovery(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
+pub fn move_to_undiscovered_folder(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
     let keep = || {
-        let kept = all.join(KEPT);
+        let kept = all.join(REPLACED_USER_FILES_FOLDER_NAME);
         create_private_folder(&kept)?;
         let name = place.file_name().unwrap_or_default().to_string_lossy();
-        let kept = kept.join(format!("{name}-{}", rind_lib::clock::new_id()));
+        let kept = kept.join(format!("{name}-{}", rind_lib::clock::new_uuid_v7()));
         fs::rename(place, &kept)?;
         io::Result::Ok(kept)
     };
     keep().with_context(|| {
         format!(
-            "cannot move {} to {KEPT} in the same folder",
+            "cannot move {} to {REPLACED_USER_FILES_FOLDER_NAME} in the same folder",
             place.display()
         )
     })
@@ -89,7 +95,7 @@ pub fn hide_from_discovery(place: &Path, all: &Path) -> anyhow::Result<PathBuf> 
 impl StagedInstall {
     /// Replaces the temporary directory in an error message by `source`, which the user knows and
     /// can open.
-    pub fn show_source_instead_of_staging(&self, message: &str, source: &Path) -> String {
+    pub fn replace_staging_path_in_message(&self, message: &str, source: &Path) -> String {
         let (folder, source) = (self.folder.display(), source.display());
         message.replace(&folder.to_string(), &source.to_string())
     }
@@ -113,7 +119,9 @@ pub fn compute_folder_digest(place: &Path) -> Option<String> {
 /// Removes a file or directory atomically, without following symlinks. Returns whether it existed.
 pub fn remove_installed_path(place: &Path, all: &Path) -> anyhow::Result<bool> {
     let remove = || {
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(all)?;
+        let folder = tempfile::Builder::new()
+            .prefix(TEMPORARY_INSTALL_FOLDER_PREFIX)
+            .tempdir_in(all)?;
         match fs::rename(place, folder.path().join("removed")) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             moved => moved.map(|()| true),
@@ -130,7 +138,11 @@ pub fn remove_installed_path(place: &Path, all: &Path) -> anyhow::Result<bool> {
 pub fn remove_temporary_folders(all: &Path) {
     let entries = fs::read_dir(all).into_iter().flatten().flatten();
     for entry in entries {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(TEMPORARY_INSTALL_FOLDER_PREFIX)
+        {
             // A directory that cannot be removed does no harm, and the next command tries again.
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -27,7 +27,7 @@ impl Section for InstallConfig {
 }
 
 /// Plugin or skill whose signature is checked before installation.
-pub struct SignatureSubject<'a> {
+pub struct SignatureCheckTarget<'a> {
     /// Kind, for messages: `plugin` or `skill`.
     pub kind: &'static str,
     /// Name under which the plugin or skill is installed.
@@ -51,7 +51,7 @@ pub struct SignatureSubject<'a> {
 pub fn check_signature(
     config: &InstallConfig,
     pinned: Option<&str>,
-    subject: &SignatureSubject<'_>,
+    subject: &SignatureCheckTarget<'_>,
 ) -> anyhow::Result<Option<String>> {
     let mut keys: Vec<(&str, PublicKey)> = Vec::new();
     for (name, key) in &config.keys {
@@ -59,7 +59,7 @@ pub fn check_signature(
             .with_context(|| format!("[install] keys.{name} is not a public key of minisign"))?;
         keys.push((key, parsed));
     }
-    let SignatureSubject {
+    let SignatureCheckTarget {
         kind,
         name,
         lock_file,

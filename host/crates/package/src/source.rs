@@ -13,11 +13,16 @@ use rustix::fs::OFlags;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{Files, MAX_BYTES, PluginContents, open_file, read_open_file};
-use super::ecosystem::{self, ClientEnvironment, FetchedPackage, LockedPackage, PackageReference};
+use super::contents::{
+    FileContentsByPath, MAX_PACKAGE_SOURCE_BYTES, PluginContents, open_file_with_flags,
+    read_open_file_with_limit,
+};
+use super::ecosystem::{
+    self, FetchedPackage, LockedPackage, PackageClientEnvironment, PackageReference,
+};
 use super::registry::{
-    ArtifactReference, FindCredentials, MAX_SIGNATURE_BYTES, PluginRegistry, SCHEME,
-    parse_version_tag,
+    ArtifactReference, MAX_SIGNATURE_BYTES, OCI_REFERENCE_SCHEME, PluginRegistryClient,
+    RegistryCredentialsLookup, parse_version_tag,
 };
 use super::{archive, carried, pack, zip};
 use rind_lib::plugin::manifest::FILE_NAME;
@@ -37,7 +42,10 @@ pub enum PluginSource {
 impl PluginSource {
     /// Parses a source as typed by the user.
     pub fn new(typed: &Path) -> anyhow::Result<Self> {
-        if let Some(text) = typed.to_str().filter(|text| text.starts_with(SCHEME)) {
+        if let Some(text) = typed
+            .to_str()
+            .filter(|text| text.starts_with(OCI_REFERENCE_SCHEME))
+        {
             return Ok(Self::Registry(text.parse()?));
         }
         if let Some(parsed) = typed.to_str().and_then(PackageReference::parse_reference) {
@@ -62,7 +70,9 @@ impl PluginSource {
     pub fn plugin_identity(&self) -> String {
         match self {
             Self::Path(path) => format!("path {}", path.display()),
-            Self::Registry(reference) => format!("registry {}", reference.repository_text()),
+            Self::Registry(reference) => {
+                format!("registry {}", reference.text_without_tag_or_digest())
+            }
             Self::Package(reference) => {
                 format!("package {}", reference.reference_without_version())
             }
@@ -96,11 +106,11 @@ impl From<PluginSource> for String {
 
 /// Operator's credentials and settings for fetching plugins and skills from their sources.
 #[derive(Clone)]
-pub struct SourceAccess {
+pub struct SourceFetchSettings {
     /// Function that looks up credentials for OCI registries.
-    pub credentials: FindCredentials,
+    pub credentials: RegistryCredentialsLookup,
     /// Environment in which the settings of npm, pip and cargo are found.
-    pub clients: ClientEnvironment,
+    pub clients: PackageClientEnvironment,
 }
 
 /// Plugin that was read from its source.
@@ -136,7 +146,11 @@ impl FetchedPlugin {
     }
 
     /// Finds and unpacks the plugin in the files of a package.
-    fn from_package(files: Files, source: PluginSource, origin: &Path) -> anyhow::Result<Self> {
+    fn from_package(
+        files: FileContentsByPath,
+        source: PluginSource,
+        origin: &Path,
+    ) -> anyhow::Result<Self> {
         let carried = carried::find_plugin_in_package(files, origin)?;
         let contents = pack::unpack_plugin(&carried.bytes, &origin.join(&carried.path))?;
         let path = format!("{}.minisig", carried.path);
@@ -183,10 +197,10 @@ pub(super) fn read_signature_file(path: &Path) -> anyhow::Result<(Option<String>
     at.push(".minisig");
     let path = PathBuf::from(at);
     let at = path.display().to_string();
-    let Ok(file) = open_file(&path, OFlags::empty()) else {
+    let Ok(file) = open_file_with_flags(&path, OFlags::empty()) else {
         return Ok((None, at));
     };
-    let text = read_open_file(file, &path, MAX_SIGNATURE_BYTES)?;
+    let text = read_open_file_with_limit(file, &path, MAX_SIGNATURE_BYTES)?;
     let text = String::from_utf8(text);
     let text = text.with_context(|| format!("{at} is not a signature"))?;
     Ok((Some(text), at))
@@ -197,12 +211,12 @@ pub(super) fn read_signature_file(path: &Path) -> anyhow::Result<(Option<String>
 pub async fn fetch_plugin(
     source: &PluginSource,
     installed: Option<&Version>,
-    access: &SourceAccess,
+    access: &SourceFetchSettings,
 ) -> anyhow::Result<FetchedPlugin> {
     match source {
         PluginSource::Path(path) => read_local_plugin(path),
         PluginSource::Registry(reference) => {
-            fetch_registry_plugin(reference, installed, &access.credentials).await
+            fetch_oci_registry_plugin(reference, installed, &access.credentials).await
         }
         PluginSource::Package(reference) => {
             let fetched = fetch_package_plugin(reference, installed, &access.clients).await;
@@ -216,7 +230,7 @@ pub async fn fetch_plugin(
 async fn fetch_package_plugin(
     reference: &PackageReference,
     installed: Option<&Version>,
-    clients: &ClientEnvironment,
+    clients: &PackageClientEnvironment,
 ) -> anyhow::Result<FetchedPlugin> {
     let fetched = ecosystem::fetch_package(reference, installed, clients).await?;
     let FetchedPackage {
@@ -227,7 +241,7 @@ async fn fetch_package_plugin(
         notice,
     } = fetched;
     let origin = PathBuf::from(&locked.file);
-    let files = carried::read_package(&bytes, &origin)?;
+    let files = carried::unpack_package_files(&bytes, &origin)?;
     let source = PluginSource::Package(reference);
     let plugin = FetchedPlugin::from_package(files, source, &origin)?;
     let own = &plugin.contents.manifest.version;
@@ -247,12 +261,12 @@ async fn fetch_package_plugin(
 /// Downloads the plugin that a reference to an OCI registry names. The newest version is selected
 /// if the reference has no tag, or for an update if its tag is a version. A digest always selects
 /// the same artifact.
-async fn fetch_registry_plugin(
+async fn fetch_oci_registry_plugin(
     reference: &ArtifactReference,
     installed: Option<&Version>,
-    credentials: &FindCredentials,
+    credentials: &RegistryCredentialsLookup,
 ) -> anyhow::Result<FetchedPlugin> {
-    let mut registry = PluginRegistry::new(reference, credentials.clone())?;
+    let mut registry = PluginRegistryClient::new(reference, credentials.clone())?;
     // Keep a tag that is not a version, for example `stable`, although the registry may have moved
     // it to another artifact since.
     let is_version = |tag: &String| installed.is_some() && parse_version_tag(tag).is_some();
@@ -270,7 +284,9 @@ async fn fetch_registry_plugin(
         None => reference.clone(),
     };
     let about = || format!("cannot install {reference}");
-    let pulled = registry.pull_plugin(&reference, MAX_BYTES).await;
+    let pulled = registry
+        .pull_plugin(&reference, MAX_PACKAGE_SOURCE_BYTES)
+        .await;
     let pulled = pulled.with_context(about)?;
     let contents = pack::unpack_plugin(&pulled.bytes, Path::new(&reference.to_string()))?;
     let own = &contents.manifest.version;
@@ -318,15 +334,18 @@ pub fn read_local_plugin(path: &Path) -> anyhow::Result<FetchedPlugin> {
     if !found.is_file() {
         bail!("{shown} is neither a file nor a folder");
     }
-    let file = open_file(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
-    let bytes = read_open_file(file, path, MAX_BYTES)?;
-    let contents = if bytes.starts_with(pack::MAGIC) {
+    let file = open_file_with_flags(path, OFlags::empty())
+        .with_context(|| format!("cannot read {shown}"))?;
+    let bytes = read_open_file_with_limit(file, path, MAX_PACKAGE_SOURCE_BYTES)?;
+    let contents = if bytes.starts_with(pack::WASM_MAGIC_BYTES) {
         pack::unpack_plugin(&bytes, path)?
-    } else if bytes.starts_with(archive::MAGIC) || bytes.starts_with(zip::MAGIC) {
-        let files = carried::read_package(&bytes, path)?;
+    } else if bytes.starts_with(archive::GZIP_MAGIC_BYTES)
+        || bytes.starts_with(zip::LOCAL_FILE_HEADER_MAGIC)
+    {
+        let files = carried::unpack_package_files(&bytes, path)?;
         // The archive of a plugin's directory contains the manifest as a file. If there is none,
         // the archive is a package, whose packed plugin contains the manifest.
-        if bytes.starts_with(zip::MAGIC) {
+        if bytes.starts_with(zip::LOCAL_FILE_HEADER_MAGIC) {
             return FetchedPlugin::from_package(files, source, path);
         }
         if !archive::has_plugin_manifest(&files) {

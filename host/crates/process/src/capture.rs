@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::screen::TerminalScreen;
 
 /// Maximum length in bytes of an output line that is not split.
-pub const MAX_LINE_BYTES: usize = 1024 * 1024;
+pub const MAX_UNSPLIT_OUTPUT_LINE_BYTES: usize = 1024 * 1024;
 
 /// Output captured up to a limit in bytes. Of longer output, its first bytes and its last bytes are
 /// kept, each up to half of the limit.
@@ -33,7 +33,7 @@ impl CapturedOutput {
 
     /// Captures the output as a terminal would show it at the end. The limit applies to the shown
     /// text.
-    pub fn terminal_output_capture(cap: usize) -> Self {
+    pub fn with_terminal_emulation(cap: usize) -> Self {
         Self {
             screen: Some(TerminalScreen::default()),
             ..Self::new(cap)
@@ -54,7 +54,7 @@ impl CapturedOutput {
     /// Flushes the screen at the end of the output. `push` must not be called afterwards.
     pub fn flush_screen_at_output_end(&mut self) {
         if let Some(mut screen) = self.screen.take() {
-            screen.finish_screen(&mut |bytes| self.append_captured_bytes(bytes));
+            screen.flush_screen(&mut |bytes| self.append_captured_bytes(bytes));
             self.screen = Some(screen);
         }
     }
@@ -63,7 +63,7 @@ impl CapturedOutput {
     pub fn rows_on_screen(&self) -> String {
         let mut shown = Vec::new();
         if let Some(mut screen) = self.screen.clone() {
-            screen.finish_screen(&mut |bytes| shown.extend_from_slice(bytes));
+            screen.flush_screen(&mut |bytes| shown.extend_from_slice(bytes));
         }
         String::from_utf8_lossy(&shown).into_owned()
     }
@@ -155,12 +155,12 @@ impl OutputLineSplitter {
             self.emit_split_line(&mut line);
         }
         self.partial.extend_from_slice(bytes);
-        if self.partial.len() > MAX_LINE_BYTES {
+        if self.partial.len() > MAX_UNSPLIT_OUTPUT_LINE_BYTES {
             self.emit_split_line(&mut line);
         }
     }
 
-    pub(super) fn finish_lines(&mut self, mut line: impl FnMut(&str)) {
+    pub(super) fn flush_last_line(&mut self, mut line: impl FnMut(&str)) {
         if !self.partial.is_empty() {
             self.emit_split_line(&mut line);
         }
@@ -202,7 +202,7 @@ mod tests {
         for chunk in ["on", "e\r\ntw", "o\n\nthree"] {
             lines.push(chunk.as_bytes(), |line| seen.push(line.to_owned()));
         }
-        lines.finish_lines(|line| seen.push(line.to_owned()));
+        lines.flush_last_line(|line| seen.push(line.to_owned()));
         assert_eq!(seen, ["one", "two", "", "three"]);
     }
 }

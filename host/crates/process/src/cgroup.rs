@@ -15,17 +15,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::confine::Limits;
 
 /// Prefix of group names. After it comes the id of the process that created the group.
-const PREFIX: &str = "rind-";
+const CGROUP_NAME_PREFIX: &str = "rind-";
 
 /// CPU weight of a command's group; the default of other groups is 100.
-const CPU_WEIGHT: u64 = 33;
+const COMMAND_CGROUP_CPU_WEIGHT: u64 = 33;
 
 /// Number of processes that is added to the limit for the helper, which runs in the same group as
 /// the command.
-const OWN_PROCESSES: u64 = 4;
+const HELPER_PROCESS_ALLOWANCE: u64 = 4;
 
 /// Control files of a cgroup, each with the name under which users see its controller.
-const CONTROLLERS: &[(&str, &str)] = &[
+const CGROUP_CONTROL_FILES: &[(&str, &str)] = &[
     ("cpu.weight", "cpu"),
     ("pids.max", "processes"),
     ("memory.max", "memory"),
@@ -37,25 +37,25 @@ pub(crate) struct ProcessCgroup(PathBuf);
 
 /// Control group (cgroup) in which this user can create further groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CgroupParent {
+pub struct ParentCgroup {
     folder: PathBuf,
     /// Controllers that are available in a control group: `cpu`, `processes`, `memory`.
     pub controllers: Vec<&'static str>,
 }
 
-impl CgroupParent {
+impl ParentCgroup {
     /// Returns the parent group on this machine in which groups can be created, or the reason why
     /// there is none. The result is cached.
     pub fn find_cgroup_parent() -> Result<&'static Self, &'static str> {
-        static HERE: OnceLock<Result<CgroupParent, String>> = OnceLock::new();
+        static HERE: OnceLock<Result<ParentCgroup, String>> = OnceLock::new();
         let here = HERE.get_or_init(|| {
             let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
             let own = read("/proc/self/cgroup");
-            let candidates = parent_group_candidates(&own, &read("/proc/self/mountinfo"));
+            let candidates = cgroup_parent_candidates(&own, &read("/proc/self/mountinfo"));
             let candidates = candidates.ok_or("this machine has no cgroup v2")?;
             let found = candidates
                 .iter()
-                .find_map(|folder| Self::probe_parent_group(folder));
+                .find_map(|folder| Self::probe_cgroup_parent(folder));
             found.ok_or_else(|| {
                 format!(
                     "this user may not create a control group in {}",
@@ -75,8 +75,8 @@ impl CgroupParent {
     }
 
     /// Checks whether a group can be created in `folder`, by creating one.
-    fn probe_parent_group(folder: &Path) -> Option<Self> {
-        remove_stale_groups(folder);
+    fn probe_cgroup_parent(folder: &Path) -> Option<Self> {
+        remove_stale_cgroups(folder);
         // Moving a process into a group requires write access to `cgroup.procs` of the closest
         // common ancestor of the old and the new group.
         let access = rustix::fs::Access::WRITE_OK;
@@ -87,7 +87,10 @@ impl CgroupParent {
             return None;
         }
         let there = |(file, _): &&(&str, &str)| tried.0.join(file).exists();
-        let controllers = CONTROLLERS.iter().filter(there).map(|(_, name)| *name);
+        let controllers = CGROUP_CONTROL_FILES
+            .iter()
+            .filter(there)
+            .map(|(_, name)| *name);
         Some(Self {
             folder: folder.to_owned(),
             controllers: controllers.collect(),
@@ -100,7 +103,7 @@ impl ProcessCgroup {
     /// files in memory. Returns `None` if no group can be created.
     pub(crate) fn create_cgroup(limits: Option<(&Limits, u64)>) -> Option<Self> {
         let group = Self(
-            CgroupParent::find_cgroup_parent()
+            ParentCgroup::find_cgroup_parent()
                 .ok()?
                 .folder
                 .join(new_cgroup_name()),
@@ -111,9 +114,12 @@ impl ProcessCgroup {
         let set = |file: &str, value: u64| {
             let _ = fs::write(group.0.join(file), value.to_string());
         };
-        set("cpu.weight", CPU_WEIGHT);
+        set("cpu.weight", COMMAND_CGROUP_CPU_WEIGHT);
         if let Some((limits, memory_bytes)) = limits {
-            set("pids.max", limits.processes.saturating_add(OWN_PROCESSES));
+            set(
+                "pids.max",
+                limits.processes.saturating_add(HELPER_PROCESS_ALLOWANCE),
+            );
             set("memory.max", memory_bytes);
         }
         Some(group)
@@ -149,7 +155,7 @@ impl Drop for ProcessCgroup {
 /// Whether this process is in `group`. If `is_root`, `group` may also be the root of the
 /// cgroup hierarchy that this process can see.
 #[cfg(target_os = "linux")]
-pub(super) fn is_in_cgroup(group: &Path, is_root: bool) -> bool {
+pub(super) fn is_this_process_in_cgroup(group: &Path, is_root: bool) -> bool {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = own.lines().find_map(|line| line.strip_prefix("0::"));
     let is_named = |own: &str| Path::new(own).file_name() == group.file_name();
@@ -157,18 +163,18 @@ pub(super) fn is_in_cgroup(group: &Path, is_root: bool) -> bool {
 }
 
 fn new_cgroup_name() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let n = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{PREFIX}{}-{n}", std::process::id())
+    static NEXT_CGROUP_NUMBER: AtomicU64 = AtomicU64::new(0);
+    let n = NEXT_CGROUP_NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("{CGROUP_NAME_PREFIX}{}-{n}", std::process::id())
 }
 
 /// Removes groups whose creating Rind process is gone, for example because it was killed. A group
 /// that is still in use is kept, because the kernel refuses to remove it.
-fn remove_stale_groups(folder: &Path) {
+fn remove_stale_cgroups(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let maker = name
-            .strip_prefix(PREFIX)
+            .strip_prefix(CGROUP_NAME_PREFIX)
             .and_then(|rest| rest.split_once('-'));
         let is_gone = |(process, _): (&str, &str)| {
             process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists()
@@ -183,7 +189,7 @@ fn remove_stale_groups(folder: &Path) {
 /// the text of `/proc/self/cgroup`, and `mounts` that of `/proc/self/mountinfo`. The parent of this
 /// process's group comes before the group itself, because a group can delegate controllers only
 /// while it contains no process.
-fn parent_group_candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
+fn cgroup_parent_candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
     let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
     let (mounted, below) = mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -216,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_group_is_made_beside_the_own_one_or_else_below_it() {
-        let of = |own: &str| parent_group_candidates(own, MOUNTS).unwrap_or_default();
+        let of = |own: &str| cgroup_parent_candidates(own, MOUNTS).unwrap_or_default();
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
         assert_eq!(
             of("1:name=systemd:/x\n0::/user.slice/app.slice/a.scope\n"),
@@ -229,11 +235,11 @@ mod tests {
         assert_eq!(of("0::/../other\n"), paths(&[]));
         assert_eq!(of("9:pids:/\n"), paths(&[]));
         assert_eq!(
-            parent_group_candidates("0::/a\n", "30 24 0:27 / /sys rw - sysfs sysfs rw\n"),
+            cgroup_parent_candidates("0::/a\n", "30 24 0:27 / /sys rw - sysfs sysfs rw\n"),
             None
         );
         let bound = "35 30 0:30 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        let found = parent_group_candidates("0::/docker/1/a\n", bound).unwrap();
+        let found = cgroup_parent_candidates("0::/docker/1/a\n", bound).unwrap();
         assert_eq!(found, paths(&["/sys/fs/cgroup/", "/sys/fs/cgroup/a"]));
     }
 
@@ -244,7 +250,7 @@ mod tests {
         for name in ["rind-4294967295-0", own.as_str(), "rind-x-0", "app.slice"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        remove_stale_groups(folder.path());
+        remove_stale_cgroups(folder.path());
         let mut left: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

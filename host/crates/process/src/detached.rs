@@ -15,7 +15,7 @@ use super::confine;
 ///
 /// # Errors
 /// The program cannot be started.
-pub fn start_detached(
+pub fn start_detached_program(
     program: &Path,
     args: &[OsString],
     env: Vec<(OsString, OsString)>,
@@ -23,7 +23,7 @@ pub fn start_detached(
 ) -> io::Result<()> {
     // If the program inherited a pipe of this process, the reader of the pipe would wait until the
     // program ends.
-    confine::set_close_on_exec()?;
+    confine::set_close_on_exec_on_all_fds()?;
     let mut command = Command::new(program);
     command
         .args(args)

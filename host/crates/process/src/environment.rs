@@ -5,14 +5,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Variables that every process receives. None of them contains a secret.
-const BASE: &[&str] = &["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
+const BASE_ENVIRONMENT_VARIABLES: &[&str] = &["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 
 /// Variables that keep programs from waiting for a user. Commands and scripts have no terminal and
 /// an empty standard input, so an editor, a pager or a prompt would hang until the timeout.
 ///
 /// With `true` as the editor, git keeps its proposed message (`commit --amend`,
 /// `rebase --continue`), and `git commit` without a message fails with an error.
-const UNATTENDED: &[(&str, &str)] = &[
+const NON_INTERACTIVE_VARIABLES: &[(&str, &str)] = &[
     ("EDITOR", "true"),
     ("GIT_EDITOR", "true"),
     ("GIT_SEQUENCE_EDITOR", "true"),
@@ -43,7 +43,8 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("TF_INPUT", "0"),
 ];
 
-/// Returns those variables of this process that are in [`BASE`] or begin with `LC_`.
+/// Returns those variables of this process that are in [`BASE_ENVIRONMENT_VARIABLES`] or begin with
+/// `LC_`.
 #[must_use]
 pub fn base_environment() -> Vec<(OsString, OsString)> {
     base_environment_with_variables(&[], &[])
@@ -59,7 +60,7 @@ pub fn base_environment_with_variables(
     std::env::vars_os()
         .filter(|(name, _)| {
             name.to_str()
-                .is_some_and(|name| is_variable_passed(name, names, prefixes))
+                .is_some_and(|name| is_variable_name_selected(name, names, prefixes))
         })
         .collect()
 }
@@ -75,14 +76,14 @@ pub(super) fn split_path_list(list: &OsStr) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns the variables that keep programs from waiting for a user.
-pub(super) fn variables_against_prompts() -> impl Iterator<Item = (OsString, OsString)> {
-    UNATTENDED
+pub(super) fn prompt_preventing_variables() -> impl Iterator<Item = (OsString, OsString)> {
+    NON_INTERACTIVE_VARIABLES
         .iter()
         .map(|(name, value)| (name.into(), value.into()))
 }
 
 /// Sets or replaces a variable.
-pub(super) fn set_variable(
+pub(super) fn set_environment_variable(
     env: &mut Vec<(OsString, OsString)>,
     name: impl Into<OsString>,
     value: impl Into<OsString>,
@@ -95,7 +96,7 @@ pub(super) fn set_variable(
 /// Whether a directory in `PATH` of the environment `env` contains the program. A path with `/`
 /// counts as found: it may be relative to the working directory of the program, which this function
 /// does not know.
-pub(super) fn is_program_found(program: &OsStr, env: &[(OsString, OsString)]) -> bool {
+pub(super) fn is_program_in_path(program: &OsStr, env: &[(OsString, OsString)]) -> bool {
     if program.as_encoded_bytes().contains(&b'/') {
         return true;
     }
@@ -105,8 +106,8 @@ pub(super) fn is_program_found(program: &OsStr, env: &[(OsString, OsString)]) ->
     })
 }
 
-fn is_variable_passed(name: &str, names: &[&str], prefixes: &[&str]) -> bool {
-    BASE.contains(&name)
+fn is_variable_name_selected(name: &str, names: &[&str], prefixes: &[&str]) -> bool {
+    BASE_ENVIRONMENT_VARIABLES.contains(&name)
         || names.contains(&name)
         || name.starts_with("LC_")
         || prefixes.iter().any(|prefix| name.starts_with(prefix))
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn only_listed_names_and_prefixes_are_passed_on() {
-        let passed = |name| is_variable_passed(name, &["CARGO_HOME"], &["CARGO_NET_"]);
+        let passed = |name| is_variable_name_selected(name, &["CARGO_HOME"], &["CARGO_NET_"]);
         for name in ["PATH", "HOME", "LC_ALL", "CARGO_HOME", "CARGO_NET_OFFLINE"] {
             assert!(passed(name), "{name}");
         }

@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 ///
 /// # Errors
 /// There is no shell, or waiting failed.
-pub fn run_command_with_file(command: &str, file: &Path) -> io::Result<ExitStatus> {
+pub fn run_shell_command_with_file_argument(command: &str, file: &Path) -> io::Result<ExitStatus> {
     Command::new("sh")
         .arg("-c")
         .arg(format!("{command} \"$1\""))

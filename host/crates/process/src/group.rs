@@ -18,49 +18,49 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::LINGER;
+use super::BACKGROUND_OUTPUT_GRACE_PERIOD;
 use super::cgroup::ProcessCgroup;
 use super::tree::{
-    IdentifiedProcess, ProcEntry, count_started_processes, descendants_and_zombies,
-    find_descendants, is_alive, list_processes,
+    IdentifiedProcess, ProcFsProcess, count_processes_started_since_boot, descendants_and_zombies,
+    find_living_descendants, is_process_alive, list_living_processes,
 };
 use rind_base::disk::TemporaryFolder;
 
 /// Grace period between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_secs(2);
+const SIGTERM_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Time limit for the keeper to kill its descendants. After that, the host searches for the
 /// remaining processes in `/proc`.
-const KILL_TIME: Duration = Duration::from_secs(10);
+const KEEPER_KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval at which a process tree is searched for new processes after SIGTERM.
-const SEARCH: Duration = Duration::from_millis(100);
+const NEW_PROCESS_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum number of processes that a tree may start after SIGTERM, for example to clean up. If it
 /// starts more, it counts as multiplying and is killed.
-const MAX_NEW_PROCESSES: usize = 32;
+const MAX_NEW_PROCESSES_AFTER_SIGTERM: usize = 32;
 
 /// Number of processes per second, started on the whole machine, above which a tree also counts as
 /// multiplying after SIGTERM. A build starts a few hundred per second. If other programs cause this
 /// rate, the only effect is that a command past its deadline loses the rest of its grace period.
-const MAX_STARTS_PER_SECOND: u64 = 2000;
+const MAX_SYSTEM_PROCESS_STARTS_PER_SECOND: u64 = 2000;
 
 /// Polling interval while waiting for processes to end.
-const POLL: Duration = Duration::from_millis(20);
+const PROCESS_END_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of rounds of SIGKILL. It is large enough for processes that fork faster than one
 /// scan finds them.
-const KILL_ROUNDS: u32 = 50;
+const MAX_SIGKILL_ROUNDS: u32 = 50;
 
 /// Environment variable that marks the processes of a tree. Descendants inherit it even if they
 /// leave the process group (as with `timeout`, `setsid` or job control), so they can still be
 /// found.
-const MARK: &str = "RIND_PROCESS";
+const PROCESS_TREE_MARK_VARIABLE: &str = "RIND_PROCESS";
 
 /// Running process tree, which is stopped on drop.
 pub(super) struct RunningProcessTree {
     child: Child,
-    tree: ProcessTree,
+    tree: ProcessTreeIdentity,
     is_over: bool,
     keeper: Option<ProcessKeeperSocket>,
     /// Control group of the tree.
@@ -98,8 +98,10 @@ impl RunningProcessTree {
         mut command: Command,
         kept: ProcessTreeResources,
     ) -> io::Result<Self> {
-        let mark = rind_base::clock::new_id();
-        command.process_group(0).env(MARK, &mark);
+        let mark = rind_base::clock::new_uuid_v7();
+        command
+            .process_group(0)
+            .env(PROCESS_TREE_MARK_VARIABLE, &mark);
         let mut keeper = None;
         if kept.n_keepers > 0 {
             let (ours, theirs) = StdUnixStream::pair()?;
@@ -116,9 +118,9 @@ impl RunningProcessTree {
             .ok_or_else(|| io::Error::other("the process has no id"))?;
         Ok(Self {
             child,
-            tree: ProcessTree {
+            tree: ProcessTreeIdentity {
                 leader,
-                mark: format!("{MARK}={mark}"),
+                mark: format!("{PROCESS_TREE_MARK_VARIABLE}={mark}"),
                 n_keepers: kept.n_keepers,
             },
             is_over: false,
@@ -136,8 +138,8 @@ impl RunningProcessTree {
         };
         tokio::select! {
             biased;
-            status = keeper.exit_status_from_keeper() => Ok(status),
-            status = self.child.wait() => Ok(keeper.exit_status_from_keeper_now().unwrap_or(status?)),
+            status = keeper.wait_for_exit_status_report() => Ok(status),
+            status = self.child.wait() => Ok(keeper.try_read_exit_status_report().unwrap_or(status?)),
         }
     }
 
@@ -171,18 +173,23 @@ impl RunningProcessTree {
     /// whether any process was alive, or `None` if the keeper still runs or was killed, so that
     /// other processes may be alive.
     async fn stop_tree_with_keeper(&mut self, ended_alone: bool) -> Option<bool> {
-        if ended_alone && let Some(is_clean) = self.wait_for_keeper_exit(LINGER).await {
+        if ended_alone
+            && let Some(is_clean) = self
+                .wait_for_keeper_exit(BACKGROUND_OUTPUT_GRACE_PERIOD)
+                .await
+        {
             return is_clean.then_some(false);
         }
         let tree = self.tree.clone();
         let asking = tokio::task::spawn_blocking(move || tree.send_sigterm());
         let (tree, is_over) = (self.tree.clone(), CancellationToken::new());
         let until = is_over.clone();
-        let mut multiplying =
-            tokio::task::spawn_blocking(move || tree.does_tree_keep_forking(GRACE, &until));
+        let mut multiplying = tokio::task::spawn_blocking(move || {
+            tree.is_still_forking_after_sigterm(SIGTERM_GRACE_PERIOD, &until)
+        });
         let _is_over = is_over.drop_guard();
         let ended = tokio::select! {
-            ended = self.wait_for_keeper_exit(GRACE) => ended,
+            ended = self.wait_for_keeper_exit(SIGTERM_GRACE_PERIOD) => ended,
             Ok(true) = &mut multiplying => None,
         };
         if let Some(is_clean) = ended {
@@ -194,7 +201,7 @@ impl RunningProcessTree {
         }
         // Closing the socket makes the keeper kill the other processes of the tree.
         self.keeper = None;
-        let is_clean = self.wait_for_keeper_exit(KILL_TIME).await?;
+        let is_clean = self.wait_for_keeper_exit(KEEPER_KILL_TIMEOUT).await?;
         is_clean.then_some(true)
     }
 
@@ -227,7 +234,7 @@ impl RunningProcessTree {
 impl ProcessKeeperSocket {
     /// Returns the exit status of the program, which the keeper process reports over this socket.
     /// If the socket closes without a report, this future never completes.
-    async fn exit_status_from_keeper(&self) -> ExitStatus {
+    async fn wait_for_exit_status_report(&self) -> ExitStatus {
         loop {
             if self.told.readable().await.is_err() {
                 return std::future::pending().await;
@@ -243,8 +250,8 @@ impl ProcessKeeperSocket {
         }
     }
 
-    fn exit_status_from_keeper_now(&self) -> Option<ExitStatus> {
-        self.exit_status_from_keeper().now_or_never()
+    fn try_read_exit_status_report(&self) -> Option<ExitStatus> {
+        self.wait_for_exit_status_report().now_or_never()
     }
 }
 
@@ -263,9 +270,12 @@ impl Drop for RunningProcessTree {
             .name("stop-processes".to_owned())
             .spawn(move || {
                 if lifeline.is_some() {
-                    tree.does_tree_keep_forking(GRACE, &CancellationToken::new());
+                    tree.is_still_forking_after_sigterm(
+                        SIGTERM_GRACE_PERIOD,
+                        &CancellationToken::new(),
+                    );
                 } else {
-                    tree.wait_for_end(GRACE);
+                    tree.wait_for_tree_end(SIGTERM_GRACE_PERIOD);
                 }
                 if let Some(cgroup) = &cgroup {
                     cgroup.kill_cgroup_processes();
@@ -274,7 +284,7 @@ impl Drop for RunningProcessTree {
                 // other processes.
                 if lifeline.is_some() {
                     drop(lifeline);
-                    tree.wait_for_end(KILL_TIME);
+                    tree.wait_for_tree_end(KEEPER_KILL_TIMEOUT);
                 }
                 tree.kill_tree_until_gone();
                 drop(cgroup);
@@ -296,7 +306,7 @@ impl ProcessStartRateMeter {
     fn new() -> Self {
         Self {
             since: Instant::now(),
-            n_started: count_started_processes().unwrap_or(0),
+            n_started: count_processes_started_since_boot().unwrap_or(0),
         }
     }
 
@@ -310,7 +320,7 @@ impl ProcessStartRateMeter {
 }
 
 #[derive(Clone)]
-struct ProcessTree {
+struct ProcessTreeIdentity {
     /// First process. Its id is also the id of the process group.
     leader: Pid,
     /// Variable `NAME=VALUE` that marks the tree's processes in their environment.
@@ -320,7 +330,7 @@ struct ProcessTree {
     n_keepers: usize,
 }
 
-impl ProcessTree {
+impl ProcessTreeIdentity {
     /// Sends SIGTERM to the processes of the tree, and returns whether there were any. Keepers get
     /// no signal, because they must reap the other processes.
     fn send_sigterm(&self) -> bool {
@@ -329,7 +339,7 @@ impl ProcessTree {
             return true;
         }
         let mut are_there = false;
-        for process in find_descendants(self.leader) {
+        for process in find_living_descendants(self.leader) {
             if process.depth >= self.n_keepers {
                 are_there = true;
                 process.signal(Signal::TERM);
@@ -345,7 +355,7 @@ impl ProcessTree {
         if self.n_keepers == 0 {
             return self.signal_all_processes(Signal::KILL);
         }
-        for process in find_descendants(self.leader) {
+        for process in find_living_descendants(self.leader) {
             process.signal(Signal::KILL);
         }
     }
@@ -354,7 +364,7 @@ impl ProcessTree {
     /// process has ended.
     fn signal_all_processes(&self, signal: Signal) {
         let _ = rustix::process::kill_process_group(self.leader, signal);
-        for process in list_processes().filter(|process| self.has_process(process)) {
+        for process in list_living_processes().filter(|process| self.has_process(process)) {
             process.signal(signal);
         }
     }
@@ -373,17 +383,17 @@ impl ProcessTree {
     /// After SIGTERM, watches a tree with a keeper (a helper process that reaps the tree), and
     /// returns whether it multiplies, that is, starts too many processes. Returns false as soon as
     /// the tree has ended or `is_over` is cancelled, and otherwise after the time `most`.
-    fn does_tree_keep_forking(&self, most: Duration, is_over: &CancellationToken) -> bool {
+    fn is_still_forking_after_sigterm(&self, most: Duration, is_over: &CancellationToken) -> bool {
         let until = Instant::now() + most;
         let mut rate = ProcessStartRateMeter::new();
         let mut known: Option<BTreeSet<_>> = None;
         let mut n_new = 0;
         while Instant::now() < until && !is_over.is_cancelled() {
-            std::thread::sleep(SEARCH);
-            if !is_alive(self.leader) {
+            std::thread::sleep(NEW_PROCESS_SEARCH_INTERVAL);
+            if !is_process_alive(self.leader) {
                 return false;
             }
-            if rate.measure_processes_per_second() > MAX_STARTS_PER_SECOND {
+            if rate.measure_processes_per_second() > MAX_SYSTEM_PROCESS_STARTS_PER_SECOND {
                 return true;
             }
             let found = descendants_and_zombies(self.leader);
@@ -392,7 +402,7 @@ impl ProcessTree {
                 None => known = Some(found.collect()),
                 Some(known) => n_new += found.filter(|pid| known.insert(*pid)).count(),
             }
-            if n_new > MAX_NEW_PROCESSES {
+            if n_new > MAX_NEW_PROCESSES_AFTER_SIGTERM {
                 return true;
             }
         }
@@ -400,36 +410,36 @@ impl ProcessTree {
     }
 
     fn kill_tree_after_grace(&self) {
-        self.wait_for_end(GRACE);
+        self.wait_for_tree_end(SIGTERM_GRACE_PERIOD);
         self.kill_tree_until_gone();
     }
 
-    fn wait_for_end(&self, most: Duration) {
+    fn wait_for_tree_end(&self, most: Duration) {
         let until = Instant::now() + most;
         while Instant::now() < until && self.is_alive() {
-            std::thread::sleep(POLL);
+            std::thread::sleep(PROCESS_END_POLL_INTERVAL);
         }
     }
 
     fn kill_tree_until_gone(&self) {
-        for _ in 0..KILL_ROUNDS {
+        for _ in 0..MAX_SIGKILL_ROUNDS {
             if !self.is_alive() {
                 return;
             }
             self.kill_tree();
-            std::thread::sleep(POLL);
+            std::thread::sleep(PROCESS_END_POLL_INTERVAL);
         }
         self.signal_all_processes(Signal::KILL);
     }
 
     fn is_alive(&self) -> bool {
         if cfg!(target_os = "linux") {
-            return list_processes().any(|process| self.has_process(&process));
+            return list_living_processes().any(|process| self.has_process(&process));
         }
         rustix::process::test_kill_process_group(self.leader).is_ok()
     }
 
-    fn has_process(&self, process: &ProcEntry) -> bool {
+    fn has_process(&self, process: &ProcFsProcess) -> bool {
         process.group == self.leader.as_raw_nonzero().get()
             || process.has_environment_mark(self.mark.as_bytes())
     }
@@ -449,12 +459,13 @@ mod tests {
         let mut child = command_line.stdout(Stdio::piped()).spawn().unwrap();
         let mut said = [0];
         child.stdout.take().unwrap().read_exact(&mut said).unwrap();
-        let tree = ProcessTree {
+        let tree = ProcessTreeIdentity {
             leader: Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
             mark: String::new(),
             n_keepers: 1,
         };
-        let found = tree.does_tree_keep_forking(Duration::from_secs(3), &CancellationToken::new());
+        let found =
+            tree.is_still_forking_after_sigterm(Duration::from_secs(3), &CancellationToken::new());
         tree.kill_tree();
         let _ = child.kill();
         let _ = child.wait();

@@ -3,7 +3,7 @@
 //!
 //! After a normal exit, the deadline, cancellation or the drop of the future, no descendant of the
 //! program is left running. This crate must not depend on which program runs, nor why. Start from
-//! [`Process`].
+//! [`ProcessSpec`].
 
 // Other systems have no confinement, and no list of processes.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports))]
@@ -35,29 +35,29 @@ use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
 
 pub use capture::CapturedOutput;
-pub use capture::MAX_LINE_BYTES;
+pub use capture::MAX_UNSPLIT_OUTPUT_LINE_BYTES;
 use capture::OutputLineSplitter;
-pub use cgroup::CgroupParent;
-use confine::{Confinement, HelperProcessCommand};
-pub use detached::start_detached;
+pub use cgroup::ParentCgroup;
+use confine::{ConfinementHelperCommand, ConfinementPermissions};
+pub use detached::start_detached_program;
 pub use environment::{base_environment, base_environment_with_variables};
 use group::{ProcessTreeResources, RunningProcessTree};
-pub use input_pipe::InputPipe;
+pub use input_pipe::InputNamedPipe;
 pub use passed::VariablesToPass;
 pub use watch::ExceededProcessLimit;
-use watch::ProcessTreeMonitor;
+use watch::ProcessTreeLimitMonitor;
 
 /// Time for which background processes of an exited program may keep the program's output open
 /// before they are stopped.
-const LINGER: Duration = Duration::from_millis(100);
+const BACKGROUND_OUTPUT_GRACE_PERIOD: Duration = Duration::from_millis(100);
 
 /// Time for which output is still read after the process tree has ended. After the end, only a
 /// process that has escaped from the tree can keep the output open.
-const LAST_READ: Duration = Duration::from_millis(500);
+const FINAL_OUTPUT_READ_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Output stream of a process. With [`OutputPipes::Merged`], all output counts as `Stdout`.
+/// Output stream of a process. With [`OutputPipeMode::Merged`], all output counts as `Stdout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum ProcessOutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -66,7 +66,7 @@ pub enum Stream {
 
 /// Pipes for standard output and standard error: one for both, or one for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputPipes {
+pub enum OutputPipeMode {
     /// Pipe that both outputs share, which preserves their order. The text is kept as a terminal would
     /// show it at the end, without control sequences and overwritten lines.
     Merged,
@@ -76,18 +76,18 @@ pub enum OutputPipes {
 
 /// Callback for each line of output, without the line break; lines over 1 MiB are passed in pieces.
 /// It must not block.
-pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
+pub type OutputLineCallback = Arc<dyn Fn(ProcessOutputStream, &str) + Send + Sync>;
 
 /// Callback for the bytes of each output stream as they arrive. It must not block.
-pub type OnBytes = Arc<dyn Fn(Stream, &[u8]) + Send + Sync>;
+pub type OutputBytesCallback = Arc<dyn Fn(ProcessOutputStream, &[u8]) + Send + Sync>;
 
 /// Program to run, in its own process group.
 ///
-/// Set the fields, or start from [`Process::bare`], then call [`Process::run`]. The program
-/// inherits neither environment variables nor descriptors of the host: everything it needs must be
-/// in the fields.
+/// Set the fields, or start from [`ProcessSpec::new_unconfined`], then call [`ProcessSpec::run`].
+/// The program inherits neither environment variables nor descriptors of the host: everything it
+/// needs must be in the fields.
 #[derive(Clone)]
-pub struct Process {
+pub struct ProcessSpec {
     /// Name or path of the program.
     pub program: OsString,
     /// Arguments of the program.
@@ -102,16 +102,16 @@ pub struct Process {
     /// Maximum duration of the run.
     pub deadline: Duration,
     /// Whether standard output and standard error share a pipe.
-    pub streams: OutputPipes,
+    pub streams: OutputPipeMode,
     /// Maximum number of bytes that are kept of each output stream. Of longer output, the middle is
     /// dropped.
     pub capture_bytes: usize,
     /// Callback for each line of output, for example to show progress.
-    pub on_line: Option<OnLine>,
+    pub on_line: Option<OutputLineCallback>,
     /// Callback for the bytes of output as they arrive, for callers that do not need lines.
-    pub on_bytes: Option<OnBytes>,
+    pub on_bytes: Option<OutputBytesCallback>,
     /// Confinement of the program and its descendants; `None` runs the program unconfined.
-    pub confine: Option<Confinement>,
+    pub confine: Option<ConfinementPermissions>,
     /// Path of Rind's own binary, which runs as the keeper if the program is unconfined: the keeper
     /// reaps all descendants of the program, so that none escapes. If `None`, a descendant that
     /// leaves the process group and clears its environment cannot be found.
@@ -120,7 +120,7 @@ pub struct Process {
 
 /// Reason why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProcessEnding {
+pub enum ProcessEndReason {
     /// Exited by itself with this exit code.
     Exited(i32),
     /// Killed by a signal that Rind did not send.
@@ -135,12 +135,12 @@ pub enum ProcessEnding {
 
 /// Outcome and output of a process that has ended, together with all its descendants.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedProcess {
     /// Reason why the process ended.
-    pub ending: ProcessEnding,
-    /// Standard output; with [`OutputPipes::Merged`], also standard error.
+    pub ending: ProcessEndReason,
+    /// Standard output; with [`OutputPipeMode::Merged`], also standard error.
     pub stdout: CapturedOutput,
-    /// Standard error; empty with [`OutputPipes::Merged`].
+    /// Standard error; empty with [`OutputPipeMode::Merged`].
     pub stderr: CapturedOutput,
     /// Whether background processes of the program had to be stopped.
     pub stopped_background: bool,
@@ -149,7 +149,7 @@ pub struct Finished {
 /// Error about a process that could not be run.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run `{program}` in `{cwd}`: {source}")]
-pub struct SpawnError {
+pub struct ProcessRunError {
     /// Name or path of the program.
     pub program: String,
     /// Working directory of the program.
@@ -159,28 +159,28 @@ pub struct SpawnError {
     pub source: std::io::Error,
 }
 
-/// Timeout of a program started with [`Process::bare`]. Such a program takes milliseconds, but a
-/// busy machine may need longer.
-const BARE_DEADLINE: Duration = Duration::from_secs(30);
+/// Timeout of a program started with [`ProcessSpec::new_unconfined`]. Such a program takes
+/// milliseconds, but a busy machine may need longer.
+const BARE_PROCESS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum output in bytes of a program started with [`Process::bare`]: enough for an answer or an
-/// error.
-const BARE_CAPTURE_BYTES: usize = 16 << 10;
+/// Maximum output in bytes of a program started with [`ProcessSpec::new_unconfined`]: enough for an
+/// answer or an error.
+const MAX_BARE_PROCESS_OUTPUT_BYTES: usize = 16 << 10;
 
-impl Process {
+impl ProcessSpec {
     /// Describes a program to run without arguments, environment, input or confinement. Use this
     /// only for a trusted program that answers quickly.
     #[must_use]
-    pub fn bare(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
+    pub fn new_unconfined(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
             args: Vec::new(),
             cwd: cwd.into(),
             env: Vec::new(),
             stdin: None,
-            deadline: BARE_DEADLINE,
-            streams: OutputPipes::Separate,
-            capture_bytes: BARE_CAPTURE_BYTES,
+            deadline: BARE_PROCESS_TIMEOUT,
+            streams: OutputPipeMode::Separate,
+            capture_bytes: MAX_BARE_PROCESS_OUTPUT_BYTES,
             on_line: None,
             on_bytes: None,
             confine: None,
@@ -194,16 +194,16 @@ impl Process {
     ///
     /// # Errors
     /// The program could not be started or waited for. A program that fails is a
-    /// [`ProcessEnding`], not an error.
-    pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
-        let failed = |source| SpawnError {
+    /// [`ProcessEndReason`], not an error.
+    pub async fn run(self, cancel: &CancellationToken) -> Result<FinishedProcess, ProcessRunError> {
+        let failed = |source| ProcessRunError {
             program: self.program.to_string_lossy().into_owned(),
             cwd: self.cwd.clone(),
             source,
         };
-        let wrapped = self.wrap_command().await.map_err(failed)?;
+        let wrapped = self.wrap_in_helper_command().await.map_err(failed)?;
         let (mut running, out, err) = self.spawn(wrapped).map_err(failed)?;
-        let watch = ProcessTreeMonitor::new(
+        let watch = ProcessTreeLimitMonitor::new(
             self.confine.as_ref(),
             running.keeper_pid(),
             running.temporary_folder(),
@@ -211,11 +211,11 @@ impl Process {
         .await
         .map_err(failed)?;
         let mut stdout = match self.streams {
-            OutputPipes::Merged => CapturedOutput::terminal_output_capture(self.capture_bytes),
-            OutputPipes::Separate => CapturedOutput::new(self.capture_bytes),
+            OutputPipeMode::Merged => CapturedOutput::with_terminal_emulation(self.capture_bytes),
+            OutputPipeMode::Separate => CapturedOutput::new(self.capture_bytes),
         };
         let mut stderr = CapturedOutput::new(self.capture_bytes);
-        let told = OutputCallbacks {
+        let told = ProcessOutputCallbacks {
             on_line: self.on_line.as_ref(),
             on_bytes: self.on_bytes.as_ref(),
         };
@@ -223,8 +223,8 @@ impl Process {
         {
             let mut reading = pin!(async {
                 tokio::join!(
-                    read_output_pipe(out, Stream::Stdout, &mut stdout, told),
-                    read_output_pipe(err, Stream::Stderr, &mut stderr, told),
+                    read_output_pipe(out, ProcessOutputStream::Stdout, &mut stdout, told),
+                    read_output_pipe(err, ProcessOutputStream::Stderr, &mut stderr, told),
                 )
             });
             let mut all_read = false;
@@ -234,26 +234,28 @@ impl Process {
                 tokio::select! {
                     status = running.wait_for_program() => break ending_from_exit_status(status.map_err(failed)?),
                     _ = &mut reading, if !all_read => all_read = true,
-                    () = cancel.cancelled() => break ProcessEnding::Cancelled,
-                    () = &mut deadline => break ProcessEnding::Deadline,
-                    limit = &mut exceeded => break ProcessEnding::Exceeded(limit),
+                    () = cancel.cancelled() => break ProcessEndReason::Cancelled,
+                    () = &mut deadline => break ProcessEndReason::Deadline,
+                    limit = &mut exceeded => break ProcessEndReason::Exceeded(limit),
                 }
             };
             ended_alone = matches!(
                 ending,
-                ProcessEnding::Exited(_) | ProcessEnding::Signaled(_)
+                ProcessEndReason::Exited(_) | ProcessEndReason::Signaled(_)
             );
-            if ended_alone && ending != ProcessEnding::Exited(0) && running.ran_out_of_memory() {
+            if ended_alone && ending != ProcessEndReason::Exited(0) && running.ran_out_of_memory() {
                 let most = self
                     .confine
                     .as_ref()
                     .map(|confine| confine.limits.memory_bytes);
                 ending = most.map_or(ending, |most| {
-                    ProcessEnding::Exceeded(ExceededProcessLimit::Memory(most))
+                    ProcessEndReason::Exceeded(ExceededProcessLimit::Memory(most))
                 });
             }
             if ended_alone && !all_read {
-                all_read = tokio::time::timeout(LINGER, &mut reading).await.is_ok();
+                all_read = tokio::time::timeout(BACKGROUND_OUTPUT_GRACE_PERIOD, &mut reading)
+                    .await
+                    .is_ok();
             }
             // Keep reading while the tree is stopped: a process that blocks on a full pipe could
             // not exit.
@@ -265,11 +267,11 @@ impl Process {
                 }
             };
             if !all_read {
-                let _ = tokio::time::timeout(LAST_READ, &mut reading).await;
+                let _ = tokio::time::timeout(FINAL_OUTPUT_READ_TIMEOUT, &mut reading).await;
             }
         }
         stdout.flush_screen_at_output_end();
-        Ok(Finished {
+        Ok(FinishedProcess {
             stopped_background: stopped && ended_alone,
             ending,
             stdout,
@@ -279,12 +281,12 @@ impl Process {
 
     /// Returns the process to start: the program itself, or a helper that starts it. Blocking disk
     /// access runs on a blocking thread.
-    async fn wrap_command(&self) -> std::io::Result<HelperProcessCommand> {
+    async fn wrap_in_helper_command(&self) -> std::io::Result<ConfinementHelperCommand> {
         let process = self.clone();
         let wrap = move || match (&process.confine, &process.keeper) {
             (Some(confinement), _) => confinement.wrap_in_confinement_helper(&process),
             (None, Some(keeper)) => confine::wrap_in_unconfined_helper(keeper, &process),
-            (None, None) => Ok(HelperProcessCommand {
+            (None, None) => Ok(ConfinementHelperCommand {
                 program: process.program,
                 args: process.args,
                 env: process.env,
@@ -298,18 +300,18 @@ impl Process {
     /// killed when the thread that started them exits.
     fn spawn(
         &self,
-        wrapped: HelperProcessCommand,
+        wrapped: ConfinementHelperCommand,
     ) -> std::io::Result<(RunningProcessTree, PipeReader, Option<PipeReader>)> {
         let (out_reader, out_writer) = std::io::pipe()?;
         let (err_reader, err_writer) = match self.streams {
-            OutputPipes::Merged => (None, out_writer.try_clone()?),
-            OutputPipes::Separate => {
+            OutputPipeMode::Merged => (None, out_writer.try_clone()?),
+            OutputPipeMode::Separate => {
                 let (reader, writer) = std::io::pipe()?;
                 (Some(reader), writer)
             }
         };
         // Prevent the program from inheriting descriptors that this process inherited.
-        confine::set_close_on_exec()?;
+        confine::set_close_on_exec_on_all_fds()?;
         let stdin = match &self.stdin {
             // The standard input of a helper is its socket to the host. The helper opens this file
             // for the program.
@@ -337,28 +339,28 @@ impl Process {
     }
 }
 
-fn ending_from_exit_status(status: std::process::ExitStatus) -> ProcessEnding {
+fn ending_from_exit_status(status: std::process::ExitStatus) -> ProcessEndReason {
     match (status.code(), status.signal()) {
-        (Some(code), _) => ProcessEnding::Exited(code),
-        (None, Some(signal)) => ProcessEnding::Signaled(signal),
-        (None, None) => ProcessEnding::Exited(-1),
+        (Some(code), _) => ProcessEndReason::Exited(code),
+        (None, Some(signal)) => ProcessEndReason::Signaled(signal),
+        (None, None) => ProcessEndReason::Exited(-1),
     }
 }
 
 /// Callbacks for the output of one process.
 #[derive(Clone, Copy)]
-struct OutputCallbacks<'a> {
-    on_line: Option<&'a OnLine>,
-    on_bytes: Option<&'a OnBytes>,
+struct ProcessOutputCallbacks<'a> {
+    on_line: Option<&'a OutputLineCallback>,
+    on_bytes: Option<&'a OutputBytesCallback>,
 }
 
 /// Reads a pipe to its end, and passes the output on. After a read error, the bytes read so far are
 /// kept.
 async fn read_output_pipe(
     reader: impl Into<Option<PipeReader>>,
-    stream: Stream,
+    stream: ProcessOutputStream,
     captured: &mut CapturedOutput,
-    told: OutputCallbacks<'_>,
+    told: ProcessOutputCallbacks<'_>,
 ) {
     let Some(Ok(mut receiver)) = reader
         .into()
@@ -378,6 +380,6 @@ async fn read_output_pipe(
         }
     }
     if let Some(on_line) = told.on_line {
-        lines.finish_lines(|line| on_line(stream, line));
+        lines.flush_last_line(|line| on_line(stream, line));
     }
 }

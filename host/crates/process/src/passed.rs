@@ -10,12 +10,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::environment::{
-    base_environment, set_variable, variables_against_prompts, variables_of_this_process,
+    base_environment, prompt_preventing_variables, set_environment_variable,
+    variables_of_this_process,
 };
 use rind_base::secret::SecretScanner;
 
 /// Variables that are passed by default: locations and versions of tools, and build options.
-const USUAL: &[&str] = &[
+const DEFAULT_PASSED_VARIABLES: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
     "AR",
@@ -82,10 +83,10 @@ const USUAL: &[&str] = &[
 
 /// Hosts of servers that a command starts itself. They are reached without a proxy. The value is
 /// used for `NO_PROXY` and `no_proxy`.
-const NO_PROXY: &str = "localhost,127.0.0.1,::1";
+const NO_PROXY_HOSTS: &str = "localhost,127.0.0.1,::1";
 
 /// Substrings of the names of secret variables.
-const SECRET_PARTS: &[&str] = &[
+const SECRET_VARIABLE_NAME_SUBSTRINGS: &[&str] = &[
     "APIKEY",
     "AUTH",
     "COOKIE",
@@ -103,11 +104,11 @@ const SECRET_PARTS: &[&str] = &[
 
 /// Words that mark a variable as secret if they occur between underscores in its name. The complete
 /// word must match, so `PATH` is not a secret.
-const SECRET_WORDS: &[&str] = &["PASS", "PAT", "PIN", "PW", "PWD", "SESSION"];
+const SECRET_VARIABLE_NAME_WORDS: &[&str] = &["PASS", "PAT", "PIN", "PW", "PWD", "SESSION"];
 
 /// Minimum length in bytes of a secret that is masked in output. Shorter values also occur within
 /// ordinary words.
-const MIN_SECRET_BYTES: usize = 8;
+const MIN_MASKED_SECRET_BYTES: usize = 8;
 
 /// Names of additional variables to pass. An entry is a full name, or a prefix that is written with
 /// a `*` at the end.
@@ -123,7 +124,7 @@ pub struct VariablesToPass {
 impl VariablesToPass {
     /// Passes all variables, including secrets, for commands that the user types.
     #[must_use]
-    pub fn all_variables() -> Self {
+    pub fn with_all_variables() -> Self {
         Self {
             is_all: true,
             ..Self::default()
@@ -134,18 +135,18 @@ impl VariablesToPass {
     /// programs from waiting for a user, and the passed variables. If a variable occurs several
     /// times, the last value applies.
     #[must_use]
-    pub fn environment(&self) -> Vec<(OsString, OsString)> {
+    pub fn command_environment(&self) -> Vec<(OsString, OsString)> {
         if self.is_all {
             let mut env: Vec<_> = variables_of_this_process().collect();
-            for (name, value) in variables_against_prompts() {
-                set_variable(&mut env, name, value);
+            for (name, value) in prompt_preventing_variables() {
+                set_environment_variable(&mut env, name, value);
             }
             return env;
         }
         let mut env = base_environment();
-        env.extend(variables_against_prompts());
+        env.extend(prompt_preventing_variables());
         for (name, value) in self.passed_variables(variables_of_this_process()) {
-            set_variable(&mut env, name, value);
+            set_environment_variable(&mut env, name, value);
         }
         exclude_loopback_from_proxies(&mut env);
         env
@@ -166,8 +167,8 @@ impl VariablesToPass {
             .passed_variables(env)
             .filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
         let is_secret = |(name, value): &(String, String)| {
-            value.len() >= MIN_SECRET_BYTES
-                && looks_like_secret(name, value)
+            value.len() >= MIN_MASKED_SECRET_BYTES
+                && is_likely_secret_variable(name, value)
                 && !(self.is_all && is_path_or_desktop_variable(name, value))
         };
         texts.filter(is_secret).collect()
@@ -188,12 +189,12 @@ impl VariablesToPass {
         if self.is_all || self.names.iter().any(|named| named == name) {
             return true;
         }
-        let is_wanted = USUAL.contains(&name)
+        let is_wanted = DEFAULT_PASSED_VARIABLES.contains(&name)
             || self
                 .prefixes
                 .iter()
                 .any(|prefix| name.starts_with(prefix.as_str()));
-        is_wanted && !looks_like_secret(name, value)
+        is_wanted && !is_likely_secret_variable(name, value)
     }
 }
 
@@ -236,13 +237,17 @@ impl From<VariablesToPass> for Vec<String> {
 
 /// Whether the name or the value of a variable looks like a secret. A proxy URL with a password
 /// does, for example.
-fn looks_like_secret(name: &str, value: &str) -> bool {
+fn is_likely_secret_variable(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRET_PARTS.iter().any(|part| name.contains(part))
-        || name.split('_').any(|word| SECRET_WORDS.contains(&word))
+    SECRET_VARIABLE_NAME_SUBSTRINGS
+        .iter()
+        .any(|part| name.contains(part))
+        || name
+            .split('_')
+            .any(|word| SECRET_VARIABLE_NAME_WORDS.contains(&word))
         || has_url_with_credentials(value)
         || is_proxy_variable(&name) && value.contains('@')
-        || SecretScanner::shared().mask(value).is_some()
+        || SecretScanner::shared().mask_secrets(value).is_some()
 }
 
 /// Whether a variable contains a path or describes the desktop, such as `PWD`, `SSH_AUTH_SOCK` or
@@ -283,10 +288,10 @@ fn exclude_loopback_from_proxies(env: &mut Vec<(OsString, OsString)>) {
         let held = env.iter().find(|(held, _)| held == name);
         let held = held.map(|(_, value)| value.to_string_lossy().into_owned());
         let value = match held.filter(|held| !held.is_empty()) {
-            Some(held) => format!("{held},{NO_PROXY}"),
-            None => NO_PROXY.to_owned(),
+            Some(held) => format!("{held},{NO_PROXY_HOSTS}"),
+            None => NO_PROXY_HOSTS.to_owned(),
         };
-        set_variable(env, name, value);
+        set_environment_variable(env, name, value);
     }
 }
 
@@ -309,7 +314,7 @@ mod tests {
             ("KEY_FILE", "/not/there/at/all"),
         ];
         let env = env.map(|(name, value)| (name.into(), value.into()));
-        let found = VariablesToPass::all_variables().secret_values_in_env(env.into_iter());
+        let found = VariablesToPass::with_all_variables().secret_values_in_env(env.into_iter());
         let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["MY_API_TOKEN", "KEY_FILE"]);
     }

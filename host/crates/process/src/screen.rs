@@ -12,24 +12,24 @@ use std::mem;
 
 /// Number of rows that the cursor can move back to, as in a typical terminal. Tools that draw
 /// several progress bars need fewer rows.
-const ROWS: usize = 64;
+const SCREEN_ROWS: usize = 64;
 
 /// Maximum length in characters of a row that can be overwritten. A longer row is output in pieces.
-const MAX_COLUMNS: usize = 16 * 1024;
+const MAX_OVERWRITABLE_ROW_CHARS: usize = 16 * 1024;
 
 /// Rightmost column that the cursor can be moved to, wider than any terminal. Without this limit, a
-/// few bytes of output could create a row of [`MAX_COLUMNS`] blanks.
-const MAX_MOVE: usize = 512;
+/// few bytes of output could create a row of [`MAX_OVERWRITABLE_ROW_CHARS`] blanks.
+const MAX_CURSOR_COLUMN: usize = 512;
 
 /// Maximum length in bytes of a control string, such as a title or a link. A longer one is treated
 /// as text.
-const MAX_STRING_BYTES: usize = 4096;
+const MAX_CONTROL_STRING_BYTES: usize = 4096;
 
 /// Maximum length in bytes of the parameters of a control sequence.
-const MAX_PARAMETERS_BYTES: usize = 64;
+const MAX_CONTROL_SEQUENCE_PARAMETER_BYTES: usize = 64;
 
-const ESCAPE: u8 = 0x1b;
-const BELL: u8 = 0x07;
+const ESCAPE_BYTE: u8 = 0x1b;
+const BELL_BYTE: u8 = 0x07;
 
 /// Terminal emulator without a display.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ pub(super) struct TerminalScreen {
     /// Index in `rows` of the row with the cursor.
     row: usize,
     column: usize,
-    state: ScreenState,
+    state: EscapeParserState,
     /// Bytes of an incomplete character or control sequence.
     partial: Vec<u8>,
     n_taken: u64,
@@ -46,7 +46,7 @@ pub(super) struct TerminalScreen {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum ScreenState {
+enum EscapeParserState {
     #[default]
     Text,
     /// After an ESC.
@@ -66,17 +66,17 @@ impl TerminalScreen {
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(&[u8])) {
         self.n_taken += bytes.len() as u64;
         for byte in bytes {
-            self.process_byte(*byte, out);
+            self.process_output_byte(*byte, out);
         }
     }
 
     /// Passes the text that is still on the screen to `out`.
-    pub(super) fn finish_screen(&mut self, out: &mut impl FnMut(&[u8])) {
-        if self.state == ScreenState::Text {
+    pub(super) fn flush_screen(&mut self, out: &mut impl FnMut(&[u8])) {
+        if self.state == EscapeParserState::Text {
             self.print_incomplete_character(out);
         }
         self.partial.clear();
-        self.state = ScreenState::Text;
+        self.state = EscapeParserState::Text;
         let is_open = |rows: &VecDeque<Vec<char>>| rows.back().is_some_and(|row| !row.is_empty());
         let has_last = is_open(&self.rows);
         let n = self.rows.len();
@@ -95,22 +95,22 @@ impl TerminalScreen {
         self.n_taken.saturating_sub(self.n_given)
     }
 
-    fn process_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+    fn process_output_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         match self.state {
-            ScreenState::Text => self.add_text_byte(byte, out),
-            ScreenState::Escape => self.handle_escape_byte(byte),
-            ScreenState::Charset => self.state = ScreenState::Text,
-            ScreenState::Sequence => self.handle_sequence_byte(byte, out),
-            ScreenState::String => match byte {
-                BELL => self.end_control_sequence(),
-                ESCAPE => self.state = ScreenState::StringEscape,
+            EscapeParserState::Text => self.add_text_byte(byte, out),
+            EscapeParserState::Escape => self.handle_escape_byte(byte),
+            EscapeParserState::Charset => self.state = EscapeParserState::Text,
+            EscapeParserState::Sequence => self.handle_control_sequence_byte(byte, out),
+            EscapeParserState::String => match byte {
+                BELL_BYTE => self.end_control_sequence(),
+                ESCAPE_BYTE => self.state = EscapeParserState::StringEscape,
                 // The control string is unterminated, so the following lines are not part of it.
                 b'\n' => {
                     self.end_control_sequence();
                     self.add_text_byte(byte, out);
                 }
-                _ if self.partial.len() == MAX_STRING_BYTES => {
-                    self.state = ScreenState::Text;
+                _ if self.partial.len() == MAX_CONTROL_STRING_BYTES => {
+                    self.state = EscapeParserState::Text;
                     for byte in mem::take(&mut self.partial) {
                         self.add_text_byte(byte, out);
                     }
@@ -118,10 +118,10 @@ impl TerminalScreen {
                 }
                 _ => self.partial.push(byte),
             },
-            ScreenState::StringEscape => {
+            EscapeParserState::StringEscape => {
                 self.end_control_sequence();
                 if byte != b'\\' {
-                    self.state = ScreenState::Escape;
+                    self.state = EscapeParserState::Escape;
                     self.handle_escape_byte(byte);
                 }
             }
@@ -130,29 +130,31 @@ impl TerminalScreen {
 
     fn end_control_sequence(&mut self) {
         self.partial.clear();
-        self.state = ScreenState::Text;
+        self.state = EscapeParserState::Text;
     }
 
     fn handle_escape_byte(&mut self, byte: u8) {
         self.partial.clear();
         self.state = match byte {
-            b'[' => ScreenState::Sequence,
-            b']' | b'P' | b'X' | b'^' | b'_' => ScreenState::String,
-            b' '..=b'/' => ScreenState::Charset,
-            ESCAPE => ScreenState::Escape,
-            _ => ScreenState::Text,
+            b'[' => EscapeParserState::Sequence,
+            b']' | b'P' | b'X' | b'^' | b'_' => EscapeParserState::String,
+            b' '..=b'/' => EscapeParserState::Charset,
+            ESCAPE_BYTE => EscapeParserState::Escape,
+            _ => EscapeParserState::Text,
         };
     }
 
-    fn handle_sequence_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+    fn handle_control_sequence_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         match byte {
             b'@'..=b'~' => {
                 let parameters = mem::take(&mut self.partial);
-                self.state = ScreenState::Text;
-                self.run_control_sequence(byte, &parameters);
+                self.state = EscapeParserState::Text;
+                self.execute_control_sequence(byte, &parameters);
             }
-            b' '..=b'?' if self.partial.len() < MAX_PARAMETERS_BYTES => self.partial.push(byte),
-            ESCAPE => self.state = ScreenState::Escape,
+            b' '..=b'?' if self.partial.len() < MAX_CONTROL_SEQUENCE_PARAMETER_BYTES => {
+                self.partial.push(byte)
+            }
+            ESCAPE_BYTE => self.state = EscapeParserState::Escape,
             // This is not a control sequence: drop its beginning and treat this byte as text.
             _ => {
                 self.end_control_sequence();
@@ -164,7 +166,7 @@ impl TerminalScreen {
     /// Executes a control sequence that moves the cursor relatively or deletes text. Other
     /// sequences are ignored: colors do not affect the text, and absolute positions and clearing
     /// the screen would lose earlier output.
-    fn run_control_sequence(&mut self, command: u8, parameters: &[u8]) {
+    fn execute_control_sequence(&mut self, command: u8, parameters: &[u8]) {
         let parameter = std::str::from_utf8(parameters).ok();
         let first = parameter.and_then(|text| text.split(';').next()?.parse::<usize>().ok());
         let n = first.unwrap_or(1).max(1);
@@ -172,7 +174,7 @@ impl TerminalScreen {
             b'A' => self.row = self.row.saturating_sub(n),
             b'B' => self.move_cursor_down(n),
             b'C' => {
-                let furthest = MAX_MOVE.max(self.column);
+                let furthest = MAX_CURSOR_COLUMN.max(self.column);
                 self.column = self.column.saturating_add(n).min(furthest);
             }
             b'D' => self.column = self.column.saturating_sub(n),
@@ -184,7 +186,7 @@ impl TerminalScreen {
                 self.row = self.row.saturating_sub(n);
                 self.column = 0;
             }
-            b'G' => self.column = (n - 1).min(MAX_MOVE),
+            b'G' => self.column = (n - 1).min(MAX_CURSOR_COLUMN),
             b'J' if first.unwrap_or(0) == 0 => {
                 self.rows.truncate(self.row + 1);
                 self.erase_line(0);
@@ -220,7 +222,7 @@ impl TerminalScreen {
             self.print_incomplete_character(out);
         }
         match byte {
-            ESCAPE => self.state = ScreenState::Escape,
+            ESCAPE_BYTE => self.state = EscapeParserState::Escape,
             b'\n' => self.move_to_next_row(out),
             b'\r' => self.column = 0,
             0x08 => self.column = self.column.saturating_sub(1),
@@ -266,7 +268,7 @@ impl TerminalScreen {
     }
 
     fn print_character(&mut self, character: char, out: &mut impl FnMut(&[u8])) {
-        if self.column >= MAX_COLUMNS {
+        if self.column >= MAX_OVERWRITABLE_ROW_CHARS {
             // A row of this length is not a progress bar, so output it and all rows above it.
             while self.row > 0 {
                 self.emit_first_screen_row(out);
@@ -299,7 +301,7 @@ impl TerminalScreen {
         while self.rows.len() <= self.row {
             self.rows.push_back(Vec::new());
         }
-        while self.rows.len() > ROWS {
+        while self.rows.len() > SCREEN_ROWS {
             self.emit_first_screen_row(out);
         }
     }
@@ -333,7 +335,7 @@ mod tests {
         for chunk in text.chunks(chunk) {
             screen.push(chunk, &mut out);
         }
-        screen.finish_screen(&mut out);
+        screen.flush_screen(&mut out);
         String::from_utf8(shown).unwrap()
     }
 
@@ -350,7 +352,7 @@ mod tests {
         }
         let rows: String = (0..1000).map(|n| format!("line {n}\n")).collect();
         assert_eq!(shown(rows.as_bytes()), rows);
-        let long = "x".repeat(3 * MAX_COLUMNS + 7) + "\nend\n";
+        let long = "x".repeat(3 * MAX_OVERWRITABLE_ROW_CHARS + 7) + "\nend\n";
         assert_eq!(shown(long.as_bytes()), long);
     }
 
@@ -399,13 +401,13 @@ mod tests {
     fn what_was_cleaned_is_counted() {
         let mut screen = TerminalScreen::default();
         screen.push(b"aaa\rbbb\n\x1b[1mx\n", &mut |_| {});
-        screen.finish_screen(&mut |_| {});
+        screen.flush_screen(&mut |_| {});
         assert_eq!(screen.n_removed_bytes(), 8);
     }
 
     #[test]
     fn moves_far_beyond_what_is_there_take_no_memory() {
         let text = b"\x1b[999999999C.\x1b[999999999B\x1b[999999999A\x1b[99999999999999999999Gx\n";
-        assert!(shown(text).len() < 2 * MAX_COLUMNS);
+        assert!(shown(text).len() < 2 * MAX_OVERWRITABLE_ROW_CHARS);
     }
 }

@@ -1,13 +1,13 @@
 //! Reads `/proc`: living processes, their ancestry, and their memory.
 //!
 //! Process ids are reused, so a process is identified by id and start time. Start from
-//! [`list_processes`] and [`find_descendants`].
+//! [`list_living_processes`] and [`find_living_descendants`].
 
 use rustix::process::{Pid, Signal};
 
 /// A process in `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ProcEntry {
+pub(super) struct ProcFsProcess {
     pub(super) pid: Pid,
     parent: i32,
     pub(super) group: i32,
@@ -31,7 +31,7 @@ pub(super) trait IdentifiedProcess {
 
     /// Returns the current process group; `None` if the process has ended.
     fn current_group(&self) -> Option<Pid> {
-        let (now, _) = ProcEntry::read_process(self.pid())?;
+        let (now, _) = ProcFsProcess::read_process(self.pid())?;
         Pid::from_raw(now.group).filter(|_| now.start == self.start())
     }
 
@@ -42,8 +42,8 @@ pub(super) trait IdentifiedProcess {
         let process = pidfd_open(self.pid(), PidfdFlags::empty());
         // Check the start time after opening the pidfd: an open pidfd always refers to the same
         // process, so the signal cannot go to another process that gets the id after the check.
-        let is_it =
-            ProcEntry::read_process(self.pid()).is_some_and(|(now, _)| now.start == self.start());
+        let is_it = ProcFsProcess::read_process(self.pid())
+            .is_some_and(|(now, _)| now.start == self.start());
         let _ = match process {
             _ if !is_it => return,
             Ok(process) => pidfd_send_signal(process, signal),
@@ -58,7 +58,7 @@ pub(super) trait IdentifiedProcess {
     }
 }
 
-impl IdentifiedProcess for ProcEntry {
+impl IdentifiedProcess for ProcFsProcess {
     fn pid(&self) -> Pid {
         self.pid
     }
@@ -78,7 +78,7 @@ impl IdentifiedProcess for DescendantProcess {
     }
 }
 
-impl ProcEntry {
+impl ProcFsProcess {
     /// Reads the process `pid`. Returns it, and whether it is alive. A zombie counts as dead; it
     /// may stay in the process table for long if the init process of a container does not reap
     /// orphans.
@@ -111,7 +111,7 @@ struct ProcStatFields<'a> {
 }
 
 /// Number of fields between the process group and the start time in a `/proc/PID/stat` line.
-const N_BETWEEN: usize = 16;
+const STAT_FIELDS_BETWEEN_PGRP_AND_STARTTIME: usize = 16;
 
 /// Parses a `/proc/PID/stat` line. The program name before the parsed fields is in parentheses and
 /// may contain any character, including `)`.
@@ -121,33 +121,36 @@ fn parse_stat_fields(stat: &str) -> Option<ProcStatFields<'_>> {
         state: fields.next()?,
         parent: fields.next()?.parse().ok()?,
         group: fields.next()?.parse().ok()?,
-        start: fields.nth(N_BETWEEN)?.parse().ok()?,
+        start: fields
+            .nth(STAT_FIELDS_BETWEEN_PGRP_AND_STARTTIME)?
+            .parse()
+            .ok()?,
     })
 }
 
 /// Whether the process `pid` is alive.
-pub(super) fn is_alive(pid: Pid) -> bool {
-    ProcEntry::read_process(pid).is_some_and(|(_, is_alive)| is_alive)
+pub(super) fn is_process_alive(pid: Pid) -> bool {
+    ProcFsProcess::read_process(pid).is_some_and(|(_, is_alive)| is_alive)
 }
 
 /// Returns every living process; none if there is no `/proc`.
-pub(super) fn list_processes() -> impl Iterator<Item = ProcEntry> {
+pub(super) fn list_living_processes() -> impl Iterator<Item = ProcFsProcess> {
     list_all_processes().filter_map(|(process, is_alive)| is_alive.then_some(process))
 }
 
 /// Returns every process, including zombies, each with a flag that is true if the process is alive.
-fn list_all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
+fn list_all_processes() -> impl Iterator<Item = (ProcFsProcess, bool)> {
     std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
-        .filter_map(ProcEntry::read_process)
+        .filter_map(ProcFsProcess::read_process)
 }
 
 /// Returns the number of processes that the machine has started since boot. This number is the only
 /// cheap way to notice a tree that keeps starting processes: while such a tree runs, a scan of
 /// `/proc` gets no CPU time.
-pub(super) fn count_started_processes() -> Option<u64> {
+pub(super) fn count_processes_started_since_boot() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let count = text
         .lines()
@@ -157,8 +160,8 @@ pub(super) fn count_started_processes() -> Option<u64> {
 
 /// Returns all living descendants of the process `of`, without that process. If a process exits
 /// during the scan, its children may be missing from the result; call again to be sure.
-pub(super) fn find_descendants(of: Pid) -> Vec<DescendantProcess> {
-    descendants_among_processes(list_processes().collect(), of.as_raw_nonzero().get())
+pub(super) fn find_living_descendants(of: Pid) -> Vec<DescendantProcess> {
+    descendants_among_processes(list_living_processes().collect(), of.as_raw_nonzero().get())
 }
 
 /// Returns all descendants of the process `of`, including zombies, which show that processes were
@@ -177,12 +180,12 @@ pub(super) fn list_own_children() -> Vec<Pid> {
     pids.filter_map(Pid::from_raw).collect()
 }
 
-fn descendants_among_processes(mut others: Vec<ProcEntry>, of: i32) -> Vec<DescendantProcess> {
+fn descendants_among_processes(mut others: Vec<ProcFsProcess>, of: i32) -> Vec<DescendantProcess> {
     let mut found = Vec::new();
     let mut parents = vec![of];
     for depth in 1.. {
-        let is_child = |process: &mut ProcEntry| parents.contains(&process.parent);
-        let children: Vec<ProcEntry> = others.extract_if(.., is_child).collect();
+        let is_child = |process: &mut ProcFsProcess| parents.contains(&process.parent);
+        let children: Vec<ProcFsProcess> = others.extract_if(.., is_child).collect();
         if children.is_empty() {
             break;
         }
@@ -203,19 +206,20 @@ fn descendants_among_processes(mut others: Vec<ProcEntry>, of: i32) -> Vec<Desce
 /// page counts fully.
 pub(super) fn process_memory_bytes(pid: Pid) -> u64 {
     let fields = ["RssAnon:", "RssShmem:", "VmSwap:"];
-    sum_proc_fields(pid, "status", &fields).unwrap_or(0)
+    sum_proc_file_fields_bytes(pid, "status", &fields).unwrap_or(0)
 }
 
 /// Returns the proportional memory of a process in bytes: each shared page is divided among the
 /// processes that share it. Reading it costs the kernel much more than [`process_memory_bytes`].
 pub(super) fn proportional_memory_bytes(pid: Pid) -> u64 {
     let fields = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
-    sum_proc_fields(pid, "smaps_rollup", &fields).unwrap_or_else(|| process_memory_bytes(pid))
+    sum_proc_file_fields_bytes(pid, "smaps_rollup", &fields)
+        .unwrap_or_else(|| process_memory_bytes(pid))
 }
 
 /// Returns the sum of these fields of a `/proc/PID` file in bytes; `None` if the first field is
 /// missing.
-fn sum_proc_fields(pid: Pid, file: &str, fields: &[&str]) -> Option<u64> {
+fn sum_proc_file_fields_bytes(pid: Pid, file: &str, fields: &[&str]) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{}/{file}", pid.as_raw_nonzero())).ok()?;
     let field = |name: &&str| parse_kb_field(&text, name);
     field(fields.first()?)?;
@@ -252,7 +256,7 @@ mod tests {
 
     #[test]
     fn descendants_are_found_through_every_generation_and_others_are_not() {
-        let process = |pid, parent| ProcEntry {
+        let process = |pid, parent| ProcFsProcess {
             pid: Pid::from_raw(pid).unwrap(),
             parent,
             group: 0,
@@ -280,9 +284,9 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        let (found, is_alive) = ProcEntry::read_process(pid).unwrap();
+        let (found, is_alive) = ProcFsProcess::read_process(pid).unwrap();
         assert!(is_alive);
-        let earlier = ProcEntry {
+        let earlier = ProcFsProcess {
             start: found.start.wrapping_sub(1),
             ..found
         };

@@ -1,7 +1,7 @@
 //! Polls the memory and disk use of a confined process tree. The kernel can limit these for a
 //! complete tree only with privileges that some users lack.
 //!
-//! Start from [`ProcessTreeMonitor`].
+//! Start from [`ProcessTreeLimitMonitor`].
 
 use std::fmt;
 use std::io;
@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::confine::Confinement;
+use super::confine::ConfinementPermissions;
 use super::tree::{
-    find_descendants, meminfo_bytes, process_memory_bytes, proportional_memory_bytes,
+    find_living_descendants, meminfo_bytes, process_memory_bytes, proportional_memory_bytes,
 };
 
-const PERIOD: Duration = Duration::from_millis(250);
+const RESOURCE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Minimum free disk space in bytes that is left for other programs, if there was at least twice as
 /// much when the process started.
-const KEPT_FREE_BYTES: u64 = 512 << 20;
+const MIN_FREE_DISK_BYTES: u64 = 512 << 20;
 
 /// Limit that a process tree exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum ExceededProcessLimit {
 }
 
 /// Section of the settings with the limits of programs that have no section of their own.
-const SECTION: &str = "sandbox";
+const SANDBOX_LIMITS_SETTINGS_SECTION: &str = "sandbox";
 
 impl ExceededProcessLimit {
     /// Describes the exceeded limit. `memory_section` is the section of `config.toml` with the
@@ -52,7 +52,7 @@ impl ExceededProcessLimit {
                 bytes >> 20
             ),
             Self::Disk(bytes) => format!(
-                "it left less than {} MiB free on the disk (`disk_mb` in [{SECTION}] of config.toml)",
+                "it left less than {} MiB free on the disk (`disk_mb` in [{SANDBOX_LIMITS_SETTINGS_SECTION}] of config.toml)",
                 bytes >> 20
             ),
         }
@@ -61,14 +61,14 @@ impl ExceededProcessLimit {
 
 impl fmt::Display for ExceededProcessLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe(SECTION))
+        f.write_str(&self.describe(SANDBOX_LIMITS_SETTINGS_SECTION))
     }
 }
 
 /// Monitor of the limits of one process tree; `None` if there are no limits to monitor.
-pub(super) struct ProcessTreeMonitor(Option<Arc<TreeResourceLimits>>);
+pub(super) struct ProcessTreeLimitMonitor(Option<Arc<ProcessTreeResourceLimits>>);
 
-struct TreeResourceLimits {
+struct ProcessTreeResourceLimits {
     leader: Pid,
     memory_bytes: u64,
     /// Size of the machine's shared memory at the start of the process, and the maximum growth
@@ -78,14 +78,14 @@ struct TreeResourceLimits {
     disks: Vec<(PathBuf, u64)>,
 }
 
-impl ProcessTreeMonitor {
+impl ProcessTreeLimitMonitor {
     /// Creates a monitor. Without a confinement or a `leader`, whose descendants are monitored, it
     /// never reports an exceeded limit.
     ///
     /// # Errors
     /// The runtime is shutting down.
     pub(super) async fn new(
-        confinement: Option<&Confinement>,
+        confinement: Option<&ConfinementPermissions>,
         leader: Option<Pid>,
         temporary: Option<&Path>,
     ) -> io::Result<Self> {
@@ -104,14 +104,14 @@ impl ProcessTreeMonitor {
                     min_free_disk_bytes(free, limits.disk_bytes),
                 ))
             };
-            let in_memory = confinement.folders_in_memory_bytes();
+            let in_memory = confinement.max_in_memory_folder_bytes();
             let on_disks = if folders.iter().any(|folder| is_memory_file_system(folder)) {
                 limits.disk_bytes
             } else {
                 0
             };
             let growth = limits.memory_bytes.saturating_add(in_memory);
-            Arc::new(TreeResourceLimits {
+            Arc::new(ProcessTreeResourceLimits {
                 leader,
                 memory_bytes: limits.memory_bytes,
                 shared_bytes: (shared_memory_bytes(), growth.saturating_add(on_disks)),
@@ -128,7 +128,7 @@ impl ProcessTreeMonitor {
             return std::future::pending().await;
         };
         loop {
-            tokio::time::sleep(PERIOD).await;
+            tokio::time::sleep(RESOURCE_CHECK_INTERVAL).await;
             let bounds = bounds.clone();
             // Use a blocking thread, because a disk may be slow to answer. An error means that the
             // runtime is shutting down.
@@ -140,9 +140,9 @@ impl ProcessTreeMonitor {
     }
 }
 
-impl TreeResourceLimits {
+impl ProcessTreeResourceLimits {
     fn find_exceeded_limit(&self) -> Option<ExceededProcessLimit> {
-        let processes = find_descendants(self.leader);
+        let processes = find_living_descendants(self.leader);
         let sum =
             |of: fn(Pid) -> u64| -> u64 { processes.iter().map(|process| of(process.pid)).sum() };
         if sum(process_memory_bytes) > self.memory_bytes
@@ -166,7 +166,8 @@ impl TreeResourceLimits {
 /// the command may use `may`. Even on a nearly full disk, the command may use half of the free
 /// space.
 fn min_free_disk_bytes(free: u64, may: u64) -> u64 {
-    free.saturating_sub(may).max(KEPT_FREE_BYTES.min(free / 2))
+    free.saturating_sub(may)
+        .max(MIN_FREE_DISK_BYTES.min(free / 2))
 }
 
 /// Returns the bytes of the machine's memory that are shared between processes or contain in-memory
@@ -183,8 +184,8 @@ fn free_disk_bytes(folder: &Path) -> Option<u64> {
 #[cfg(target_os = "linux")]
 fn is_memory_file_system(folder: &Path) -> bool {
     /// `TMPFS_MAGIC`.
-    const IN_MEMORY: rustix::fs::FsWord = 0x0102_1994;
-    rustix::fs::statfs(folder).is_ok_and(|disk| disk.f_type == IN_MEMORY)
+    const TMPFS_FILE_SYSTEM_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+    rustix::fs::statfs(folder).is_ok_and(|disk| disk.f_type == TMPFS_FILE_SYSTEM_MAGIC)
 }
 
 #[cfg(not(target_os = "linux"))]

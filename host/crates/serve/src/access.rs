@@ -4,9 +4,9 @@
 //! resolve to loopback (DNS rebinding). Therefore the `Host` of a request must be one of the
 //! server's own names, and the `Origin`, if the request has one, must be the server itself.
 //! Programs send the token as `Authorization: Bearer`. A browser receives a cookie at `/login`. The
-//! cookie is accepted only under the host name [`PAGE_HOST`], because cookies are not bound to a
-//! port: under `localhost`, browsers would also send it to other servers of the machine. Names
-//! below `localhost` resolve to loopback (RFC 6761, section 6.3).
+//! cookie is accepted only under the host name [`BROWSER_PAGES_HOST_NAME`], because cookies are not
+//! bound to a port: under `localhost`, browsers would also send it to other servers of the machine.
+//! Names below `localhost` resolve to loopback (RFC 6761, section 6.3).
 
 use std::io;
 use std::path::Path;
@@ -21,55 +21,55 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, Method, header};
 use rind_lib::disk;
 
-use crate::connections::ConnectionAuthorization;
+use crate::connections::ConnectionAuthorizedFlag;
 use crate::error::ApiError;
-use crate::pages::PageError;
-use crate::routes::MAX_BODY_BYTES;
+use crate::pages::HtmlPageError;
+use crate::routes::MAX_REQUEST_BODY_BYTES;
 
 /// Host name under which browsers open the pages.
-pub const PAGE_HOST: &str = "rind.localhost";
+pub const BROWSER_PAGES_HOST_NAME: &str = "rind.localhost";
 
 /// Name of the cookie that browsers send.
-const COOKIE: &str = "rind";
+const ACCESS_COOKIE_NAME: &str = "rind";
 
 /// Maximum number of bytes that are read from the body of a refused request, and the time limit for
 /// reading them.
-const MAX_DRAINED_BYTES: usize = 64 << 10;
-const DRAIN_TIME: Duration = Duration::from_millis(500);
+const MAX_DRAINED_REQUEST_BODY_BYTES: usize = 64 << 10;
+const REQUEST_BODY_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Number of random bytes in a token.
-const TOKEN_BYTES: usize = 32;
+const RANDOM_BYTES_PER_TOKEN: usize = 32;
 
 /// Maximum size of a token file, in bytes.
-const MAX_TOKEN_BYTES: u64 = 1024;
+const MAX_TOKEN_FILE_BYTES: u64 = 1024;
 
 /// Secrets that give access to the API.
-pub struct ApiAccess {
+pub struct ApiAccessSecrets {
     token: blake3::Hash,
     cookie: String,
     code: String,
     port: Option<u16>,
 }
 
-impl ApiAccess {
+impl ApiAccessSecrets {
     /// Reads the token from a file. If the file is missing, creates it with a new token; only its
     /// owner can read it.
     ///
     /// # Errors
     /// The file cannot be read or written, other users can read it, or it does not contain a token.
-    pub fn from_file(path: &Path) -> io::Result<Self> {
-        let token = match disk::read_if_present(path, MAX_TOKEN_BYTES)? {
+    pub fn from_token_file(path: &Path) -> io::Result<Self> {
+        let token = match disk::read_if_present(path, MAX_TOKEN_FILE_BYTES)? {
             Some(text) => check_token_file(path, text.trim())?.to_owned(),
             None => {
-                let token = random_secret()?;
+                let token = generate_random_secret()?;
                 disk::replace_private_file(path, format!("{token}\n").as_bytes())?;
                 token
             }
         };
         Ok(Self {
             token: blake3::hash(token.as_bytes()),
-            cookie: random_secret()?,
-            code: random_secret()?,
+            cookie: generate_random_secret()?,
+            code: generate_random_secret()?,
             port: None,
         })
     }
@@ -81,9 +81,9 @@ impl ApiAccess {
     /// The system has no random numbers.
     pub(crate) fn with_random_secrets() -> io::Result<Self> {
         Ok(Self {
-            token: blake3::hash(random_secret()?.as_bytes()),
-            cookie: random_secret()?,
-            code: random_secret()?,
+            token: blake3::hash(generate_random_secret()?.as_bytes()),
+            cookie: generate_random_secret()?,
+            code: generate_random_secret()?,
             port: None,
         })
     }
@@ -91,7 +91,7 @@ impl ApiAccess {
     /// Sets the port of the server. Without a port, the server listens on a Unix socket, and the
     /// permissions of the socket's file decide who may connect.
     #[must_use]
-    pub fn with_port(mut self, port: Option<u16>) -> Self {
+    pub fn with_server_port(mut self, port: Option<u16>) -> Self {
         self.port = port;
         self
     }
@@ -102,7 +102,7 @@ impl ApiAccess {
     pub fn login_url(&self) -> Option<String> {
         let port = self.port?;
         Some(format!(
-            "http://{PAGE_HOST}:{port}/login?code={}",
+            "http://{BROWSER_PAGES_HOST_NAME}:{port}/login?code={}",
             self.code
         ))
     }
@@ -111,7 +111,7 @@ impl ApiAccess {
     pub(crate) fn create_login_cookie(&self, code: &str) -> Option<String> {
         are_secrets_equal(code, &self.code).then(|| {
             format!(
-                "{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/",
+                "{ACCESS_COOKIE_NAME}={}; HttpOnly; SameSite=Strict; Path=/",
                 self.cookie
             )
         })
@@ -130,11 +130,12 @@ impl ApiAccess {
             }
             _ => (host, Some(80)),
         };
-        asked == Some(port) && ["127.0.0.1", "localhost", "[::1]", PAGE_HOST].contains(&name)
+        asked == Some(port)
+            && ["127.0.0.1", "localhost", "[::1]", BROWSER_PAGES_HOST_NAME].contains(&name)
     }
 
     /// Checks the host name of a request and, if there is one, its origin.
-    fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
+    fn check_host_and_origin(&self, headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
         if !self.is_server_host_name(host) {
             return Err(ApiError::forbidden(
                 "the request is for another host name; use 127.0.0.1 or localhost and the server's port",
@@ -158,21 +159,22 @@ impl ApiAccess {
         if let Some(token) = bearer {
             return blake3::hash(token.trim().as_bytes()) == self.token;
         }
-        let is_page_host = host.split(':').next() == Some(PAGE_HOST);
-        is_page_host && server_cookies(headers).any(|value| are_secrets_equal(value, &self.cookie))
+        let is_page_host = host.split(':').next() == Some(BROWSER_PAGES_HOST_NAME);
+        is_page_host
+            && login_cookie_values(headers).any(|value| are_secrets_equal(value, &self.cookie))
     }
 }
 
 /// Middleware that lets only authorized requests pass, and only from the server's own pages or from
 /// a program.
 pub(crate) async fn check_access(
-    State(access): State<Arc<ApiAccess>>,
+    State(access): State<Arc<ApiAccessSecrets>>,
     request: Request,
     next: Next,
 ) -> Response {
-    match refusal_reason(&access, &request) {
+    match request_refusal_error(&access, &request) {
         None => {
-            if let Some(access) = request.extensions().get::<ConnectionAuthorization>() {
+            if let Some(access) = request.extensions().get::<ConnectionAuthorizedFlag>() {
                 access.mark_authorized();
             }
             next.run(request).await
@@ -182,13 +184,13 @@ pub(crate) async fn check_access(
 }
 
 /// Returns the reason to refuse a request; `None` if it is allowed.
-fn refusal_reason(access: &ApiAccess, request: &Request) -> Option<ApiError> {
+fn request_refusal_error(access: &ApiAccessSecrets, request: &Request) -> Option<ApiError> {
     let headers = request.headers();
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
     let host = host.unwrap_or_default().to_ascii_lowercase();
-    if let Err(error) = access.check_origin(headers, &host) {
+    if let Err(error) = access.check_host_and_origin(headers, &host) {
         return Some(error);
     }
     let is_login = request.method() == Method::GET && request.uri().path() == "/login";
@@ -198,8 +200,8 @@ fn refusal_reason(access: &ApiAccess, request: &Request) -> Option<ApiError> {
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     length
-        .is_some_and(|length| length > MAX_BODY_BYTES as u64)
-        .then(ApiError::too_large)
+        .is_some_and(|length| length > MAX_REQUEST_BODY_BYTES as u64)
+        .then(ApiError::request_body_too_large)
 }
 
 /// Responds to a refused request with an error. First reads the request body, within limits on time
@@ -209,25 +211,25 @@ async fn refuse_request(request: Request, error: ApiError) -> Response {
     let accept = request.headers().get(header::ACCEPT);
     let accept = accept.and_then(|accept| accept.to_str().ok());
     let wants_page = accept.is_some_and(|accept| accept.contains("text/html"));
-    let body = axum::body::to_bytes(request.into_body(), MAX_DRAINED_BYTES);
+    let body = axum::body::to_bytes(request.into_body(), MAX_DRAINED_REQUEST_BODY_BYTES);
     // Ignore the outcome: the response is the same if the body is too long or does not arrive in
     // time.
-    let _ = tokio::time::timeout(DRAIN_TIME, body).await;
+    let _ = tokio::time::timeout(REQUEST_BODY_DRAIN_TIMEOUT, body).await;
     match wants_page {
-        true => PageError(error).into_response(),
+        true => HtmlPageError(error).into_response(),
         false => error.into_response(),
     }
 }
 
 /// Returns the values of the server's cookie in the headers of a request.
-fn server_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+fn login_cookie_values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .filter_map(|(name, value)| (name == COOKIE).then_some(value))
+        .filter_map(|(name, value)| (name == ACCESS_COOKIE_NAME).then_some(value))
 }
 
 /// Compares two secrets in constant time.
@@ -235,8 +237,8 @@ fn are_secrets_equal(one: &str, other: &str) -> bool {
     blake3::hash(one.as_bytes()) == blake3::hash(other.as_bytes())
 }
 
-fn random_secret() -> io::Result<String> {
-    let mut bytes = [0; TOKEN_BYTES];
+fn generate_random_secret() -> io::Result<String> {
+    let mut bytes = [0; RANDOM_BYTES_PER_TOKEN];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
@@ -252,9 +254,9 @@ fn check_token_file<'t>(path: &Path, token: &'t str) -> io::Result<&'t str> {
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
-    if token.len() < TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if token.len() < RANDOM_BYTES_PER_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let text = format!(
-            "{} does not contain a token of at least {TOKEN_BYTES} letters and digits; remove the file to get a new token",
+            "{} does not contain a token of at least {RANDOM_BYTES_PER_TOKEN} letters and digits; remove the file to get a new token",
             path.display()
         );
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
@@ -266,9 +268,9 @@ fn check_token_file<'t>(path: &Path, token: &'t str) -> io::Result<&'t str> {
 mod tests {
     use super::*;
 
-    fn access(folder: &Path) -> ApiAccess {
-        let access = ApiAccess::from_file(&folder.join("token")).unwrap();
-        access.with_port(Some(7463))
+    fn access(folder: &Path) -> ApiAccessSecrets {
+        let access = ApiAccessSecrets::from_token_file(&folder.join("token")).unwrap();
+        access.with_server_port(Some(7463))
     }
 
     #[test]
@@ -282,7 +284,7 @@ mod tests {
         let path = folder.path().join("token");
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        let refused = ApiAccess::from_file(&path).err().unwrap();
+        let refused = ApiAccessSecrets::from_token_file(&path).err().unwrap();
         assert!(
             refused.to_string().contains("other users can read"),
             "{refused}"
@@ -308,11 +310,23 @@ mod tests {
         }
         let mut headers = HeaderMap::new();
         headers.insert(header::ORIGIN, "http://localhost:3000".parse().unwrap());
-        assert!(access.check_origin(&headers, "localhost:7463").is_err());
+        assert!(
+            access
+                .check_host_and_origin(&headers, "localhost:7463")
+                .is_err()
+        );
         headers.insert(header::ORIGIN, "null".parse().unwrap());
-        assert!(access.check_origin(&headers, "localhost:7463").is_err());
+        assert!(
+            access
+                .check_host_and_origin(&headers, "localhost:7463")
+                .is_err()
+        );
         headers.insert(header::ORIGIN, "http://localhost:7463".parse().unwrap());
-        assert!(access.check_origin(&headers, "localhost:7463").is_ok());
+        assert!(
+            access
+                .check_host_and_origin(&headers, "localhost:7463")
+                .is_ok()
+        );
     }
 
     #[test]

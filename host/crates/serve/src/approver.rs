@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use tokio::sync::oneshot;
 
-use crate::event_log::EventLog;
+use crate::event_log::SessionEventLog;
 use crate::questions::{
-    ArgumentLine, HookReason, OpenQuestion, QuestionAbout, QuestionBoard, QuestionReply,
+    ArgumentLine, HookReason, OpenQuestion, PendingQuestions, QuestionAbout, QuestionReplySender,
 };
 
 /// Approver of one session. It asks the users of the API its questions.
 pub struct ApiApprover {
-    board: Arc<QuestionBoard>,
-    events: Arc<EventLog>,
+    board: Arc<PendingQuestions>,
+    events: Arc<SessionEventLog>,
     /// Id of the session. It is set when the session is opened.
     session: Arc<OnceLock<Arc<str>>>,
     /// Maximum time that a question waits for an answer; `None` means no limit.
@@ -28,8 +28,8 @@ impl ApiApprover {
     /// Creates an approver that posts its questions on `board` and emits events about them.
     #[must_use]
     pub fn new(
-        board: Arc<QuestionBoard>,
-        events: Arc<EventLog>,
+        board: Arc<PendingQuestions>,
+        events: Arc<SessionEventLog>,
         session: Arc<OnceLock<Arc<str>>>,
     ) -> Self {
         Self {
@@ -73,13 +73,13 @@ impl ApiApprover {
 
     /// Posts a question on the board. Dropping the returned value removes the question from the
     /// board.
-    fn post_on_question_board(
+    fn add_pending_question(
         &self,
         about: QuestionAbout,
-        reply: QuestionReply,
-    ) -> PostedQuestion<'_> {
+        reply: QuestionReplySender,
+    ) -> PostedQuestionGuard<'_> {
         let shown = OpenQuestion {
-            id: rind_lib::clock::new_id(),
+            id: rind_lib::clock::new_uuid_v7(),
             session: self
                 .session
                 .get()
@@ -92,16 +92,16 @@ impl ApiApprover {
         let event = serde_json::json!({"type": "question", "question": shown});
         self.board.post_question(shown, reply);
         self.events.push_event("question", event.to_string());
-        PostedQuestion { approver: self, id }
+        PostedQuestionGuard { approver: self, id }
     }
 }
 
-struct PostedQuestion<'a> {
+struct PostedQuestionGuard<'a> {
     approver: &'a ApiApprover,
     id: String,
 }
 
-impl Drop for PostedQuestion<'_> {
+impl Drop for PostedQuestionGuard<'_> {
     fn drop(&mut self) {
         self.approver.board.withdraw_question(&self.id);
         let event = serde_json::json!({"type": "question-closed", "id": self.id});
@@ -115,9 +115,9 @@ impl Approver for ApiApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         async move {
             let (sender, answer) = oneshot::channel();
-            let _posted = self.post_on_question_board(
-                describe_approval(question),
-                QuestionReply::Approval(sender),
+            let _posted = self.add_pending_question(
+                describe_approval_question(question),
+                QuestionReplySender::Approval(sender),
             );
             let no_answer = || ApprovalAnswer::No(self.no_answer_reason());
             self.wait_for_answer(answer).await.unwrap_or_else(no_answer)
@@ -125,21 +125,24 @@ impl Approver for ApiApprover {
         .boxed()
     }
 
-    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+    fn answer<'a>(
+        &'a self,
+        question: &'a PluginUserQuestion,
+    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
         async move {
             if question.is_muted {
                 return None;
             }
             let (sender, answer) = oneshot::channel();
-            let reply = QuestionReply::Plugin(sender, question.kind.clone());
-            let _posted = self.post_on_question_board(describe_plugin_question(question), reply);
+            let reply = QuestionReplySender::Plugin(sender, question.kind.clone());
+            let _posted = self.add_pending_question(describe_plugin_question(question), reply);
             self.wait_for_answer(answer).await
         }
         .boxed()
     }
 }
 
-fn describe_approval(question: &Question) -> QuestionAbout {
+fn describe_approval_question(question: &Question) -> QuestionAbout {
     QuestionAbout::Approval {
         tool: question.tool.clone(),
         effect_class: question.effect_class.to_string(),
@@ -167,11 +170,11 @@ fn describe_approval(question: &Question) -> QuestionAbout {
     }
 }
 
-fn describe_plugin_question(question: &PersonQuestion) -> QuestionAbout {
+fn describe_plugin_question(question: &PluginUserQuestion) -> QuestionAbout {
     let (form, options) = match &question.kind {
-        QuestionKind::Confirm { .. } => ("confirm", Vec::new()),
-        QuestionKind::Choose { options, .. } => ("choose", options.clone()),
-        QuestionKind::Text { .. } => ("text", Vec::new()),
+        PluginUserQuestionKind::Confirm { .. } => ("confirm", Vec::new()),
+        PluginUserQuestionKind::Choose { options, .. } => ("choose", options.clone()),
+        PluginUserQuestionKind::Text { .. } => ("text", Vec::new()),
     };
     QuestionAbout::Plugin {
         plugin: question.plugin.clone(),

@@ -24,19 +24,19 @@ const MAX_CONNECTIONS: usize = 512;
 
 /// Timeout for the head of a request, that is, its request line and headers. A connection that does
 /// not send a complete head in time is closed.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after a system error while accepting a connection, such as too many open files.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_ERROR_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Socket on which connections are accepted.
 #[derive(Debug)]
 pub struct ApiListener {
-    socket: ApiSocket,
+    socket: ApiListenerSocket,
 }
 
 #[derive(Debug)]
-enum ApiSocket {
+enum ApiListenerSocket {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
@@ -48,9 +48,9 @@ impl ApiListener {
     /// # Errors
     /// The address is not a loopback address, or is in use.
     pub async fn bind_tcp(address: SocketAddr) -> io::Result<Self> {
-        check_loopback(address)
+        check_loopback_address(address)
             .map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
-        let socket = ApiSocket::Tcp(TcpListener::bind(address).await?);
+        let socket = ApiListenerSocket::Tcp(TcpListener::bind(address).await?);
         Ok(Self { socket })
     }
 
@@ -74,7 +74,7 @@ impl ApiListener {
         let listener = UnixListener::bind(path)?;
         // A client that connects before this call can do nothing without the token.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        let socket = ApiSocket::Unix(listener, path.to_owned());
+        let socket = ApiListenerSocket::Unix(listener, path.to_owned());
         Ok(Self { socket })
     }
 
@@ -82,8 +82,10 @@ impl ApiListener {
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
-            ApiSocket::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
-            ApiSocket::Unix(..) => None,
+            ApiListenerSocket::Tcp(listener) => {
+                listener.local_addr().ok().map(|address| address.port())
+            }
+            ApiListenerSocket::Unix(..) => None,
         }
     }
 
@@ -91,18 +93,18 @@ impl ApiListener {
     #[must_use]
     pub fn format_address(&self) -> String {
         match &self.socket {
-            ApiSocket::Tcp(listener) => match listener.local_addr() {
+            ApiListenerSocket::Tcp(listener) => match listener.local_addr() {
                 Ok(address) => format!("http://{address}"),
                 Err(error) => error.to_string(),
             },
-            ApiSocket::Unix(_, path) => format!("unix:{}", path.display()),
+            ApiListenerSocket::Unix(_, path) => format!("unix:{}", path.display()),
         }
     }
 }
 
 impl Drop for ApiListener {
     fn drop(&mut self) {
-        if let ApiSocket::Unix(_, path) = &self.socket {
+        if let ApiListenerSocket::Unix(_, path) = &self.socket {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -117,7 +119,7 @@ fn socket_path_error(path: &Path, why: &str) -> io::Error {
 ///
 /// # Errors
 /// Reason why the API does not listen on the address.
-pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
+pub fn check_loopback_address(address: SocketAddr) -> Result<(), String> {
     if address.ip().to_canonical().is_loopback() {
         return Ok(());
     }
@@ -129,9 +131,9 @@ pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
 
 /// Flag of a connection that is set when the client sends an authorized request over it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ConnectionAuthorization(Arc<AtomicBool>);
+pub(crate) struct ConnectionAuthorizedFlag(Arc<AtomicBool>);
 
-impl ConnectionAuthorization {
+impl ConnectionAuthorizedFlag {
     /// Records that the client has sent an authorized request over the connection.
     pub(crate) fn mark_authorized(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -143,7 +145,7 @@ impl ConnectionAuthorization {
 struct OpenConnections(Mutex<VecDeque<AcceptedConnection>>);
 
 struct AcceptedConnection {
-    access: ConnectionAuthorization,
+    access: ConnectionAuthorizedFlag,
     end: CancellationToken,
 }
 
@@ -154,7 +156,7 @@ impl OpenConnections {
     fn add_connection(
         &self,
         cancel: &CancellationToken,
-    ) -> Option<(ConnectionAuthorization, CancellationToken)> {
+    ) -> Option<(ConnectionAuthorizedFlag, CancellationToken)> {
         let mut open = lock(&self.0);
         open.retain(|connection| !connection.end.is_cancelled());
         if open.len() >= MAX_CONNECTIONS {
@@ -162,7 +164,7 @@ impl OpenConnections {
             let oldest = open.iter().position(has_none)?;
             open.remove(oldest)?.end.cancel();
         }
-        let (access, end) = (ConnectionAuthorization::default(), cancel.child_token());
+        let (access, end) = (ConnectionAuthorizedFlag::default(), cancel.child_token());
         open.push_back(AcceptedConnection {
             access: access.clone(),
             end: end.clone(),
@@ -189,7 +191,7 @@ pub(crate) async fn serve_connections(
                 // The error concerns only one connection, or this process temporarily has no free
                 // descriptors: accept connections again after a pause.
                 tracing::warn!(%error, "a connection to the API cannot be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                tokio::time::sleep(ACCEPT_ERROR_RETRY_DELAY).await;
                 continue;
             }
         };
@@ -209,17 +211,17 @@ trait ApiConnection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ApiConnection for T {}
 
-async fn accept_connection(socket: &ApiSocket) -> io::Result<Box<dyn ApiConnection>> {
+async fn accept_connection(socket: &ApiListenerSocket) -> io::Result<Box<dyn ApiConnection>> {
     Ok(match socket {
-        ApiSocket::Tcp(listener) => Box::new(listener.accept().await?.0),
-        ApiSocket::Unix(listener, _) => Box::new(listener.accept().await?.0),
+        ApiListenerSocket::Tcp(listener) => Box::new(listener.accept().await?.0),
+        ApiListenerSocket::Unix(listener, _) => Box::new(listener.accept().await?.0),
     })
 }
 
 async fn serve_connection(stream: Box<dyn ApiConnection>, router: Router, end: &CancellationToken) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(REQUEST_HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
     let served = tokio::select! {

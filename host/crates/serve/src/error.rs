@@ -7,7 +7,7 @@ use rind_lib::text::format_error_chain;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::routes::MAX_BODY_BYTES;
+use crate::routes::MAX_REQUEST_BODY_BYTES;
 
 /// Error that is sent as the response to a request.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl ApiError {
         }
     }
 
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+    pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid", message)
     }
 
@@ -67,17 +67,20 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
-    pub(crate) fn too_many(message: impl Into<String>) -> Self {
+    pub(crate) fn too_many_requests(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many", message)
     }
 
-    pub(crate) fn too_large() -> Self {
-        let text = format!("the body has more than {} MiB", MAX_BODY_BYTES >> 20);
+    pub(crate) fn request_body_too_large() -> Self {
+        let text = format!(
+            "the body has more than {} MiB",
+            MAX_REQUEST_BODY_BYTES >> 20
+        );
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", text)
     }
 
     /// Creates the error for a body that is too large to be passed on to another program.
-    pub(crate) fn too_long(message: impl Into<String>) -> Self {
+    pub(crate) fn forwarded_body_too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message)
     }
 
@@ -114,7 +117,7 @@ impl From<rind_lib::session::Error> for ApiError {
             Error::NoneYet { .. } | Error::Unknown { .. } | Error::Elsewhere { .. } => {
                 Self::not_found(text)
             }
-            Error::InvalidId { .. } | Error::Ambiguous { .. } => Self::invalid(text),
+            Error::InvalidId { .. } | Error::Ambiguous { .. } => Self::invalid_request(text),
             other => Self::internal(&other),
         }
     }

@@ -15,18 +15,18 @@ use rind_lib::lock::lock;
 use tokio::sync::watch;
 
 /// Maximum number of kept events.
-const MAX_EVENTS: usize = 10_000;
+const MAX_KEPT_EVENTS: usize = 10_000;
 
 /// Maximum size of the kept events in bytes.
-const MAX_BYTES: usize = 4 << 20;
+const MAX_KEPT_EVENT_BYTES: usize = 4 << 20;
 
 /// Factor between the clock and event numbers: a log starts at its start time in milliseconds times
 /// this factor.
-const NUMBERS_PER_MS: u64 = 1000;
+const EVENT_NUMBERS_PER_MS: u64 = 1000;
 
 /// Event of a session with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NumberedEvent {
+pub struct NumberedSessionEvent {
     /// Number of the event; later events have higher numbers.
     pub number: u64,
     /// Type of the event, in kebab case.
@@ -37,9 +37,9 @@ pub struct NumberedEvent {
 
 /// Result of reading the events after a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventsAfterNumber {
+pub enum EventLogReadResult {
     /// Events in order; empty if there are no new events yet.
-    Events(Vec<NumberedEvent>),
+    Events(Vec<NumberedSessionEvent>),
     /// The next events are no longer kept. Contains the number of the last lost event.
     Gap(u64),
     /// The session is closed, and the reader has read every event.
@@ -47,13 +47,13 @@ pub enum EventsAfterNumber {
 }
 
 /// Log of the last events of an open session.
-pub struct EventLog {
-    kept: Mutex<EventLogContent>,
+pub struct SessionEventLog {
+    kept: Mutex<SessionEventLogContent>,
     last: watch::Sender<u64>,
 }
 
-struct EventLogContent {
-    events: VecDeque<NumberedEvent>,
+struct SessionEventLogContent {
+    events: VecDeque<NumberedSessionEvent>,
     bytes: usize,
     /// Number of the last event that is no longer kept; initially the start number of the log.
     dropped: u64,
@@ -62,13 +62,13 @@ struct EventLogContent {
     is_closed: bool,
 }
 
-impl EventLog {
+impl SessionEventLog {
     /// Creates an empty log that starts at `now_ms`, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn new(now_ms: i64) -> Self {
-        let start = u64::try_from(now_ms).unwrap_or(0) * NUMBERS_PER_MS;
+        let start = u64::try_from(now_ms).unwrap_or(0) * EVENT_NUMBERS_PER_MS;
         Self {
-            kept: Mutex::new(EventLogContent {
+            kept: Mutex::new(SessionEventLogContent {
                 events: VecDeque::new(),
                 bytes: 0,
                 dropped: start,
@@ -87,12 +87,14 @@ impl EventLog {
         kept.last_added = Instant::now();
         kept.bytes += json.len();
         let number = kept.last;
-        kept.events.push_back(NumberedEvent {
+        kept.events.push_back(NumberedSessionEvent {
             number,
             kind: kind.into(),
             json: json.into(),
         });
-        while kept.events.len() > MAX_EVENTS || (kept.bytes > MAX_BYTES && kept.events.len() > 1) {
+        while kept.events.len() > MAX_KEPT_EVENTS
+            || (kept.bytes > MAX_KEPT_EVENT_BYTES && kept.events.len() > 1)
+        {
             if let Some(oldest) = kept.events.pop_front() {
                 kept.bytes -= oldest.json.len();
                 kept.dropped = oldest.number;
@@ -111,7 +113,7 @@ impl EventLog {
 
     /// Returns the number of the last event.
     #[must_use]
-    pub fn last_number(&self) -> u64 {
+    pub fn last_event_number(&self) -> u64 {
         lock(&self.kept).last
     }
 
@@ -131,7 +133,7 @@ impl EventLog {
     /// Returns at most `limit` events with numbers after `after`. If `after` is higher than every
     /// number in the log, returns the events from the start of the log.
     #[must_use]
-    pub fn list_events_after(&self, after: u64, limit: usize) -> EventsAfterNumber {
+    pub fn list_events_after(&self, after: u64, limit: usize) -> EventLogReadResult {
         let kept = lock(&self.kept);
         // The number comes from another log of the session, written on a machine whose clock was
         // ahead.
@@ -141,15 +143,15 @@ impl EventLog {
             after
         };
         if after < kept.dropped {
-            return EventsAfterNumber::Gap(kept.dropped);
+            return EventLogReadResult::Gap(kept.dropped);
         }
         let from = kept.events.partition_point(|event| event.number <= after);
-        let events: Vec<NumberedEvent> =
+        let events: Vec<NumberedSessionEvent> =
             kept.events.iter().skip(from).take(limit).cloned().collect();
         if events.is_empty() && kept.is_closed {
-            return EventsAfterNumber::Closed;
+            return EventLogReadResult::Closed;
         }
-        EventsAfterNumber::Events(events)
+        EventLogReadResult::Events(events)
     }
 
     /// Returns a receiver of the number of the last event. It is notified of every event, and when
@@ -164,16 +166,16 @@ impl EventLog {
 mod tests {
     use super::*;
 
-    fn numbers(log: &EventLog, after: u64) -> Vec<u64> {
+    fn numbers(log: &SessionEventLog, after: u64) -> Vec<u64> {
         match log.list_events_after(after, 100) {
-            EventsAfterNumber::Events(events) => events.iter().map(|event| event.number).collect(),
+            EventLogReadResult::Events(events) => events.iter().map(|event| event.number).collect(),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn a_reader_goes_on_after_the_last_number_that_it_has() {
-        let log = EventLog::new(5);
+        let log = SessionEventLog::new(5);
         for text in ["a", "b", "c"] {
             log.push_event("text-delta", text.to_owned());
         }
@@ -182,34 +184,34 @@ mod tests {
         assert!(numbers(&log, 5003).is_empty());
         log.close_log();
         assert_eq!(numbers(&log, 5002), [5003]);
-        assert_eq!(log.list_events_after(5003, 1), EventsAfterNumber::Closed);
+        assert_eq!(log.list_events_after(5003, 1), EventLogReadResult::Closed);
     }
 
     #[test]
     fn a_reader_that_is_too_slow_is_told_of_the_gap() {
-        let log = EventLog::new(0);
-        let large = "x".repeat(MAX_BYTES / 4);
+        let log = SessionEventLog::new(0);
+        let large = "x".repeat(MAX_KEPT_EVENT_BYTES / 4);
         for _ in 0..6 {
             log.push_event("tool-end", large.clone());
         }
-        let EventsAfterNumber::Gap(at) = log.list_events_after(0, 100) else {
+        let EventLogReadResult::Gap(at) = log.list_events_after(0, 100) else {
             panic!("no gap");
         };
         assert_eq!(at, 2);
         assert_eq!(numbers(&log, at), [3, 4, 5, 6]);
         // An event that exceeds the size limit by itself is still kept.
-        log.push_event("tool-end", "x".repeat(2 * MAX_BYTES));
+        log.push_event("tool-end", "x".repeat(2 * MAX_KEPT_EVENT_BYTES));
         assert_eq!(numbers(&log, 6), [7]);
     }
 
     #[test]
     fn numbers_of_a_session_that_is_opened_again_go_on_growing() {
-        let first = EventLog::new(1);
+        let first = SessionEventLog::new(1);
         first.push_event("turn-start", String::new());
-        let second = EventLog::new(2);
+        let second = SessionEventLog::new(2);
         assert_eq!(
-            second.list_events_after(first.last_number(), 10),
-            EventsAfterNumber::Gap(2000)
+            second.list_events_after(first.last_event_number(), 10),
+            EventLogReadResult::Gap(2000)
         );
     }
 }

@@ -17,32 +17,33 @@ use rind_lib::text::format_error_chain;
 
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::live::LiveSessionState;
-use crate::pages::PageError;
+use crate::live::OpenSessionState;
+use crate::pages::HtmlPageError;
 use crate::questions::OpenQuestion;
-use crate::remote::{RemoteError, RemoteSessionState, RemoteSessions};
-use crate::routes::MAX_BODY_BYTES;
+use crate::remote::{RemoteSessionClient, RemoteSessionError, RemoteSessionState};
+use crate::routes::MAX_REQUEST_BODY_BYTES;
 use crate::routes::questions::QuestionList;
 
 /// Maximum time that a reader of events waits until another program opens a session with queued
 /// inputs.
-const NEXT_HOLDER: Duration = Duration::from_secs(25);
+const NEXT_SESSION_HOLDER_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Maximum time of a single wait for a holder. After each, this server checks again whether inputs
 /// are still queued.
-const LOOK: Duration = Duration::from_secs(1);
+const HOLDER_WAIT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Number of holders that are asked for their questions concurrently.
-const ASKED_AT_ONCE: usize = 16;
+const MAX_CONCURRENT_HOLDER_REQUESTS: usize = 16;
 
 /// Media types of the answers of a session's holder that the server passes on to the client.
-const SHOWN_TYPES: [&str; 3] = ["application/json", "text/event-stream", "text/html"];
+const FORWARDED_ANSWER_MEDIA_TYPES: [&str; 3] =
+    ["application/json", "text/event-stream", "text/html"];
 
 /// Maximum size in bytes of an answer that is not a stream.
-const MAX_ANSWER_BYTES: usize = 128 << 20;
+const MAX_UNSTREAMED_ANSWER_BYTES: usize = 128 << 20;
 
 /// Maximum size in bytes of the list of questions of a session.
-const MAX_QUESTIONS_BYTES: usize = 16 << 20;
+const MAX_SESSION_QUESTION_LIST_BYTES: usize = 16 << 20;
 
 /// Returns the id of the session in the path of a request that must be answered by the program that
 /// has the session open. Returns `None` for requests that only read the store, which any server can
@@ -81,76 +82,78 @@ pub(crate) async fn forward_request(
         return next.run(request).await;
     };
     let wants_page = !request.uri().path().starts_with("/v1/");
-    match forward_to_holder(&state, &*remote, request).await {
-        Ok(ForwardResult::Answered(answer)) => answer,
-        Ok(ForwardResult::Own(request)) => next.run(request).await,
-        Err(error) if wants_page => PageError(error).into_response(),
+    match forward_to_session_holder(&state, &*remote, request).await {
+        Ok(RequestForwardResult::Answered(answer)) => answer,
+        Ok(RequestForwardResult::Own(request)) => next.run(request).await,
+        Err(error) if wants_page => HtmlPageError(error).into_response(),
         Err(error) => error.into_response(),
     }
 }
 
 /// Result of trying to forward a request.
-enum ForwardResult {
+enum RequestForwardResult {
     /// The holder answered.
     Answered(Response),
     /// This server must answer the request, which is returned.
     Own(Request),
 }
 
-async fn forward_to_holder(
+async fn forward_to_session_holder(
     state: &ApiState,
-    remote: &dyn RemoteSessions,
+    remote: &dyn RemoteSessionClient,
     request: Request,
-) -> Result<ForwardResult, ApiError> {
+) -> Result<RequestForwardResult, ApiError> {
     // The request's body is not `Sync`, so no reference to the request may be kept across an
     // `await`.
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let Some(session) = find_session_to_forward(state, remote, &method, &path).await? else {
-        return Ok(ForwardResult::Own(request));
+    let Some(session) = find_remotely_held_session(state, remote, &method, &path).await? else {
+        return Ok(RequestForwardResult::Own(request));
     };
     if state.sessions.find_open_session(&session).await.is_some() {
-        return Ok(ForwardResult::Own(request));
+        return Ok(RequestForwardResult::Own(request));
     }
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, MAX_BODY_BYTES).await;
-    let body = body.map_err(|_| ApiError::too_large())?;
+    let body = to_bytes(body, MAX_REQUEST_BODY_BYTES).await;
+    let body = body.map_err(|_| ApiError::request_body_too_large())?;
     let is_stream = parts.uri.path().ends_with("/events");
-    let until = Instant::now() + NEXT_HOLDER;
+    let until = Instant::now() + NEXT_SESSION_HOLDER_TIMEOUT;
     loop {
         let mut passed = Request::new(body.clone());
         *passed.method_mut() = parts.method.clone();
         *passed.uri_mut() = parts.uri.clone();
-        *passed.headers_mut() = headers_for_holder(&parts.headers);
+        *passed.headers_mut() = filter_headers_for_holder(&parts.headers);
         match remote.ask(&session, passed).await {
             Ok(answer) => {
                 let answer =
                     read_complete_holder_answer(remove_unsafe_answer_headers(answer)).await?;
-                return Ok(ForwardResult::Answered(answer));
+                return Ok(RequestForwardResult::Answered(answer));
             }
-            Err(RemoteError::NoHolder) => {}
+            Err(RemoteSessionError::NoHolder) => {}
             // The size limit applies only to forwarded requests. If no program has the session
             // open, this server answers the request itself.
-            Err(RemoteError::TooLarge(_)) if !remote.is_session_held(&session).await? => {}
+            Err(RemoteSessionError::TooLarge(_)) if !remote.is_session_held(&session).await? => {}
             // The program that has the session open does not answer. Answer from the store, which
             // contains the same data as that program.
-            Err(RemoteError::Silent(_)) if parts.method == Method::GET && !is_stream => {}
+            Err(RemoteSessionError::Silent(_)) if parts.method == Method::GET && !is_stream => {}
             Err(error) => return Err(error.into()),
         }
         // A request for a stream of events waits until another program opens the session, so that a
         // page continues with the events of that program.
         if !is_stream || Instant::now() >= until || !remote.is_waiting(&session).await? {
             let own = Request::from_parts(parts, Body::from(body));
-            return Ok(ForwardResult::Own(own));
+            return Ok(RequestForwardResult::Own(own));
         }
-        remote.wait_for_holder(&session, LOOK).await?;
+        remote
+            .wait_for_holder(&session, HOLDER_WAIT_POLL_INTERVAL)
+            .await?;
     }
 }
 
 /// Returns the id of the session if the program that has the session open must answer a request;
 /// `None` if this server must answer it.
-async fn find_session_to_forward(
+async fn find_remotely_held_session(
     state: &ApiState,
-    remote: &dyn RemoteSessions,
+    remote: &dyn RemoteSessionClient,
     method: &Method,
     path: &str,
 ) -> Result<Option<String>, ApiError> {
@@ -175,7 +178,7 @@ async fn find_session_to_forward(
 
 /// Returns the headers that the holder needs. Tokens and cookies are meant for this server only,
 /// and are dropped.
-fn headers_for_holder(headers: &HeaderMap) -> HeaderMap {
+fn filter_headers_for_holder(headers: &HeaderMap) -> HeaderMap {
     let mut passed = HeaderMap::new();
     for name in ["accept", "content-type", "last-event-id"] {
         if let Some(value) = headers.get(name) {
@@ -193,7 +196,7 @@ async fn read_complete_holder_answer(answer: Response) -> Result<Response, ApiEr
         return Ok(answer);
     }
     let (parts, body) = answer.into_parts();
-    let body = to_bytes(body, MAX_ANSWER_BYTES).await.map_err(|error| {
+    let body = to_bytes(body, MAX_UNSTREAMED_ANSWER_BYTES).await.map_err(|error| {
         let why = format_error_chain(&error);
         ApiError::unavailable(format!(
             "the answer of the program that has the session open broke off ({why}); the request may have been carried out"
@@ -214,7 +217,7 @@ fn remove_unsafe_answer_headers(mut answer: Response) -> Response {
     // Do not forward media types that a page could load as a script. A layer of the router adds the
     // pages' content security policy to every answer.
     let kind = text(header::CONTENT_TYPE).and_then(|kind| kind.split(';').next());
-    let is_shown = kind.is_some_and(|kind| SHOWN_TYPES.contains(&kind));
+    let is_shown = kind.is_some_and(|kind| FORWARDED_ANSWER_MEDIA_TYPES.contains(&kind));
     let is_own_path = text(header::LOCATION).is_some_and(|path| {
         path.starts_with('/') && !path.starts_with("//") && !path.contains('\\')
     });
@@ -232,13 +235,13 @@ fn remove_unsafe_answer_headers(mut answer: Response) -> Response {
 /// Returns the states of the sessions that other programs hold, by session id.
 pub(crate) async fn remote_session_states(
     state: &ApiState,
-) -> Result<BTreeMap<String, LiveSessionState>, ApiError> {
+) -> Result<BTreeMap<String, OpenSessionState>, ApiError> {
     let Some(remote) = &state.remote else {
         return Ok(BTreeMap::new());
     };
     let states = remote.states().await?.into_iter();
     let states = states.map(|session: RemoteSessionState| {
-        let live = LiveSessionState {
+        let live = OpenSessionState {
             quiet_ms: session.quiet_ms,
             is_waiting: !session.questions.is_empty(),
         };
@@ -267,7 +270,7 @@ pub(crate) async fn list_open_questions(
     });
     let gathered: Vec<Vec<OpenQuestion>> = stream::iter(asked)
         .map(|own| fetch_questions_from_holder(remote.clone(), own.id))
-        .buffer_unordered(ASKED_AT_ONCE)
+        .buffer_unordered(MAX_CONCURRENT_HOLDER_REQUESTS)
         .collect()
         .await;
     questions.extend(gathered.into_iter().flatten());
@@ -278,14 +281,14 @@ pub(crate) async fn list_open_questions(
 /// Returns the questions of a session that another program holds. Returns an empty list if the
 /// program does not answer, for example because it has released the session meanwhile.
 async fn fetch_questions_from_holder(
-    remote: Arc<dyn RemoteSessions>,
+    remote: Arc<dyn RemoteSessionClient>,
     session: String,
 ) -> Vec<OpenQuestion> {
     let read = async {
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = format!("/v1/questions?session={session}").parse().ok()?;
         let answer = remote.ask(&session, request).await.ok()?;
-        let body = to_bytes(answer.into_body(), MAX_QUESTIONS_BYTES)
+        let body = to_bytes(answer.into_body(), MAX_SESSION_QUESTION_LIST_BYTES)
             .await
             .ok()?;
         serde_json::from_slice::<QuestionList>(&body).ok()

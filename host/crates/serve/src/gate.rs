@@ -2,7 +2,7 @@
 //! that many programs share.
 //!
 //! The gate is asked before every turn, whether a user, a loop or another program requested it.
-//! Start from [`TurnGate`].
+//! Start from [`TurnAdmissionController`].
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use rind_lib::point::payload::TurnSummary;
 
 /// Refusal to begin a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TurnGateRefusal {
+pub struct TurnStartRefusal {
     /// Reason for the refusal, in words for the user, and what the user can do about it.
     pub text: String,
     /// Time after which a turn may begin; `None` if the gate could not find out whether turns may
@@ -20,10 +20,10 @@ pub struct TurnGateRefusal {
     pub free_in: Option<Duration>,
 }
 
-impl From<TurnGateRefusal> for ApiError {
-    fn from(refusal: TurnGateRefusal) -> Self {
+impl From<TurnStartRefusal> for ApiError {
+    fn from(refusal: TurnStartRefusal) -> Self {
         match refusal.free_in {
-            Some(_) => Self::too_many(refusal.text),
+            Some(_) => Self::too_many_requests(refusal.text),
             None => Self::unavailable(refusal.text),
         }
     }
@@ -31,12 +31,12 @@ impl From<TurnGateRefusal> for ApiError {
 
 /// Decides whether turns may begin, and counts the tokens and the cost of each turn. Several
 /// sessions call it concurrently.
-pub trait TurnGate: Send + Sync {
+pub trait TurnAdmissionController: Send + Sync {
     /// Checks whether a turn may begin now, without counting one.
-    fn check(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>>;
+    fn check(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>>;
 
     /// Checks whether a turn may begin, and counts it.
-    fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>>;
+    fn begin(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>>;
 
     /// Records the tokens and the cost of a turn that has ended.
     fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()>;

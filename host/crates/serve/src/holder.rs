@@ -18,63 +18,64 @@ use hyper_util::service::TowerToHyperService;
 use rind_lib::loops::LoopInboxes;
 use rind_lib::point::payload::Source;
 
-use crate::access::ApiAccess;
+use crate::access::ApiAccessSecrets;
 use crate::error::ApiError;
 use crate::forward::{question_id_in_request_path, session_id_in_request_path};
-use crate::gate::{TurnGate, TurnGateRefusal};
-use crate::live::{LiveSession, LiveSessions};
-use crate::loop_board::LoopBoard;
+use crate::gate::{TurnAdmissionController, TurnStartRefusal};
+use crate::live::{OpenSession, OpenSessions};
+use crate::loop_board::LoopStatusBoard;
 use crate::remote::RemoteSessionState;
-use crate::session_task::{SessionWork, TurnRequest};
-use crate::workspaces::{WorkspaceHost, WorkspaceOpener, Workspaces};
+use crate::session_task::{RequestedSessionWork, SessionTurnRequest};
+use crate::workspaces::{WorkspaceHost, WorkspaceHostFactory, WorkspaceHosts};
 use crate::{ApiState, routes};
 
 /// Reason why a session cannot be opened, or why a turn failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HeldSessionError {
+pub enum SessionOpenOrTurnError {
     /// Another program has the session open, or the session is closing.
     Busy,
     /// Another program has continued the session.
     Fenced,
     /// The gate does not allow a turn to begin.
-    Refused(TurnGateRefusal),
+    Refused(TurnStartRefusal),
     /// Any other failure, with its chain of causes.
     Failed(String),
 }
 
 /// Sessions that this program has open, and the router that answers requests about them.
 #[derive(Clone)]
-pub struct SessionHolder {
+pub struct OpenSessionRegistry {
     state: ApiState,
     router: Router,
 }
 
-impl SessionHolder {
-    /// Creates the holder of the sessions of one host. A question of a turn that is not answered
-    /// within `answer_time` is answered with no.
+impl OpenSessionRegistry {
+    /// Creates the registry of the open sessions of one host. A question of a turn that is not
+    /// answered within `answer_time` is answered with no.
     ///
     /// # Errors
     /// The system has no random numbers.
     pub fn new(host: WorkspaceHost, answer_time: Duration) -> std::io::Result<Self> {
-        let loops = LoopBoard::new(host.hooks.clone());
-        let workspaces = Workspaces::new(host, Vec::new(), Arc::new(OtherFoldersRefused));
-        let sessions = LiveSessions::new(workspaces)
+        let loops = LoopStatusBoard::new(host.hooks.clone());
+        let workspaces =
+            WorkspaceHosts::new(host, Vec::new(), Arc::new(RefusingWorkspaceHostFactory));
+        let sessions = OpenSessions::new(workspaces)
             .with_question_timeout(Some(answer_time))
-            .with_only_held_sessions();
+            .without_opening_on_request();
         let state = ApiState {
             sessions: Arc::new(sessions),
-            access: Arc::new(ApiAccess::with_random_secrets()?),
+            access: Arc::new(ApiAccessSecrets::with_random_secrets()?),
             loops: Arc::new(loops),
             inboxes: LoopInboxes::default(),
             remote: None,
         };
-        let router = routes::open_router(state.clone());
+        let router = routes::unchecked_router(state.clone());
         Ok(Self { state, router })
     }
 
     /// Requires the permission of `gate` for each turn before the turn begins.
     #[must_use]
-    pub fn with_gate(self, gate: Arc<dyn TurnGate>) -> Self {
+    pub fn with_turn_admission_controller(self, gate: Arc<dyn TurnAdmissionController>) -> Self {
         self.state.sessions.set_turn_gate(gate);
         self
     }
@@ -83,18 +84,21 @@ impl SessionHolder {
     ///
     /// # Errors
     /// Another program has the session open, or the session cannot be read or created.
-    pub async fn hold_session(&self, id: &str) -> Result<HeldSession, HeldSessionError> {
+    pub async fn open_or_create_session(
+        &self,
+        id: &str,
+    ) -> Result<OpenSessionHandle, SessionOpenOrTurnError> {
         let live = self.state.sessions.get_or_create_session(id).await?;
-        Ok(HeldSession { live })
+        Ok(OpenSessionHandle { live })
     }
 
     /// Answers a request about the session `session`. Refuses a request about anything else.
-    pub fn answer(
+    pub fn answer_session_request(
         &self,
         session: &str,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<Body>> {
-        if !self.may_answer_request(session, request.method(), request.uri()) {
+        if !self.is_request_about_session(session, request.method(), request.uri()) {
             let refused = ApiError::forbidden(
                 "the program that has the session open answers requests about this session only",
             );
@@ -110,7 +114,7 @@ impl SessionHolder {
         })
     }
 
-    fn may_answer_request(&self, session: &str, method: &Method, uri: &http::Uri) -> bool {
+    fn is_request_about_session(&self, session: &str, method: &Method, uri: &http::Uri) -> bool {
         let path = uri.path();
         if let Some(question) = question_id_in_request_path(method, path) {
             let open = self
@@ -151,38 +155,42 @@ impl SessionHolder {
 }
 
 /// A session that this program has open.
-pub struct HeldSession {
-    live: Arc<LiveSession>,
+pub struct OpenSessionHandle {
+    live: Arc<OpenSession>,
 }
 
-impl HeldSession {
+impl OpenSessionHandle {
     /// Runs a turn for an input, after the turns that users requested earlier. Returns once the end
     /// of the turn is stored. Dropping the future also drops the turn, and another program can then
     /// continue it.
     ///
     /// # Errors
     /// Another program has continued the session, or the turn failed.
-    pub async fn run_input(&mut self, id: &str, text: &str) -> Result<(), HeldSessionError> {
-        let order = TurnRequest {
+    pub async fn run_turn_for_input(
+        &mut self,
+        id: &str,
+        text: &str,
+    ) -> Result<(), SessionOpenOrTurnError> {
+        let order = SessionTurnRequest {
             text: text.to_owned(),
             input_id: Some(id.to_owned()),
             is_stored_first: true,
-            ..TurnRequest::default()
+            ..SessionTurnRequest::default()
         };
-        let work = SessionWork::Turn(Box::new(order));
-        let ordered = self.live.clone().request_session_work(work, true)?;
-        let release = RunningTurnReleaseGuard(Some(&self.live));
+        let work = RequestedSessionWork::Turn(Box::new(order));
+        let ordered = self.live.clone().enqueue_session_work(work, true)?;
+        let release = AbandonTurnGuard(Some(&self.live));
         let ended = ordered.outcome.await;
-        release.disarm_release_guard();
+        release.disarm();
         match ended {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) if error.is_fenced => Err(HeldSessionError::Fenced),
+            Ok(Err(error)) if error.is_fenced => Err(SessionOpenOrTurnError::Fenced),
             Ok(Err(error)) => Err(match error.refusal {
-                Some(refusal) => HeldSessionError::Refused(refusal),
-                None => HeldSessionError::Failed(error.text),
+                Some(refusal) => SessionOpenOrTurnError::Refused(refusal),
+                None => SessionOpenOrTurnError::Failed(error.text),
             }),
-            Err(_) if self.live.is_over() => Err(HeldSessionError::Busy),
-            Err(_) => Err(HeldSessionError::Failed(
+            Err(_) if self.live.has_stopped_accepting_turns() => Err(SessionOpenOrTurnError::Busy),
+            Err(_) => Err(SessionOpenOrTurnError::Failed(
                 "the task of the session ended".to_owned(),
             )),
         }
@@ -191,22 +199,23 @@ impl HeldSession {
     /// Returns the digest of the plugin set with which the turn of the input `input_id` began, if
     /// that turn was interrupted before this program opened the session.
     #[must_use]
-    pub fn interrupted_plugin_set(&self, input_id: &str) -> Option<&str> {
+    pub fn interrupted_turn_plugin_set_digest(&self, input_id: &str) -> Option<&str> {
         let turn = self.live.interrupted_turn()?;
         let is_of_input = turn.input_id.as_deref() == Some(input_id);
         turn.plugins.as_deref().filter(|_| is_of_input)
     }
 
-    /// Returns a handle that sends text to the turn that [`run_input`](Self::run_input) runs.
+    /// Returns a handle that sends text to the turn that
+    /// [`run_turn_for_input`](Self::run_turn_for_input) runs.
     #[must_use]
-    pub fn running_turn_sender(&self) -> RunningTurnSender {
-        RunningTurnSender(self.live.clone())
+    pub fn steering_sender(&self) -> TurnSteeringSender {
+        TurnSteeringSender(self.live.clone())
     }
 
     /// Whether a turn runs.
     #[must_use]
-    pub fn is_running(&self) -> bool {
-        self.live.is_running()
+    pub fn is_turn_running(&self) -> bool {
+        self.live.has_running_turn()
     }
 
     /// Waits until no turn runs.
@@ -216,19 +225,19 @@ impl HeldSession {
 
     /// Closes the session. A running turn is interrupted.
     pub async fn close(self) {
-        self.live.end_session().await;
+        self.live.interrupt_and_close().await;
     }
 }
 
 /// Sends texts to the running turn of a session that this program has open.
-pub struct RunningTurnSender(Arc<LiveSession>);
+pub struct TurnSteeringSender(Arc<OpenSession>);
 
-impl RunningTurnSender {
+impl TurnSteeringSender {
     /// Waits until a turn runs, and adds `text` to it before its next request to the model.
-    pub async fn tell(&self, text: &str) {
+    pub async fn send_text_to_turn(&self, text: &str) {
         let tell = || self.0.steer_turn(text.to_owned(), Source::Http, false);
         // A turn may end before it gets the text; in this case, wait for the next turn.
-        while tell().is_none() && !self.0.is_over() {
+        while tell().is_none() && !self.0.has_stopped_accepting_turns() {
             self.0.wait_until_turn_state(true).await;
         }
     }
@@ -236,15 +245,15 @@ impl RunningTurnSender {
 
 /// Abandons the running turn and closes the session when the guard is dropped without being
 /// disarmed.
-struct RunningTurnReleaseGuard<'a>(Option<&'a LiveSession>);
+struct AbandonTurnGuard<'a>(Option<&'a OpenSession>);
 
-impl RunningTurnReleaseGuard<'_> {
-    fn disarm_release_guard(mut self) {
+impl AbandonTurnGuard<'_> {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for RunningTurnReleaseGuard<'_> {
+impl Drop for AbandonTurnGuard<'_> {
     fn drop(&mut self) {
         if let Some(live) = self.0 {
             live.abandon_turn_and_close();
@@ -252,7 +261,7 @@ impl Drop for RunningTurnReleaseGuard<'_> {
     }
 }
 
-impl From<ApiError> for HeldSessionError {
+impl From<ApiError> for SessionOpenOrTurnError {
     fn from(error: ApiError) -> Self {
         match error.code {
             "locked" | "exists" | "closing" | "too-many" => Self::Busy,
@@ -263,9 +272,9 @@ impl From<ApiError> for HeldSessionError {
 }
 
 /// Refuses every folder, because the program works only in its own folder.
-struct OtherFoldersRefused;
+struct RefusingWorkspaceHostFactory;
 
-impl WorkspaceOpener for OtherFoldersRefused {
+impl WorkspaceHostFactory for RefusingWorkspaceHostFactory {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
         let why = format!(
             "this program works only in its own workspace, not in {}",

@@ -54,13 +54,13 @@ pub(crate) struct HookSum {
 }
 
 #[derive(Default)]
-struct PluginCallSums {
+struct PluginHookCallTotals {
     failures: u64,
     last_failure: Option<HookFailure>,
-    hooks: BTreeMap<String, HookPointSum>,
+    hooks: BTreeMap<String, HookPointTotals>,
 }
 
-struct HookPointSum {
+struct HookPointTotals {
     calls: u64,
     micros: f64,
     slowest_micros: f64,
@@ -69,21 +69,21 @@ struct HookPointSum {
 
 /// Sums of the plugins of one host, by their names.
 #[derive(Default)]
-pub(crate) struct HookSums(Mutex<BTreeMap<Arc<str>, PluginCallSums>>);
+pub(crate) struct HookCallTotals(Mutex<BTreeMap<Arc<str>, PluginHookCallTotals>>);
 
-impl HookSums {
+impl HookCallTotals {
     /// Adds the hook call that an event reports. Other events are ignored.
-    pub(crate) fn note_event(&self, stamped: &Stamped) {
+    pub(crate) fn count_hook_call_event(&self, stamped: &Stamped) {
         let Event::Hook { record } = &stamped.event else {
             return;
         };
         if record.was_hook_called() {
             let session = stamped.session.clone().unwrap_or_default();
-            self.add_call(record, session, stamped.at.as_millisecond());
+            self.add_hook_call(record, session, stamped.at.as_millisecond());
         }
     }
 
-    fn add_call(&self, record: &TraceRecord, session: Arc<str>, time: i64) {
+    fn add_hook_call(&self, record: &TraceRecord, session: Arc<str>, time: i64) {
         let mut plugins = lock(&self.0);
         let plugin = plugins.entry(record.plugin.clone()).or_default();
         if let TraceOutcome::Failed | TraceOutcome::FailedBlocking = record.outcome {
@@ -104,7 +104,7 @@ impl HookSums {
             }
             return;
         }
-        let first = HookPointSum {
+        let first = HookPointTotals {
             calls: 1,
             micros: record.micros,
             slowest_micros: record.micros,
@@ -119,12 +119,12 @@ impl HookSums {
     }
 
     /// Returns the sums of a plugin.
-    pub(crate) fn plugin_sums(&self, name: &str) -> PluginSums {
+    pub(crate) fn plugin_hook_totals(&self, name: &str) -> PluginSums {
         let plugins = lock(&self.0);
         let Some(plugin) = plugins.get(name) else {
             return PluginSums::default();
         };
-        let hook = |(point, sum): (&String, &HookPointSum)| HookSum {
+        let hook = |(point, sum): (&String, &HookPointTotals)| HookSum {
             point: point.clone(),
             calls: sum.calls,
             average_ms: sum.micros / sum.calls as f64 / 1e3,
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_slowest_hook_comes_first_and_failures_keep_their_session() {
-        let sums = HookSums::default();
+        let sums = HookCallTotals::default();
         let call = |point: &'static str, outcome, micros, session: &str| {
             let record = TraceRecord {
                 point: point.into(),
@@ -160,12 +160,12 @@ mod tests {
                 step: 1,
                 call_id: None,
             };
-            sums.add_call(&record, session.into(), 7);
+            sums.add_hook_call(&record, session.into(), 7);
         };
         call("pre-tool", TraceOutcome::Pass, 1000.0, "a");
         call("turn-end", TraceOutcome::Pass, 2000.0, "a");
         call("pre-tool", TraceOutcome::FailedBlocking, 4000.0, "b");
-        let guard = sums.plugin_sums("guard");
+        let guard = sums.plugin_hook_totals("guard");
         let first = &guard.hooks[0];
         assert_eq!(
             (&*first.point, first.calls, &*first.slowest_session),
@@ -174,6 +174,6 @@ mod tests {
         assert_eq!((first.average_ms, first.slowest_ms), (2.5, 4.0));
         assert_eq!(guard.failures, 1);
         assert_eq!(guard.last_failure.unwrap().session, "b");
-        assert!(sums.plugin_sums("other").hooks.is_empty());
+        assert!(sums.plugin_hook_totals("other").hooks.is_empty());
     }
 }

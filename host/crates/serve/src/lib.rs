@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
-use rind_lib::host::TurnRunner;
+use rind_lib::host::LoopTurnRunner;
 use rind_lib::loops::LoopInboxes;
 use tokio_util::sync::CancellationToken;
 
@@ -45,20 +45,20 @@ use tokio_util::sync::CancellationToken;
 pub mod body {
     pub use axum::body::{Body, Bytes};
 }
-pub use connections::{ApiListener, check_loopback};
-pub use openapi::openapi;
+pub use connections::{ApiListener, check_loopback_address};
+pub use openapi::generate_openapi_document;
 pub use pages::session_file::render_session_page_file;
-pub use redirect::{RedirectPage, receive_redirects};
+pub use redirect::{LoginRedirectPage, serve_login_redirects};
 
-use access::ApiAccess;
-use live::LiveSessions;
-use loop_board::LoopBoard;
-use loop_turns::ServerTurnRunner;
-use remote::RemoteSessions;
-use workspaces::{WorkspaceHost, WorkspaceOpener, Workspaces};
+use access::ApiAccessSecrets;
+use live::OpenSessions;
+use loop_board::LoopStatusBoard;
+use loop_turns::ServerLoopTurnRunner;
+use remote::RemoteSessionClient;
+use workspaces::{WorkspaceHost, WorkspaceHostFactory, WorkspaceHosts};
 
 /// Time in which running turns must end when the server stops.
-const GRACE: Duration = Duration::from_secs(2);
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Answers the requests to one path by a function until `cancel` is cancelled, for a protocol other
 /// than the API. The token, `Host`, `Origin` and the number of connections are checked as for the
@@ -66,11 +66,11 @@ const GRACE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// Connections cannot be accepted any more.
-pub async fn serve_path<F, A, B>(
+pub async fn serve_single_path<F, A, B>(
     listener: ApiListener,
     path: &str,
     answer: F,
-    access: ApiAccess,
+    access: ApiAccessSecrets,
     cancel: &CancellationToken,
 ) -> io::Result<()>
 where
@@ -91,12 +91,12 @@ where
 /// State that the handlers of all requests share.
 #[derive(Clone)]
 pub(crate) struct ApiState {
-    pub(crate) sessions: Arc<LiveSessions>,
-    pub(crate) access: Arc<ApiAccess>,
-    pub(crate) loops: Arc<LoopBoard>,
+    pub(crate) sessions: Arc<OpenSessions>,
+    pub(crate) access: Arc<ApiAccessSecrets>,
+    pub(crate) loops: Arc<LoopStatusBoard>,
     pub(crate) inboxes: LoopInboxes,
     /// Sessions that other programs have open; `None` if the store of the sessions is not shared.
-    pub(crate) remote: Option<Arc<dyn RemoteSessions>>,
+    pub(crate) remote: Option<Arc<dyn RemoteSessionClient>>,
 }
 
 /// HTTP server for the sessions of one host.
@@ -112,14 +112,14 @@ impl ApiServer {
     pub fn new(
         first: WorkspaceHost,
         folders: Vec<PathBuf>,
-        opener: Arc<dyn WorkspaceOpener>,
-        access: ApiAccess,
+        opener: Arc<dyn WorkspaceHostFactory>,
+        access: ApiAccessSecrets,
     ) -> Self {
-        let loops = LoopBoard::new(first.hooks.clone());
-        let workspaces = Workspaces::new(first, folders, opener);
+        let loops = LoopStatusBoard::new(first.hooks.clone());
+        let workspaces = WorkspaceHosts::new(first, folders, opener);
         Self {
             state: ApiState {
-                sessions: Arc::new(LiveSessions::new(workspaces)),
+                sessions: Arc::new(OpenSessions::new(workspaces)),
                 access: Arc::new(access),
                 loops: Arc::new(loops),
                 inboxes: LoopInboxes::default(),
@@ -131,13 +131,13 @@ impl ApiServer {
     /// Returns the runner that runs the turns of loops in sessions of this server, where users see
     /// the turns and answer their questions.
     #[must_use]
-    pub fn turn_runner(&self) -> Arc<dyn TurnRunner> {
-        Arc::new(ServerTurnRunner(self.state.sessions.clone()))
+    pub fn loop_turn_runner(&self) -> Arc<dyn LoopTurnRunner> {
+        Arc::new(ServerLoopTurnRunner(self.state.sessions.clone()))
     }
 
     /// Returns the board that shows the loops. The caller reports the loops and their events to it.
     #[must_use]
-    pub fn loop_board(&self) -> Arc<LoopBoard> {
+    pub fn loop_status_board(&self) -> Arc<LoopStatusBoard> {
         self.state.loops.clone()
     }
 
@@ -151,7 +151,7 @@ impl ApiServer {
     /// Shows the sessions that other programs have open, and forwards requests about such a session
     /// to the program that has it open.
     #[must_use]
-    pub fn with_remote_sessions(mut self, remote: Arc<dyn RemoteSessions>) -> Self {
+    pub fn with_remote_session_client(mut self, remote: Arc<dyn RemoteSessionClient>) -> Self {
         if let Some(gate) = remote.gate() {
             self.state.sessions.set_turn_gate(gate);
         }
@@ -166,9 +166,13 @@ impl ApiServer {
     /// # Errors
     /// Connections cannot be accepted any more.
     pub async fn run(self, listener: ApiListener, cancel: &CancellationToken) -> io::Result<()> {
-        let router = routes::router(self.state.clone());
+        let router = routes::access_checked_router(self.state.clone());
         let served = connections::serve_connections(listener, router, cancel).await;
-        let closed = tokio::time::timeout(GRACE, self.state.sessions.close_all_sessions()).await;
+        let closed = tokio::time::timeout(
+            SHUTDOWN_GRACE_PERIOD,
+            self.state.sessions.close_all_sessions(),
+        )
+        .await;
         if closed.is_err() {
             tracing::warn!("sessions did not end within two seconds; they can be resumed");
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::event::Stamped;
-use rind_lib::host::{LoopTurn, SessionBuilder};
+use rind_lib::host::{RequestedLoopTurn, SessionBuilder};
 use rind_lib::lock::lock;
 use rind_lib::point::payload::Source;
 use rind_lib::session::{InterruptedTurn, SessionStore};
@@ -22,37 +22,38 @@ use tokio_util::sync::CancellationToken;
 
 use crate::approver::ApiApprover;
 use crate::error::ApiError;
-use crate::event_log::EventLog;
-use crate::gate::TurnGate;
-use crate::questions::QuestionBoard;
+use crate::event_log::SessionEventLog;
+use crate::gate::TurnAdmissionController;
+use crate::questions::PendingQuestions;
 use crate::session_task::{
-    MAX_WAITING, SessionWork, SessionWorkRequest, SharedSession, TurnEnd, TurnRequest, run_session,
+    MAX_QUEUED_INPUTS, RequestedSessionWork, SessionTurnRequest, SessionWorkRequest,
+    SharedOpenSessionParts, TurnEndResult, run_session_task,
 };
-use crate::workspaces::{WorkspaceHost, Workspaces};
+use crate::workspaces::{WorkspaceHost, WorkspaceHosts};
 
 /// Maximum number of sessions that are open at once.
-const MAX_OPEN: usize = 1000;
+const MAX_OPEN_SESSIONS: usize = 1000;
 
 /// Open sessions by their ids. A session is removed when its task ends.
-type OpenSessions = tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>;
+type OpenSessionMap = tokio::sync::Mutex<BTreeMap<String, Arc<OpenSession>>>;
 
 /// Function that opens a session.
-type OpenSession =
+type SessionOpenerFn =
     Arc<dyn Fn(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + Sync>;
 
 /// The open sessions of all folders, and the questions of their turns.
-pub struct LiveSessions {
-    workspaces: Workspaces,
-    board: Arc<QuestionBoard>,
-    open: Arc<OpenSessions>,
+pub struct OpenSessions {
+    workspaces: WorkspaceHosts,
+    board: Arc<PendingQuestions>,
+    open: Arc<OpenSessionMap>,
     /// Locks by session id, so that two requests do not open the same session concurrently. Opening
     /// reads the complete session, and must not block requests about other sessions.
     opening: std::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Read-locked while a session is opened; write-locked by
     /// [`close_all_sessions`](Self::close_all_sessions), so that no session is opened afterwards.
     openings: tokio::sync::RwLock<()>,
-    /// Semaphore that limits the number of open sessions to [`MAX_OPEN`]. A permit is acquired
-    /// before a session is opened, so that concurrent requests cannot exceed the limit.
+    /// Semaphore that limits the number of open sessions to [`MAX_OPEN_SESSIONS`]. A permit is
+    /// acquired before a session is opened, so that concurrent requests cannot exceed the limit.
     room: Arc<Semaphore>,
     /// Cancelled when the server stops. A session that is still being opened is then closed
     /// immediately.
@@ -63,13 +64,13 @@ pub struct LiveSessions {
     /// open any.
     opens_held_only: bool,
     /// Gate that must permit each turn before the turn begins.
-    gate: OnceLock<Arc<dyn TurnGate>>,
+    gate: OnceLock<Arc<dyn TurnAdmissionController>>,
 }
 
 /// A session that is open in this process.
-pub(crate) struct LiveSession {
+pub(crate) struct OpenSession {
     orders: mpsc::Sender<SessionWorkRequest>,
-    shared: SharedSession,
+    shared: SharedOpenSessionParts,
     /// Turn that was already interrupted when the session was opened.
     interrupted: Option<InterruptedTurn>,
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
@@ -77,7 +78,7 @@ pub(crate) struct LiveSession {
 
 /// State of an open session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LiveSessionState {
+pub(crate) struct OpenSessionState {
     /// Milliseconds since the last event of the running turn; `None` when none runs.
     pub(crate) quiet_ms: Option<u64>,
     /// Whether a question of the session waits for an answer.
@@ -87,23 +88,23 @@ pub(crate) struct LiveSessionState {
 /// A turn that was requested but may not have run yet.
 pub(crate) struct RequestedTurn {
     /// Open session that runs the turn.
-    pub(crate) live: Arc<LiveSession>,
+    pub(crate) live: Arc<OpenSession>,
     /// Number of the last event before the turn was requested.
     pub(crate) after: u64,
     /// Outcome of the turn, once it is known.
-    pub(crate) outcome: oneshot::Receiver<TurnEnd>,
+    pub(crate) outcome: oneshot::Receiver<TurnEndResult>,
 }
 
-impl LiveSessions {
+impl OpenSessions {
     /// Creates an empty set of open sessions for these folders.
-    pub(crate) fn new(workspaces: Workspaces) -> Self {
+    pub(crate) fn new(workspaces: WorkspaceHosts) -> Self {
         Self {
             workspaces,
             board: Arc::default(),
             open: Arc::default(),
             opening: std::sync::Mutex::default(),
             openings: tokio::sync::RwLock::default(),
-            room: Arc::new(Semaphore::new(MAX_OPEN)),
+            room: Arc::new(Semaphore::new(MAX_OPEN_SESSIONS)),
             ending: CancellationToken::new(),
             answer_time: None,
             opens_held_only: false,
@@ -112,7 +113,7 @@ impl LiveSessions {
     }
 
     /// Checks whether the gate would permit a turn to begin now.
-    pub(crate) async fn check_turn_gate(&self) -> Result<(), ApiError> {
+    pub(crate) async fn check_turn_admission(&self) -> Result<(), ApiError> {
         match self.gate.get() {
             Some(gate) => Ok(gate.check().await?),
             None => Ok(()),
@@ -121,14 +122,14 @@ impl LiveSessions {
 
     /// Sets the gate for the turns of sessions that are opened from now on. Only the first call has
     /// an effect.
-    pub(crate) fn set_turn_gate(&self, gate: Arc<dyn TurnGate>) {
+    pub(crate) fn set_turn_gate(&self, gate: Arc<dyn TurnAdmissionController>) {
         let _ = self.gate.set(gate);
     }
 
     /// Permits only [`Self::get_or_create_session`] to open sessions. Otherwise, a request
     /// that arrives after a session was closed would open it again, and the program would not know
     /// that it is open.
-    pub(crate) fn with_only_held_sessions(mut self) -> Self {
+    pub(crate) fn without_opening_on_request(mut self) -> Self {
         self.opens_held_only = true;
         self
     }
@@ -141,15 +142,15 @@ impl LiveSessions {
     }
 
     /// Returns the session store, which all folders share.
-    pub(crate) fn store(&self) -> &SessionStore {
-        self.workspaces.start_folder_host().host.store()
+    pub(crate) fn session_store(&self) -> &SessionStore {
+        self.workspaces.host_of_start_folder().host.store()
     }
 
-    pub(crate) fn workspaces(&self) -> &Workspaces {
+    pub(crate) fn workspaces(&self) -> &WorkspaceHosts {
         &self.workspaces
     }
 
-    pub(crate) fn question_board(&self) -> &Arc<QuestionBoard> {
+    pub(crate) fn question_board(&self) -> &Arc<PendingQuestions> {
         &self.board
     }
 
@@ -160,7 +161,7 @@ impl LiveSessions {
         id: Option<String>,
         folder: Option<String>,
     ) -> Result<String, ApiError> {
-        let workspace = self.workspaces.find_workspace_host(folder).await?;
+        let workspace = self.workspaces.get_workspace_host(folder).await?;
         let opened = self
             .open_session(&workspace, move |builder| match id {
                 Some(id) => builder.create_named(&id),
@@ -171,20 +172,24 @@ impl LiveSessions {
     }
 
     /// Returns a session if it is open.
-    pub(crate) async fn find_open_session(&self, id: &str) -> Option<Arc<LiveSession>> {
+    pub(crate) async fn find_open_session(&self, id: &str) -> Option<Arc<OpenSession>> {
         let open = self.open.lock().await;
-        open.get(id).filter(|live| !live.is_over()).cloned()
+        open.get(id)
+            .filter(|live| !live.has_stopped_accepting_turns())
+            .cloned()
     }
 
     /// Returns the states of the open sessions, by session id.
-    pub(crate) async fn list_open_sessions(&self) -> BTreeMap<String, LiveSessionState> {
+    pub(crate) async fn list_open_sessions(&self) -> BTreeMap<String, OpenSessionState> {
         let waiting = self.board.sessions_with_open_questions();
         let open = self.open.lock().await;
-        let live = open.iter().filter(|(_, live)| !live.is_over());
+        let live = open
+            .iter()
+            .filter(|(_, live)| !live.has_stopped_accepting_turns());
         live.map(|(id, live)| {
-            let state = LiveSessionState {
+            let state = OpenSessionState {
                 quiet_ms: live
-                    .is_running()
+                    .has_running_turn()
                     .then(|| live.shared.events.ms_since_last_event()),
                 is_waiting: waiting.contains(id),
             };
@@ -197,22 +202,24 @@ impl LiveSessions {
     pub(crate) async fn request_turn(
         &self,
         id: &str,
-        order: TurnRequest,
+        order: SessionTurnRequest,
         may_wait: bool,
     ) -> Result<RequestedTurn, ApiError> {
-        let live = self.find_or_resume(id).await?;
-        live.request_session_work(SessionWork::Turn(Box::new(order)), may_wait)
+        let live = self.get_or_resume_session(id).await?;
+        live.enqueue_session_work(RequestedSessionWork::Turn(Box::new(order)), may_wait)
     }
 
     /// Requests a turn of a loop. Opens or creates the session if it is not open.
     pub(crate) async fn request_loop_turn(
         &self,
-        turn: LoopTurn,
+        turn: RequestedLoopTurn,
     ) -> Result<RequestedTurn, ApiError> {
-        let how: OpenSession = Arc::new(turn.open_session());
-        let workspace = self.workspaces.start_folder_host();
-        let live = self.get_or_open(workspace, turn.session(), how).await?;
-        live.request_session_work(SessionWork::Loop(Box::new(turn)), true)
+        let how: SessionOpenerFn = Arc::new(turn.session_opener());
+        let workspace = self.workspaces.host_of_start_folder();
+        let live = self
+            .get_or_open_session(workspace, turn.session_id(), how)
+            .await?;
+        live.enqueue_session_work(RequestedSessionWork::Loop(Box::new(turn)), true)
     }
 
     /// Returns a session of the folder in which the server was started. Opens the session, or
@@ -220,18 +227,21 @@ impl LiveSessions {
     pub(crate) async fn get_or_create_session(
         &self,
         id: &str,
-    ) -> Result<Arc<LiveSession>, ApiError> {
+    ) -> Result<Arc<OpenSession>, ApiError> {
         let wanted = id.to_owned();
-        let how: OpenSession =
+        let how: SessionOpenerFn =
             Arc::new(move |builder: SessionBuilder| builder.resume_or_create(&wanted));
-        self.get_or_open(self.workspaces.start_folder_host(), id, how)
+        self.get_or_open_session(self.workspaces.host_of_start_folder(), id, how)
             .await
     }
 
     /// Requests that a session continue its interrupted turn.
-    pub(crate) async fn request_continuation(&self, id: &str) -> Result<RequestedTurn, ApiError> {
-        let live = self.find_or_resume(id).await?;
-        live.request_session_work(SessionWork::Continue, false)
+    pub(crate) async fn request_turn_continuation(
+        &self,
+        id: &str,
+    ) -> Result<RequestedTurn, ApiError> {
+        let live = self.get_or_resume_session(id).await?;
+        live.enqueue_session_work(RequestedSessionWork::Continue, false)
     }
 
     /// Closes a session. Returns whether it was open.
@@ -241,7 +251,7 @@ impl LiveSessions {
         let Some(live) = live else {
             return false;
         };
-        live.end_session().await;
+        live.interrupt_and_close().await;
         true
     }
 
@@ -250,11 +260,11 @@ impl LiveSessions {
         self.ending.cancel();
         let _last = self.openings.write().await;
         let open = std::mem::take(&mut *self.open.lock().await);
-        let ending = open.values().map(|live| live.end_session());
+        let ending = open.values().map(|live| live.interrupt_and_close());
         futures_util::future::join_all(ending).await;
     }
 
-    async fn find_or_resume(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
+    async fn get_or_resume_session(&self, id: &str) -> Result<Arc<OpenSession>, ApiError> {
         match self.find_open_session(id).await {
             Some(live) => Ok(live),
             None if self.opens_held_only => Err(ApiError::conflict(
@@ -263,25 +273,25 @@ impl LiveSessions {
             )),
             None => {
                 let workspace = self.workspaces.host_of_session_folder(id).await?;
-                self.get_or_open(&workspace, id, open_existing_session(id))
+                self.get_or_open_session(&workspace, id, resume_session_opener(id))
                     .await
             }
         }
     }
 
-    async fn get_or_open(
+    async fn get_or_open_session(
         &self,
         workspace: &WorkspaceHost,
         id: &str,
-        how: OpenSession,
-    ) -> Result<Arc<LiveSession>, ApiError> {
+        how: SessionOpenerFn,
+    ) -> Result<Arc<OpenSession>, ApiError> {
         let own = lock(&self.opening)
             .entry(id.to_owned())
             .or_default()
             .clone();
         let opened = {
             let _alone = own.lock().await;
-            self.get_or_open_locked(workspace, id, how).await
+            self.get_or_open_session_locked(workspace, id, how).await
         };
         drop(own);
         // Remove the lock of this session if no other request waits for it.
@@ -289,12 +299,12 @@ impl LiveSessions {
         opened
     }
 
-    async fn get_or_open_locked(
+    async fn get_or_open_session_locked(
         &self,
         workspace: &WorkspaceHost,
         id: &str,
-        how: OpenSession,
-    ) -> Result<Arc<LiveSession>, ApiError> {
+        how: SessionOpenerFn,
+    ) -> Result<Arc<OpenSession>, ApiError> {
         loop {
             let live = self.open.lock().await.get(id).cloned();
             let Some(live) = live else {
@@ -302,11 +312,11 @@ impl LiveSessions {
                 let opened = self.open_session(workspace, move |builder| how(builder));
                 return Ok(opened.await?.1);
             };
-            if !live.is_over() {
+            if !live.has_stopped_accepting_turns() {
                 return Ok(live);
             }
             // Wait for the task of the session, which releases the lock of the session's file.
-            live.end_session().await;
+            live.interrupt_and_close().await;
             // If the task of the session failed, it has not removed the session from the map.
             let mut open = self.open.lock().await;
             if open.get(id).is_some_and(|own| Arc::ptr_eq(own, &live)) {
@@ -319,14 +329,14 @@ impl LiveSessions {
         &self,
         workspace: &WorkspaceHost,
         how: impl FnOnce(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + 'static,
-    ) -> Result<(String, Arc<LiveSession>), ApiError> {
+    ) -> Result<(String, Arc<OpenSession>), ApiError> {
         let _opening = self.openings.read().await;
         let room = self.room.clone().try_acquire_owned().map_err(|_| {
-            ApiError::too_many(format!(
-                "{MAX_OPEN} sessions are open, which is the maximum; close one"
+            ApiError::too_many_requests(format!(
+                "{MAX_OPEN_SESSIONS} sessions are open, which is the maximum; close one"
             ))
         })?;
-        let events = Arc::new(EventLog::new(rind_lib::clock::now_ms()));
+        let events = Arc::new(SessionEventLog::new(rind_lib::clock::now_ms()));
         let session_id = Arc::new(OnceLock::new());
         let approver = ApiApprover::new(self.board.clone(), events.clone(), session_id.clone())
             .with_question_timeout(self.answer_time);
@@ -337,7 +347,7 @@ impl LiveSessions {
             .policy(workspace.policy.clone())
             .approver(Arc::new(approver))
             .observe(move |stamped| {
-                hooks.note_event(stamped);
+                hooks.count_hook_call_event(stamped);
                 append_event_to_log(&log, stamped);
             });
         // Opening a session reads files and starts plugins, so do it on a blocking thread.
@@ -345,9 +355,9 @@ impl LiveSessions {
         let session = session.map_err(|error| ApiError::internal(&error))??;
         let id = session.id().clone();
         let _ = session_id.set(id.clone());
-        let interrupted = session.stored().interrupted();
-        let (orders, receiver) = mpsc::channel(MAX_WAITING);
-        let shared = SharedSession {
+        let interrupted = session.stored().interrupted_turn();
+        let (orders, receiver) = mpsc::channel(MAX_QUEUED_INPUTS);
+        let shared = SharedOpenSessionParts {
             turns: Arc::default(),
             events,
             steering: session.steering(),
@@ -359,11 +369,11 @@ impl LiveSessions {
         let mut open = self.open.lock().await;
         let (sessions, own_id, own_parts) = (self.open.clone(), id.clone(), shared.clone());
         let task = tokio::spawn(async move {
-            run_session(session, receiver, own_parts).await;
+            run_session_task(session, receiver, own_parts).await;
             sessions.lock().await.remove(&*own_id);
             drop(room);
         });
-        let live = Arc::new(LiveSession {
+        let live = Arc::new(OpenSession {
             orders,
             shared,
             interrupted,
@@ -374,14 +384,14 @@ impl LiveSessions {
     }
 }
 
-impl LiveSession {
-    pub(crate) fn request_session_work(
+impl OpenSession {
+    pub(crate) fn enqueue_session_work(
         self: Arc<Self>,
-        work: SessionWork,
+        work: RequestedSessionWork,
         may_wait: bool,
     ) -> Result<RequestedTurn, ApiError> {
         let (reply, outcome) = oneshot::channel();
-        let after = self.shared.events.last_number();
+        let after = self.shared.events.last_event_number();
         let cancel = self.shared.ending.child_token();
         let order = SessionWorkRequest {
             work,
@@ -391,7 +401,7 @@ impl LiveSession {
         let send = || {
             self.orders
                 .try_send(order)
-                .map_err(convert_unsent_request_error)
+                .map_err(queue_send_error_to_api_error)
         };
         self.shared.turns.add_turn(may_wait, cancel, send)?;
         Ok(RequestedTurn {
@@ -407,27 +417,27 @@ impl LiveSession {
     }
 
     /// Whether a turn runs or is about to run.
-    pub(crate) fn is_running(&self) -> bool {
-        self.shared.turns.is_running()
+    pub(crate) fn has_running_turn(&self) -> bool {
+        self.shared.turns.has_running_turn()
     }
 
     /// Waits until a turn runs or is about to run (`is_running`), or until no turn does
     /// (`!is_running`). Returns early if the session stops accepting turns.
     pub(crate) async fn wait_until_turn_state(&self, is_running: bool) {
         tokio::select! {
-            () = self.shared.turns.wait_until_running_is(is_running) => {}
+            () = self.shared.turns.wait_until_turn_running_is(is_running) => {}
             () = self.shared.ending.cancelled() => {}
             () = self.orders.closed() => {}
         }
     }
 
     /// Returns the events of the session.
-    pub(crate) fn events(&self) -> &Arc<EventLog> {
+    pub(crate) fn event_log(&self) -> &Arc<SessionEventLog> {
         &self.shared.events
     }
 
     /// Returns the last `n_lines` lines of the output of each running call.
-    pub(crate) fn running_outputs(&self, n_lines: usize) -> Vec<RunningOutput> {
+    pub(crate) fn running_call_outputs(&self, n_lines: usize) -> Vec<RunningOutput> {
         self.shared.outputs.running_outputs(n_lines)
     }
 
@@ -445,7 +455,7 @@ impl LiveSession {
         is_follow_up: bool,
     ) -> Option<u64> {
         let steering = &self.shared.steering;
-        self.is_running().then(|| match is_follow_up {
+        self.has_running_turn().then(|| match is_follow_up {
             true => steering.follow_up(text, source),
             false => steering.steer(text, source),
         })
@@ -459,13 +469,13 @@ impl LiveSession {
     }
 
     /// Whether the session no longer accepts turns.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn has_stopped_accepting_turns(&self) -> bool {
         self.orders.is_closed() || self.shared.ending.is_cancelled()
     }
 
     /// Interrupts the running turn, prevents further ones, closes the session and waits until it is
     /// closed.
-    pub(crate) async fn end_session(&self) {
+    pub(crate) async fn interrupt_and_close(&self) {
         self.shared.ending.cancel();
         // Keep the lock while waiting, so that every caller that ends the session waits for the
         // end.
@@ -480,15 +490,15 @@ impl LiveSession {
 }
 
 /// Returns a function that opens the existing session `id`.
-fn open_existing_session(id: &str) -> OpenSession {
+fn resume_session_opener(id: &str) -> SessionOpenerFn {
     let wanted = id.to_owned();
     Arc::new(move |builder: SessionBuilder| builder.resume(&wanted))
 }
 
-fn convert_unsent_request_error(error: TrySendError<SessionWorkRequest>) -> ApiError {
+fn queue_send_error_to_api_error(error: TrySendError<SessionWorkRequest>) -> ApiError {
     match error {
-        TrySendError::Full(_) => ApiError::too_many(format!(
-            "{MAX_WAITING} inputs are already waiting; try again later"
+        TrySendError::Full(_) => ApiError::too_many_requests(format!(
+            "{MAX_QUEUED_INPUTS} inputs are already waiting; try again later"
         )),
         TrySendError::Closed(_) => {
             ApiError::conflict("closing", "the session is closing; send the input again")
@@ -496,7 +506,7 @@ fn convert_unsent_request_error(error: TrySendError<SessionWorkRequest>) -> ApiE
     }
 }
 
-fn append_event_to_log(log: &EventLog, stamped: &Stamped) {
+fn append_event_to_log(log: &SessionEventLog, stamped: &Stamped) {
     match serde_json::to_string(stamped) {
         Ok(json) => log.push_event(stamped.event.name(), json),
         Err(error) => tracing::warn!(%error, "an event cannot be written as JSON"),

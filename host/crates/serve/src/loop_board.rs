@@ -8,7 +8,7 @@ use rind_lib::lock::lock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::hook_sums::HookSums;
+use crate::hook_sums::HookCallTotals;
 
 /// A loop of a plugin.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -36,14 +36,14 @@ pub(crate) struct LoopRow {
 }
 
 /// The loops of a server.
-pub struct LoopBoard {
+pub struct LoopStatusBoard {
     loops: Mutex<BTreeMap<String, LoopRow>>,
-    hooks: Arc<HookSums>,
+    hooks: Arc<HookCallTotals>,
 }
 
-impl LoopBoard {
+impl LoopStatusBoard {
     /// Creates an empty board. Hook calls during the runs of loops are counted in `hooks`.
-    pub(crate) fn new(hooks: Arc<HookSums>) -> Self {
+    pub(crate) fn new(hooks: Arc<HookCallTotals>) -> Self {
         Self {
             loops: Mutex::default(),
             hooks,
@@ -74,7 +74,7 @@ impl LoopBoard {
                 reason,
                 duration_ms,
                 ..
-            } => self.update_loop_board_row(plugin, |row| {
+            } => self.update_loop_row(plugin, |row| {
                 row.runs += 1;
                 row.failures = match outcome {
                     LoopResult::Failed => row.failures + 1,
@@ -88,17 +88,17 @@ impl LoopBoard {
             }),
             Event::LoopWait {
                 plugin, delay_ms, ..
-            } => self.update_loop_board_row(plugin, |row| {
+            } => self.update_loop_row(plugin, |row| {
                 let delay = i64::try_from(*delay_ms).unwrap_or(i64::MAX);
                 let now = stamped.at.as_millisecond();
                 row.next_run = Some(now.saturating_add(delay));
                 row.has_ended = false;
             }),
-            _ => self.hooks.note_event(stamped),
+            _ => self.hooks.count_hook_call_event(stamped),
         }
     }
 
-    fn update_loop_board_row(&self, plugin: &str, change: impl FnOnce(&mut LoopRow)) {
+    fn update_loop_row(&self, plugin: &str, change: impl FnOnce(&mut LoopRow)) {
         if let Some(row) = lock(&self.loops).get_mut(plugin) {
             row.next_run = None;
             change(row);

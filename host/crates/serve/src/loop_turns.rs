@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind_lib::agent::TurnOutcome;
-use rind_lib::host::{LoopTurn, TurnRunner};
+use rind_lib::host::{LoopTurnRunner, RequestedLoopTurn};
 use rind_lib::point::payload::Source;
 
-use crate::live::LiveSessions;
+use crate::live::OpenSessions;
 
 /// Runs turns of loops in the sessions of a server.
-pub(crate) struct ServerTurnRunner(pub(crate) Arc<LiveSessions>);
+pub(crate) struct ServerLoopTurnRunner(pub(crate) Arc<OpenSessions>);
 
-impl TurnRunner for ServerTurnRunner {
-    fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
+impl LoopTurnRunner for ServerLoopTurnRunner {
+    fn run_turn(&self, turn: RequestedLoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
         let sessions = self.0.clone();
         Box::pin(async move {
             let ordered = sessions.request_loop_turn(turn).await;

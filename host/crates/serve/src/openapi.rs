@@ -4,7 +4,7 @@
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use rind_embed::PackedFolder;
+use rind_embed::EmbeddedPackedFolder;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use crate::questions::AnswerBody;
 use crate::routes::{costs, events, loops, outputs, plugins, questions, sessions, turns};
 
 /// Request of the API with its possible answers.
-struct ApiOperation {
+struct OpenApiOperation {
     method: &'static str,
     path: &'static str,
     id: &'static str,
@@ -29,27 +29,27 @@ struct ApiOperation {
     errors: &'static [&'static str],
 }
 
-const DEFINITIONS: &str = "#/components/schemas";
+const SCHEMA_DEFINITIONS_POINTER: &str = "#/components/schemas";
 
-static PACKED: PackedFolder =
-    PackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/openapi.tar.zst")));
+static PACKED_OPENAPI_FOLDER: EmbeddedPackedFolder =
+    EmbeddedPackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/openapi.tar.zst")));
 
 /// Answers with the file `openapi.json`, which is packed into the program: the code that generates
 /// the file would add half a megabyte to the program.
 pub(crate) async fn get_openapi() -> impl IntoResponse {
     let json = [(CONTENT_TYPE, "application/json")];
-    (json, PACKED.text("openapi.json"))
+    (json, PACKED_OPENAPI_FOLDER.file_text("openapi.json"))
 }
 
 /// Generates the OpenAPI 3.1 document of the API. A test compares it with the file `openapi.json`.
 #[must_use]
-pub fn openapi() -> Value {
+pub fn generate_openapi_document() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
-    settings.definitions_path = DEFINITIONS.trim_start_matches('#').into();
+    settings.definitions_path = SCHEMA_DEFINITIONS_POINTER.trim_start_matches('#').into();
     let mut generator = settings.into_generator();
     let mut paths = Map::new();
-    for operation in operations(&mut generator) {
-        let described = describe_operation(&operation, &mut generator);
+    for operation in list_api_operations(&mut generator) {
+        let described = operation_to_json(&operation, &mut generator);
         let path = paths
             .entry(operation.path)
             .or_insert_with(|| Value::Object(Map::new()));
@@ -74,21 +74,21 @@ pub fn openapi() -> Value {
     })
 }
 
-fn operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
-    let mut operations = session_operations(generator);
-    operations.extend(turn_operations(generator));
-    operations.extend(question_operations(generator));
+fn list_api_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
+    let mut operations = list_session_operations(generator);
+    operations.extend(list_turn_operations(generator));
+    operations.extend(list_question_operations(generator));
     operations.extend(list_host_operations(generator));
     operations
 }
 
-fn list_host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+fn list_host_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
     vec![
-        ApiOperation {
-            query: Some(schema::<plugins::PluginQuery>(generator)),
-            answers: vec![build_ok_response(json_content::<plugins::PluginList>(
-                generator,
-            ))],
+        OpenApiOperation {
+            query: Some(generate_type_schema::<plugins::PluginQuery>(generator)),
+            answers: vec![build_ok_response(
+                json_content_schema::<plugins::PluginList>(generator),
+            )],
             errors: &["400", "403", "409"],
             ..create_operation(
                 "get",
@@ -97,8 +97,8 @@ fn list_host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "List plugins, with their permissions and how their hooks do",
             )
         },
-        ApiOperation {
-            answers: vec![build_ok_response(json_content::<costs::CostList>(
+        OpenApiOperation {
+            answers: vec![build_ok_response(json_content_schema::<costs::CostList>(
                 generator,
             ))],
             ..create_operation(
@@ -108,8 +108,8 @@ fn list_host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "Sum the costs of all sessions, by day, model and folder",
             )
         },
-        ApiOperation {
-            answers: vec![build_ok_response(json_content::<loops::LoopList>(
+        OpenApiOperation {
+            answers: vec![build_ok_response(json_content_schema::<loops::LoopList>(
                 generator,
             ))],
             ..create_operation(
@@ -119,7 +119,7 @@ fn list_host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "List the loops of plugins, with their last and next runs",
             )
         },
-        ApiOperation {
+        OpenApiOperation {
             body: Some(json!({"type": "string"})),
             body_type: "text/plain",
             answers: vec![("202", "The event waits for the loop", None)],
@@ -131,8 +131,8 @@ fn list_host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "Send a body of any kind to the loop of a plugin as an event, by the name of the plugin",
             )
         },
-        ApiOperation {
-            body: Some(schema::<loops::NewMessage>(generator)),
+        OpenApiOperation {
+            body: Some(generate_type_schema::<loops::NewMessage>(generator)),
             answers: vec![("202", "The message waits for the loop", None)],
             errors: &["400", "404", "429"],
             ..create_operation(
@@ -145,13 +145,13 @@ fn list_host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     ]
 }
 
-fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+fn list_session_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
     vec![
-        ApiOperation {
-            query: Some(schema::<sessions::ListQuery>(generator)),
-            answers: vec![build_ok_response(json_content::<sessions::SessionList>(
-                generator,
-            ))],
+        OpenApiOperation {
+            query: Some(generate_type_schema::<sessions::ListQuery>(generator)),
+            answers: vec![build_ok_response(json_content_schema::<
+                sessions::SessionList,
+            >(generator))],
             errors: &["400", "404"],
             ..create_operation(
                 "get",
@@ -160,10 +160,10 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "List sessions, the last written first",
             )
         },
-        ApiOperation {
-            answers: vec![build_ok_response(json_content::<sessions::WorkspaceList>(
-                generator,
-            ))],
+        OpenApiOperation {
+            answers: vec![build_ok_response(json_content_schema::<
+                sessions::WorkspaceList,
+            >(generator))],
             ..create_operation(
                 "get",
                 "/workspaces",
@@ -171,17 +171,17 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "List the folders that sessions may work in",
             )
         },
-        ApiOperation {
-            body: Some(schema::<sessions::NewSession>(generator)),
+        OpenApiOperation {
+            body: Some(generate_type_schema::<sessions::NewSession>(generator)),
             answers: vec![(
                 "201",
                 "The session was made and is open",
-                Some(json_content::<sessions::MadeSession>(generator)),
+                Some(json_content_schema::<sessions::MadeSession>(generator)),
             )],
             errors: &["400", "409", "429"],
             ..create_operation("post", "/sessions", "createSession", "Make a session")
         },
-        ApiOperation {
+        OpenApiOperation {
             answers: vec![build_ok_response(
                 json!({"application/json": {"schema": {"type": "object"}}}),
             )],
@@ -193,8 +193,8 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "Show a session: its turns as `rind session show --json` writes them, whether it is open, and its questions",
             )
         },
-        ApiOperation {
-            answers: vec![build_ok_response(json_content::<sessions::Closed>(
+        OpenApiOperation {
+            answers: vec![build_ok_response(json_content_schema::<sessions::Closed>(
                 generator,
             ))],
             ..create_operation(
@@ -204,10 +204,10 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "Interrupt the running turn of a session and close it",
             )
         },
-        ApiOperation {
-            answers: vec![build_ok_response(json_content::<outputs::OutputList>(
-                generator,
-            ))],
+        OpenApiOperation {
+            answers: vec![build_ok_response(
+                json_content_schema::<outputs::OutputList>(generator),
+            )],
             errors: &["404"],
             ..create_operation(
                 "get",
@@ -216,8 +216,8 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "Show the last lines of the calls that run now, which no event holds",
             )
         },
-        ApiOperation {
-            query: Some(schema::<events::FollowQuery>(generator)),
+        OpenApiOperation {
+            query: Some(generate_type_schema::<events::FollowQuery>(generator)),
             answers: vec![
                 (
                     "200",
@@ -238,9 +238,9 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     ]
 }
 
-fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+fn list_turn_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
     let mut turn_answers = || {
-        let mut outcome = json_content::<turns::TurnResult>(generator);
+        let mut outcome = json_content_schema::<turns::TurnResult>(generator);
         if let (Value::Object(content), Value::Object(stream)) =
             (&mut outcome, event_stream_schema())
         {
@@ -255,14 +255,14 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             (
                 "202",
                 "The turn was taken on",
-                Some(json_content::<turns::AcceptedTurn>(generator)),
+                Some(json_content_schema::<turns::AcceptedTurn>(generator)),
             ),
         ]
     };
     let (started, continued) = (turn_answers(), turn_answers());
     vec![
-        ApiOperation {
-            body: Some(schema::<turns::NewTurn>(generator)),
+        OpenApiOperation {
+            body: Some(generate_type_schema::<turns::NewTurn>(generator)),
             answers: started,
             errors: &["400", "404", "409", "413", "429"],
             ..create_operation(
@@ -272,8 +272,8 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "Start a turn with an input",
             )
         },
-        ApiOperation {
-            body: Some(schema::<turns::GoOn>(generator)),
+        OpenApiOperation {
+            body: Some(generate_type_schema::<turns::GoOn>(generator)),
             answers: continued,
             errors: &["400", "404", "409", "429"],
             ..create_operation(
@@ -283,9 +283,11 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "Go on with the interrupted turn",
             )
         },
-        ApiOperation {
-            body: Some(schema::<turns::SteerBody>(generator)),
-            answers: vec![build_ok_response(json_content::<turns::Steered>(generator))],
+        OpenApiOperation {
+            body: Some(generate_type_schema::<turns::SteerBody>(generator)),
+            answers: vec![build_ok_response(json_content_schema::<turns::Steered>(
+                generator,
+            ))],
             errors: &["400", "409"],
             ..create_operation(
                 "post",
@@ -294,10 +296,10 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "Say something to the running turn",
             )
         },
-        ApiOperation {
-            answers: vec![build_ok_response(json_content::<turns::Interrupted>(
-                generator,
-            ))],
+        OpenApiOperation {
+            answers: vec![build_ok_response(
+                json_content_schema::<turns::Interrupted>(generator),
+            )],
             ..create_operation(
                 "post",
                 "/sessions/{id}/interrupt",
@@ -308,13 +310,13 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     ]
 }
 
-fn question_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+fn list_question_operations(generator: &mut SchemaGenerator) -> Vec<OpenApiOperation> {
     vec![
-        ApiOperation {
-            query: Some(schema::<questions::QuestionQuery>(generator)),
-            answers: vec![build_ok_response(json_content::<questions::QuestionList>(
-                generator,
-            ))],
+        OpenApiOperation {
+            query: Some(generate_type_schema::<questions::QuestionQuery>(generator)),
+            answers: vec![build_ok_response(json_content_schema::<
+                questions::QuestionList,
+            >(generator))],
             errors: &["400"],
             ..create_operation(
                 "get",
@@ -323,8 +325,8 @@ fn question_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "List the approvals and the questions of plugins that wait, of all sessions",
             )
         },
-        ApiOperation {
-            body: Some(schema::<AnswerBody>(generator)),
+        OpenApiOperation {
+            body: Some(generate_type_schema::<AnswerBody>(generator)),
             answers: vec![("204", "The answer was taken", None)],
             errors: &["400", "404"],
             ..create_operation(
@@ -342,8 +344,8 @@ fn create_operation(
     path: &'static str,
     id: &'static str,
     summary: &'static str,
-) -> ApiOperation {
-    ApiOperation {
+) -> OpenApiOperation {
+    OpenApiOperation {
         method,
         path,
         id,
@@ -360,12 +362,12 @@ fn build_ok_response(content: Value) -> (&'static str, &'static str, Option<Valu
     ("200", "OK", Some(content))
 }
 
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+fn generate_type_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
 }
 
-fn json_content<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
-    json!({"application/json": {"schema": schema::<T>(generator)}})
+fn json_content_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    json!({"application/json": {"schema": generate_type_schema::<T>(generator)}})
 }
 
 fn event_stream_schema() -> Value {
@@ -374,7 +376,7 @@ fn event_stream_schema() -> Value {
     json!({"text/event-stream": {"schema": event}})
 }
 
-fn describe_operation(operation: &ApiOperation, generator: &mut SchemaGenerator) -> Value {
+fn operation_to_json(operation: &OpenApiOperation, generator: &mut SchemaGenerator) -> Value {
     let mut parameters = Vec::new();
     if operation.path.contains("{id}") {
         parameters.push(json!({
@@ -382,7 +384,7 @@ fn describe_operation(operation: &ApiOperation, generator: &mut SchemaGenerator)
         }));
     }
     if let Some(query) = &operation.query {
-        parameters.extend(query_parameters(query, generator));
+        parameters.extend(query_parameters_from_schema(query, generator));
     }
     let mut responses = Map::new();
     for (status, description, content) in &operation.answers {
@@ -392,7 +394,7 @@ fn describe_operation(operation: &ApiOperation, generator: &mut SchemaGenerator)
         }
         responses.insert((*status).to_owned(), answer);
     }
-    let failed = json_content::<ErrorBody>(generator);
+    let failed = json_content_schema::<ErrorBody>(generator);
     for status in operation.errors.iter().chain(&["401", "403", "500"]) {
         let answer = json!({"description": "The request failed", "content": failed});
         responses.insert((*status).to_owned(), answer);
@@ -412,7 +414,7 @@ fn describe_operation(operation: &ApiOperation, generator: &mut SchemaGenerator)
 }
 
 /// Returns the fields of a type as query parameters.
-fn query_parameters(query: &Value, generator: &SchemaGenerator) -> Vec<Value> {
+fn query_parameters_from_schema(query: &Value, generator: &SchemaGenerator) -> Vec<Value> {
     let name = query
         .get("$ref")
         .and_then(Value::as_str)
@@ -455,7 +457,8 @@ mod tests {
                 _ => {}
             }
         }
-        let described: Value = serde_json::from_str(PACKED.text("openapi.json")).unwrap();
+        let described: Value =
+            serde_json::from_str(PACKED_OPENAPI_FOLDER.file_text("openapi.json")).unwrap();
         let mut found = Vec::new();
         references(&described, &mut found);
         assert!(found.len() > 10);

@@ -1,7 +1,7 @@
 //! Questions of all open sessions that wait for an answer: approvals of tool calls, and questions
 //! of plugins.
 //!
-//! A question is on the board while its turn waits for the answer. Clients of the API can only
+//! A question is pending while its turn waits for the answer. Clients of the API can only
 //! answer questions; they cannot extend permissions. A call that the policy denies never becomes a
 //! question, and the host decides to which later calls an answer also applies.
 
@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use rind_lib::lock::lock;
-use rind_lib::point::handle::{PersonAnswer, QuestionKind};
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestionKind};
 use rind_lib::tool::approval::ApprovalAnswer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
 /// Maximum length of the text or the reason in a person's answer to a question, in bytes.
-const MAX_ANSWER_BYTES: usize = 16 << 10;
+const MAX_QUESTION_ANSWER_BYTES: usize = 16 << 10;
 
 /// A question that waits for an answer.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -109,7 +109,7 @@ pub struct AnswerBody {
 
 /// Reason why an answer was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AnswerError {
+pub enum QuestionAnswerError {
     /// No question has this id.
     #[error("no open question `{0}`: it was answered, or its turn has ended")]
     Unknown(String),
@@ -118,23 +118,23 @@ pub enum AnswerError {
     Unfit(String),
 }
 
-struct WaitingQuestion {
+struct UnansweredQuestion {
     shown: OpenQuestion,
-    reply: QuestionReply,
+    reply: QuestionReplySender,
 }
 
-pub(crate) enum QuestionReply {
+pub(crate) enum QuestionReplySender {
     Approval(oneshot::Sender<ApprovalAnswer>),
-    Plugin(oneshot::Sender<PersonAnswer>, QuestionKind),
+    Plugin(oneshot::Sender<PluginUserAnswer>, PluginUserQuestionKind),
 }
 
 /// Questions of all sessions that wait for an answer.
-pub struct QuestionBoard {
-    waiting: Mutex<BTreeMap<String, WaitingQuestion>>,
+pub struct PendingQuestions {
+    waiting: Mutex<BTreeMap<String, UnansweredQuestion>>,
     version: watch::Sender<u64>,
 }
 
-impl Default for QuestionBoard {
+impl Default for PendingQuestions {
     fn default() -> Self {
         Self {
             waiting: Mutex::default(),
@@ -143,7 +143,7 @@ impl Default for QuestionBoard {
     }
 }
 
-impl QuestionBoard {
+impl PendingQuestions {
     /// Returns the open questions of `session`, or of all sessions if it is `None`, oldest first.
     #[must_use]
     pub fn unanswered_questions(&self, session: Option<&str>) -> Vec<OpenQuestion> {
@@ -166,9 +166,9 @@ impl QuestionBoard {
     ///
     /// # Errors
     /// No open question has this id, or the answer is not valid for the question.
-    pub fn answer_question(&self, id: &str, body: &AnswerBody) -> Result<(), AnswerError> {
+    pub fn answer_question(&self, id: &str, body: &AnswerBody) -> Result<(), QuestionAnswerError> {
         let mut waiting = lock(&self.waiting);
-        let unknown = || AnswerError::Unknown(id.to_owned());
+        let unknown = || QuestionAnswerError::Unknown(id.to_owned());
         let question = waiting.get(id).ok_or_else(unknown)?;
         // Parse the answer before removing the question from the board, so that the question stays
         // open if the answer is invalid.
@@ -177,10 +177,10 @@ impl QuestionBoard {
         drop(waiting);
         self.version.send_modify(|version| *version += 1);
         let is_heard = match (question.reply, parsed) {
-            (QuestionReply::Approval(sender), ParsedAnswer::Approval(answer)) => {
+            (QuestionReplySender::Approval(sender), ParsedQuestionAnswer::Approval(answer)) => {
                 sender.send(answer).is_ok()
             }
-            (QuestionReply::Plugin(sender, _), ParsedAnswer::Plugin(answer)) => {
+            (QuestionReplySender::Plugin(sender, _), ParsedQuestionAnswer::Plugin(answer)) => {
                 sender.send(answer).is_ok()
             }
             _ => false,
@@ -188,8 +188,8 @@ impl QuestionBoard {
         if is_heard { Ok(()) } else { Err(unknown()) }
     }
 
-    pub(crate) fn post_question(&self, shown: OpenQuestion, reply: QuestionReply) {
-        lock(&self.waiting).insert(shown.id.clone(), WaitingQuestion { shown, reply });
+    pub(crate) fn post_question(&self, shown: OpenQuestion, reply: QuestionReplySender) {
+        lock(&self.waiting).insert(shown.id.clone(), UnansweredQuestion { shown, reply });
         self.version.send_modify(|version| *version += 1);
     }
 
@@ -200,31 +200,37 @@ impl QuestionBoard {
     }
 }
 
-enum ParsedAnswer {
+enum ParsedQuestionAnswer {
     Approval(ApprovalAnswer),
-    Plugin(PersonAnswer),
+    Plugin(PluginUserAnswer),
 }
 
-impl WaitingQuestion {
-    fn parse_answer(&self, body: &AnswerBody) -> Result<ParsedAnswer, AnswerError> {
+impl UnansweredQuestion {
+    fn parse_answer(&self, body: &AnswerBody) -> Result<ParsedQuestionAnswer, QuestionAnswerError> {
         let reason = body.reason.as_deref().unwrap_or_default();
-        if body.answer.len().max(reason.len()) > MAX_ANSWER_BYTES {
-            return reject_answer(format!(
-                "an answer to a question may have at most {MAX_ANSWER_BYTES} bytes"
+        if body.answer.len().max(reason.len()) > MAX_QUESTION_ANSWER_BYTES {
+            return invalid_answer_error(format!(
+                "an answer to a question may have at most {MAX_QUESTION_ANSWER_BYTES} bytes"
             ));
         }
         match &self.reply {
-            QuestionReply::Approval(_) => self.parse_approval(&body.answer, reason),
-            QuestionReply::Plugin(_, kind) => parse_answer_for_plugin(kind, &body.answer),
+            QuestionReplySender::Approval(_) => self.parse_approval_answer(&body.answer, reason),
+            QuestionReplySender::Plugin(_, kind) => {
+                parse_plugin_question_answer(kind, &body.answer)
+            }
         }
     }
 
-    fn parse_approval(&self, answer: &str, reason: &str) -> Result<ParsedAnswer, AnswerError> {
+    fn parse_approval_answer(
+        &self,
+        answer: &str,
+        reason: &str,
+    ) -> Result<ParsedQuestionAnswer, QuestionAnswerError> {
         let QuestionAbout::Approval {
             always, no_always, ..
         } = &self.shown.about
         else {
-            return reject_answer("the question is not an approval");
+            return invalid_answer_error("the question is not an approval");
         };
         let answer = match answer {
             "yes" => ApprovalAnswer::Yes,
@@ -233,39 +239,46 @@ impl WaitingQuestion {
             "always" if always.is_some() => ApprovalAnswer::Always,
             "always" => {
                 let why = no_always.as_deref().unwrap_or("it covers nothing");
-                return reject_answer(format!("`always` cannot answer this question: {why}"));
+                return invalid_answer_error(format!(
+                    "`always` cannot answer this question: {why}"
+                ));
             }
-            _ => return reject_answer("the answer must be `yes`, `no` or `always`"),
+            _ => return invalid_answer_error("the answer must be `yes`, `no` or `always`"),
         };
-        Ok(ParsedAnswer::Approval(answer))
+        Ok(ParsedQuestionAnswer::Approval(answer))
     }
 }
 
-fn parse_answer_for_plugin(kind: &QuestionKind, answer: &str) -> Result<ParsedAnswer, AnswerError> {
+fn parse_plugin_question_answer(
+    kind: &PluginUserQuestionKind,
+    answer: &str,
+) -> Result<ParsedQuestionAnswer, QuestionAnswerError> {
     let answer = match kind {
-        QuestionKind::Confirm { .. } => match answer {
-            "yes" => PersonAnswer::Yes(true),
-            "no" => PersonAnswer::Yes(false),
-            _ => return reject_answer("the answer must be `yes` or `no`"),
+        PluginUserQuestionKind::Confirm { .. } => match answer {
+            "yes" => PluginUserAnswer::Yes(true),
+            "no" => PluginUserAnswer::Yes(false),
+            _ => return invalid_answer_error("the answer must be `yes` or `no`"),
         },
-        QuestionKind::Choose { options, .. } => {
+        PluginUserQuestionKind::Choose { options, .. } => {
             let chosen = answer.parse::<u32>().ok();
             let chosen = chosen.filter(|at| (*at as usize) < options.len());
             match chosen {
-                Some(at) => PersonAnswer::Choice(at),
+                Some(at) => PluginUserAnswer::Choice(at),
                 None => {
                     let last = options.len().saturating_sub(1);
-                    return reject_answer(format!(
+                    return invalid_answer_error(format!(
                         "the answer must be the number of a choice, from 0 to {last}"
                     ));
                 }
             }
         }
-        QuestionKind::Text { .. } => PersonAnswer::Text(rind_lib::text::one_line(answer)),
+        PluginUserQuestionKind::Text { .. } => {
+            PluginUserAnswer::Text(rind_lib::text::escape_to_one_line(answer))
+        }
     };
-    Ok(ParsedAnswer::Plugin(answer))
+    Ok(ParsedQuestionAnswer::Plugin(answer))
 }
 
-fn reject_answer<T>(text: impl Into<String>) -> Result<T, AnswerError> {
-    Err(AnswerError::Unfit(text.into()))
+fn invalid_answer_error<T>(text: impl Into<String>) -> Result<T, QuestionAnswerError> {
+    Err(QuestionAnswerError::Unfit(text.into()))
 }

@@ -10,26 +10,26 @@ use rind_lib::session;
 
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::remote::RemoteSessions;
+use crate::remote::RemoteSessionClient;
 use crate::routes::turns::{AcceptedTurn, TurnResult};
-use crate::session_task::TurnRequest;
+use crate::session_task::SessionTurnRequest;
 
 /// An input that the queue has stored.
-pub(crate) struct QueuedTurn {
+pub(crate) struct QueuedTurnInput {
     session: String,
     input: String,
-    remote: Arc<dyn RemoteSessions>,
+    remote: Arc<dyn RemoteSessionClient>,
 }
 
 impl ApiState {
     /// Returns the connection to the workers that run the turns of this server; `None` if the
     /// server runs them itself.
-    pub(crate) fn worker_queue(&self) -> Option<&Arc<dyn RemoteSessions>> {
+    pub(crate) fn worker_queue(&self) -> Option<&Arc<dyn RemoteSessionClient>> {
         self.remote.as_ref().filter(|remote| remote.has_queue())
     }
 
     /// Returns an error if workers run the turns instead of this server.
-    pub(crate) fn require_local_turns(&self) -> Result<(), ApiError> {
+    pub(crate) fn check_turns_run_locally(&self) -> Result<(), ApiError> {
         match self.worker_queue() {
             None => Ok(()),
             Some(_) => Err(ApiError::conflict(
@@ -42,22 +42,22 @@ impl ApiState {
 }
 
 /// Queues an input for a session. The session need not exist yet.
-pub(crate) async fn queue_input(
-    remote: &Arc<dyn RemoteSessions>,
+pub(crate) async fn enqueue_turn_input(
+    remote: &Arc<dyn RemoteSessionClient>,
     session: &str,
-    order: TurnRequest,
-) -> Result<QueuedTurn, ApiError> {
+    order: SessionTurnRequest,
+) -> Result<QueuedTurnInput, ApiError> {
     let is_text =
         order.images.is_empty() && order.answer_schema.is_none() && order.max_cost_usd.is_none();
     if !is_text {
-        return Err(ApiError::invalid(
+        return Err(ApiError::invalid_request(
             "workers run the turns of this server, and they get only the text: images, `output_schema` and `max_cost_usd` are \
              not supported",
         ));
     }
-    let input = order.input_id.unwrap_or_else(rind_lib::clock::new_id);
+    let input = order.input_id.unwrap_or_else(rind_lib::clock::new_uuid_v7);
     remote.send_input(session, &input, &order.text).await?;
-    Ok(QueuedTurn {
+    Ok(QueuedTurnInput {
         session: session.to_owned(),
         input,
         remote: remote.clone(),
@@ -66,10 +66,10 @@ pub(crate) async fn queue_input(
 
 /// Returns an error if the request names a folder, because each worker runs turns only in the
 /// folder that it was started in.
-pub(crate) fn check_workspace(workspace: Option<&str>) -> Result<(), ApiError> {
+pub(crate) fn check_no_workspace_requested(workspace: Option<&str>) -> Result<(), ApiError> {
     match workspace {
         None => Ok(()),
-        Some(_) => Err(ApiError::invalid(
+        Some(_) => Err(ApiError::invalid_request(
             "workers run the turns of this server, each in the folder that it was started in: `workspace` is not supported",
         )),
     }
@@ -77,19 +77,19 @@ pub(crate) fn check_workspace(workspace: Option<&str>) -> Result<(), ApiError> {
 
 /// Returns the id for a new session: `id` if it is valid, or a new id if it is `None`. The session
 /// is created when its first input is queued.
-pub(crate) fn session_id_or_new(id: Option<String>) -> Result<String, ApiError> {
-    let id = id.unwrap_or_else(rind_lib::clock::new_id);
+pub(crate) fn check_or_create_session_id(id: Option<String>) -> Result<String, ApiError> {
+    let id = id.unwrap_or_else(rind_lib::clock::new_uuid_v7);
     match session::is_session_id(&id) {
         true => Ok(id),
-        false => Err(ApiError::invalid(
+        false => Err(ApiError::invalid_request(
             "the id of a session has 1 to 96 letters, digits, `-`, `_` and `.`",
         )),
     }
 }
 
-impl QueuedTurn {
+impl QueuedTurnInput {
     /// Responds immediately or, if `wait` is set, when the turn has ended, with its outcome.
-    pub(crate) async fn respond_to_turn(self, wait: bool) -> Result<Response, ApiError> {
+    pub(crate) async fn respond_with_turn_outcome(self, wait: bool) -> Result<Response, ApiError> {
         if !wait {
             let accepted = AcceptedTurn {
                 session: self.session,

@@ -5,7 +5,7 @@
 //! request the page, so the caller must compare the `state` of each request with the secret of its
 //! login.
 //!
-//! Start from [`receive_redirects`].
+//! Start from [`serve_login_redirects`].
 
 use std::io;
 
@@ -19,7 +19,7 @@ use crate::connections::{ApiListener, serve_connections};
 
 /// Content of the page that the redirected browser shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RedirectPage {
+pub struct LoginRedirectPage {
     /// Whether the login succeeded.
     pub is_done: bool,
     /// Sentence that the page shows.
@@ -31,7 +31,7 @@ pub struct RedirectPage {
 ///
 /// # Errors
 /// Connections cannot be accepted any more.
-pub async fn receive_redirects<F, A>(
+pub async fn serve_login_redirects<F, A>(
     listener: ApiListener,
     path: &str,
     answer: F,
@@ -39,7 +39,7 @@ pub async fn receive_redirects<F, A>(
 ) -> io::Result<()>
 where
     F: Fn(String) -> A + Clone + Send + Sync + 'static,
-    A: Future<Output = RedirectPage> + Send + 'static,
+    A: Future<Output = LoginRedirectPage> + Send + 'static,
 {
     let port = listener.port();
     let answer = move |request: Request| {
@@ -62,7 +62,7 @@ where
     serve_connections(listener, router, cancel).await
 }
 
-fn redirect_page_response(page: &RedirectPage) -> Response {
+fn redirect_page_response(page: &LoginRedirectPage) -> Response {
     let status = match page.is_done {
         true => StatusCode::OK,
         false => StatusCode::BAD_REQUEST,

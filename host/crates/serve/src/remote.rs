@@ -1,8 +1,8 @@
 //! Accesses sessions that other programs have open (hold), if several programs share a store.
 //!
 //! The server shows all sessions of the store. If another program holds a session, that program has
-//! the session's events, questions and turns, and answers the requests about it. [`RemoteSessions`]
-//! hides how requests reach that program.
+//! the session's events, questions and turns, and answers the requests about it.
+//! [`RemoteSessionClient`] hides how requests reach that program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::gate::TurnGate;
+use crate::gate::TurnAdmissionController;
 
 /// State of a session that another program has open, as that program reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct RemoteSessionState {
 
 /// Reason why there is no answer from the program that holds a session.
 #[derive(Debug, thiserror::Error)]
-pub enum RemoteError {
+pub enum RemoteSessionError {
     /// No program holds the session.
     #[error("no program has the session open")]
     NoHolder,
@@ -65,26 +65,32 @@ pub struct RemoteTurnOutcome {
 }
 
 /// Connection to the programs that have sessions open. Several requests may use it concurrently.
-pub trait RemoteSessions: Send + Sync {
+pub trait RemoteSessionClient: Send + Sync {
     /// Sends a request to the holder of a session and returns the holder's response.
     fn ask<'a>(
         &'a self,
         session: &'a str,
         request: Request<Bytes>,
-    ) -> BoxFuture<'a, Result<Response<Body>, RemoteError>>;
+    ) -> BoxFuture<'a, Result<Response<Body>, RemoteSessionError>>;
 
     /// Whether a program holds a session.
-    fn is_session_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
+    fn is_session_held<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<bool, RemoteSessionError>>;
 
     /// Waits until a program has the session open, at most for the given time.
     fn wait_for_holder<'a>(
         &'a self,
         session: &'a str,
         time: Duration,
-    ) -> BoxFuture<'a, Result<(), RemoteError>>;
+    ) -> BoxFuture<'a, Result<(), RemoteSessionError>>;
 
     /// Whether inputs of a session are queued for a program that will run them.
-    fn is_waiting<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
+    fn is_waiting<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<bool, RemoteSessionError>>;
 
     /// Whether all turns are run by workers, which take the inputs from a queue; this server then
     /// runs no turns.
@@ -96,7 +102,7 @@ pub trait RemoteSessions: Send + Sync {
         session: &'a str,
         id: &'a str,
         text: &'a str,
-    ) -> BoxFuture<'a, Result<(), RemoteError>>;
+    ) -> BoxFuture<'a, Result<(), RemoteSessionError>>;
 
     /// Waits for the end of the turn that an input begins. The turn continues if the future is
     /// dropped.
@@ -104,27 +110,29 @@ pub trait RemoteSessions: Send + Sync {
         &'a self,
         session: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<RemoteTurnOutcome, RemoteError>>;
+    ) -> BoxFuture<'a, Result<RemoteTurnOutcome, RemoteSessionError>>;
 
     /// Returns the gate that each turn in this program must pass before it begins; `None` if turns
     /// need no permission.
-    fn gate(&self) -> Option<Arc<dyn TurnGate>> {
+    fn gate(&self) -> Option<Arc<dyn TurnAdmissionController>> {
         None
     }
 
     /// Returns the states of all sessions that other programs have open.
-    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteError>>;
+    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteSessionError>>;
 }
 
-impl From<RemoteError> for ApiError {
-    fn from(error: RemoteError) -> Self {
+impl From<RemoteSessionError> for ApiError {
+    fn from(error: RemoteSessionError) -> Self {
         let text = error.to_string();
         match error {
-            RemoteError::NoHolder => Self::conflict("idle", text),
-            RemoteError::TooLarge(_) => Self::too_long(text),
-            RemoteError::Refused(_) => Self::invalid(text),
-            RemoteError::Full(_) => Self::too_many(text),
-            RemoteError::Silent(_) | RemoteError::Failed(_) => Self::unavailable(text),
+            RemoteSessionError::NoHolder => Self::conflict("idle", text),
+            RemoteSessionError::TooLarge(_) => Self::forwarded_body_too_large(text),
+            RemoteSessionError::Refused(_) => Self::invalid_request(text),
+            RemoteSessionError::Full(_) => Self::too_many_requests(text),
+            RemoteSessionError::Silent(_) | RemoteSessionError::Failed(_) => {
+                Self::unavailable(text)
+            }
         }
     }
 }

@@ -7,31 +7,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rind_lib::Session;
-use rind_lib::agent::{AnswerSchema, SteerHandle, TurnOutcome};
-use rind_lib::host::LoopTurn;
-use rind_lib::message::Attachment;
+use rind_lib::agent::{AgentSteeringHandle, AnswerSchema, TurnOutcome};
+use rind_lib::host::RequestedLoopTurn;
+use rind_lib::message::PromptImageAttachment;
 use rind_lib::point::payload::Source;
 use rind_lib::session;
 use rind_lib::text::format_error_chain;
-use rind_lib::tool::live::LiveOutputs;
+use rind_lib::tool::live::RunningToolCallOutputs;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
-use crate::event_log::EventLog;
-use crate::gate::{TurnGate, TurnGateRefusal};
+use crate::event_log::SessionEventLog;
+use crate::gate::{TurnAdmissionController, TurnStartRefusal};
 
 /// Time without a turn after which a session is closed. A later request opens it again.
-const IDLE: Duration = Duration::from_secs(600);
+const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of inputs that wait for the running turn.
-pub(crate) const MAX_WAITING: usize = 16;
+pub(crate) const MAX_QUEUED_INPUTS: usize = 16;
 
 /// Request for a turn, with its input.
 #[derive(Default)]
-pub(crate) struct TurnRequest {
+pub(crate) struct SessionTurnRequest {
     pub(crate) text: String,
-    pub(crate) images: Vec<Attachment>,
+    pub(crate) images: Vec<PromptImageAttachment>,
     pub(crate) input_id: Option<String>,
     pub(crate) answer_schema: Option<AnswerSchema>,
     pub(crate) max_cost_usd: Option<f64>,
@@ -40,40 +40,40 @@ pub(crate) struct TurnRequest {
 }
 
 /// Work that a client or a loop requests from a session.
-pub(crate) enum SessionWork {
+pub(crate) enum RequestedSessionWork {
     /// Run a turn.
-    Turn(Box<TurnRequest>),
+    Turn(Box<SessionTurnRequest>),
     /// Continue the interrupted turn.
     Continue,
     /// Run a turn that a loop requested.
-    Loop(Box<LoopTurn>),
+    Loop(Box<RequestedLoopTurn>),
 }
 
 /// Requested work of a session, with the channel for its outcome.
 pub(crate) struct SessionWorkRequest {
-    pub(crate) work: SessionWork,
+    pub(crate) work: RequestedSessionWork,
     /// Token that interrupts the turn. The turn then stops at once and stores its end.
     pub(crate) cancel: CancellationToken,
-    pub(crate) reply: TurnReply,
+    pub(crate) reply: TurnOutcomeSender,
 }
 
 /// Outcome of a turn, or the error because of which there is none.
-pub(crate) type TurnEnd = Result<TurnOutcome, TurnError>;
+pub(crate) type TurnEndResult = Result<TurnOutcome, TurnWithoutOutcomeError>;
 
 /// Error of a turn without outcome.
 #[derive(Debug)]
-pub(crate) struct TurnError {
+pub(crate) struct TurnWithoutOutcomeError {
     /// Description of the error with its chain of causes.
     pub(crate) text: String,
     /// Whether another program has continued the session.
     pub(crate) is_fenced: bool,
     /// Refusal by the gate before the turn began, if the gate refused it.
-    pub(crate) refusal: Option<TurnGateRefusal>,
+    pub(crate) refusal: Option<TurnStartRefusal>,
 }
 
-impl TurnError {
+impl TurnWithoutOutcomeError {
     fn new(error: &(dyn std::error::Error + 'static)) -> Self {
-        let of_session = rind_lib::host::Error::session_cause(error);
+        let of_session = rind_lib::host::Error::find_session_error_in_chain(error);
         Self {
             text: format_error_chain(error),
             is_fenced: matches!(of_session, Some(session::Error::Fenced { .. })),
@@ -82,7 +82,7 @@ impl TurnError {
     }
 }
 
-impl From<String> for TurnError {
+impl From<String> for TurnWithoutOutcomeError {
     fn from(text: String) -> Self {
         Self {
             text,
@@ -92,8 +92,8 @@ impl From<String> for TurnError {
     }
 }
 
-impl From<TurnGateRefusal> for TurnError {
-    fn from(refusal: TurnGateRefusal) -> Self {
+impl From<TurnStartRefusal> for TurnWithoutOutcomeError {
+    fn from(refusal: TurnStartRefusal) -> Self {
         Self {
             text: refusal.text.clone(),
             is_fenced: false,
@@ -103,14 +103,14 @@ impl From<TurnGateRefusal> for TurnError {
 }
 
 /// Sender for the outcome of a turn. The receiver may be dropped before the outcome is sent.
-pub(crate) type TurnReply = oneshot::Sender<TurnEnd>;
+pub(crate) type TurnOutcomeSender = oneshot::Sender<TurnEndResult>;
 
 /// Cancellation tokens of the requested turns that have not ended. The token of the running turn
 /// comes first.
 #[derive(Debug, Default)]
-pub(crate) struct RequestedTurns(watch::Sender<VecDeque<CancellationToken>>);
+pub(crate) struct TurnCancellationTokens(watch::Sender<VecDeque<CancellationToken>>);
 
-impl RequestedTurns {
+impl TurnCancellationTokens {
     /// Adds a turn and requests it from the session's task by calling `send`. The lock is held
     /// during `send`, so that two concurrent requests cannot both find the session idle.
     pub(crate) fn add_turn(
@@ -140,13 +140,13 @@ impl RequestedTurns {
     }
 
     /// Whether a turn runs or is about to run.
-    pub(crate) fn is_running(&self) -> bool {
+    pub(crate) fn has_running_turn(&self) -> bool {
         !self.0.borrow().is_empty()
     }
 
     /// Waits until a turn runs or is about to run (`is_running`), or until no turn does
     /// (`!is_running`).
-    pub(crate) async fn wait_until_running_is(&self, is_running: bool) {
+    pub(crate) async fn wait_until_turn_running_is(&self, is_running: bool) {
         let mut turns = self.0.subscribe();
         // An error would mean that the sender was dropped, which is impossible while `self` borrows
         // it.
@@ -163,33 +163,33 @@ impl RequestedTurns {
 
 /// Parts of an open session that are shared by the session's task and the handlers of API requests.
 #[derive(Clone)]
-pub(crate) struct SharedSession {
-    pub(crate) turns: Arc<RequestedTurns>,
-    pub(crate) events: Arc<EventLog>,
-    pub(crate) steering: SteerHandle,
+pub(crate) struct SharedOpenSessionParts {
+    pub(crate) turns: Arc<TurnCancellationTokens>,
+    pub(crate) events: Arc<SessionEventLog>,
+    pub(crate) steering: AgentSteeringHandle,
     /// Outputs of the running calls.
-    pub(crate) outputs: LiveOutputs,
+    pub(crate) outputs: RunningToolCallOutputs,
     /// Cancelled when the session closes. The running turn is then interrupted, and no other turn
     /// begins.
     pub(crate) ending: CancellationToken,
     /// Cancelled when the running turn is to be dropped, so that another program can continue it.
     pub(crate) release: CancellationToken,
     /// Gate that must permit each turn before the turn begins.
-    pub(crate) gate: Option<Arc<dyn TurnGate>>,
+    pub(crate) gate: Option<Arc<dyn TurnAdmissionController>>,
 }
 
 /// Does the work that is requested from a session, until the session is closed or has had no turn
-/// for [`IDLE`].
-pub(crate) async fn run_session(
+/// for [`SESSION_IDLE_TIMEOUT`].
+pub(crate) async fn run_session_task(
     mut session: Session,
     mut orders: mpsc::Receiver<SessionWorkRequest>,
-    shared: SharedSession,
+    shared: SharedOpenSessionParts,
 ) {
     loop {
         let order = tokio::select! {
             biased;
             () = shared.ending.cancelled() => break,
-            order = tokio::time::timeout(IDLE, orders.recv()) => order,
+            order = tokio::time::timeout(SESSION_IDLE_TIMEOUT, orders.recv()) => order,
         };
         match order {
             Ok(Some(order)) => tokio::select! {
@@ -221,7 +221,7 @@ pub(crate) async fn run_session(
 async fn run_requested_work(
     session: &mut Session,
     order: SessionWorkRequest,
-    shared: &SharedSession,
+    shared: &SharedOpenSessionParts,
 ) {
     let SessionWorkRequest {
         work,
@@ -230,12 +230,13 @@ async fn run_requested_work(
     } = order;
     // A turn that has already ended only returns its stored outcome, so it runs without asking the
     // turn gate.
-    let is_known = matches!(&work, SessionWork::Turn(order) if has_turn_ended(session, order));
+    let is_known =
+        matches!(&work, RequestedSessionWork::Turn(order) if has_turn_ended(session, order));
     let turn = async {
         match work {
-            SessionWork::Turn(order) => run_turn(session, *order, &cancel).await,
-            SessionWork::Continue => continue_turn(session, &cancel).await,
-            SessionWork::Loop(turn) => run_loop_turn(session, *turn, &cancel).await,
+            RequestedSessionWork::Turn(order) => run_turn(session, *order, &cancel).await,
+            RequestedSessionWork::Continue => continue_turn(session, &cancel).await,
+            RequestedSessionWork::Loop(turn) => run_loop_turn(session, *turn, &cancel).await,
         }
     };
     let outcome = match is_known {
@@ -245,9 +246,9 @@ async fn run_requested_work(
     // An error of `send` means that the caller no longer waits for the outcome.
     let _ = reply.send(outcome);
     while let Some(text) = take_late_steering_text(shared, &cancel) {
-        let order = TurnRequest {
+        let order = SessionTurnRequest {
             text,
-            ..TurnRequest::default()
+            ..SessionTurnRequest::default()
         };
         let turn = run_turn(session, order, &cancel);
         if let Err(error) = run_turn_if_gate_permits(shared, turn).await {
@@ -258,17 +259,17 @@ async fn run_requested_work(
 }
 
 /// Whether the session has already run the turn of the input in `order` to its end.
-fn has_turn_ended(session: &Session, order: &TurnRequest) -> bool {
+fn has_turn_ended(session: &Session, order: &SessionTurnRequest) -> bool {
     let id = order.input_id.as_deref();
-    let taken = id.and_then(|id| session.stored().taken_input(id));
+    let taken = id.and_then(|id| session.stored().find_turn_for_input_id(id));
     taken.is_some_and(|taken| taken.ended.is_some())
 }
 
 /// Runs a turn if the gate allows it, and then reports the turn's tokens and cost to the gate.
 async fn run_turn_if_gate_permits(
-    shared: &SharedSession,
-    turn: impl Future<Output = TurnEnd>,
-) -> TurnEnd {
+    shared: &SharedOpenSessionParts,
+    turn: impl Future<Output = TurnEndResult>,
+) -> TurnEndResult {
     let Some(gate) = &shared.gate else {
         return turn.await;
     };
@@ -287,7 +288,10 @@ async fn run_turn_if_gate_permits(
 /// Takes the texts that arrived too late for the ended turn, joined into one input. After an
 /// interruption, the texts are dropped, with an event for each, because the user who interrupted
 /// the turn decides what happens next.
-fn take_late_steering_text(shared: &SharedSession, cancel: &CancellationToken) -> Option<String> {
+fn take_late_steering_text(
+    shared: &SharedOpenSessionParts,
+    cancel: &CancellationToken,
+) -> Option<String> {
     let waiting = shared.steering.waiting_texts().into_iter();
     let taken: Vec<(u64, String)> = waiting
         .filter_map(|waiting| {
@@ -310,9 +314,9 @@ fn take_late_steering_text(shared: &SharedSession, cancel: &CancellationToken) -
 
 async fn run_turn(
     session: &mut Session,
-    order: TurnRequest,
+    order: SessionTurnRequest,
     cancel: &CancellationToken,
-) -> TurnEnd {
+) -> TurnEndResult {
     let mut turn = session
         .turn(order.text)
         .source(Source::Http)
@@ -327,10 +331,12 @@ async fn run_turn(
     if let Some(usd) = order.max_cost_usd {
         turn = turn.max_cost_usd(usd);
     }
-    let outcome = turn.await.map_err(|error| TurnError::new(&error))?;
+    let outcome = turn
+        .await
+        .map_err(|error| TurnWithoutOutcomeError::new(&error))?;
     if order.is_stored_first {
-        let stored = session.stored().synced().await;
-        stored.map_err(|error| TurnError::new(&error))?;
+        let stored = session.stored().sync_on_blocking_thread().await;
+        stored.map_err(|error| TurnWithoutOutcomeError::new(&error))?;
     }
     Ok(outcome)
 }
@@ -338,27 +344,27 @@ async fn run_turn(
 /// Runs the turn of a loop. The loop and clients of the API can interrupt the turn.
 async fn run_loop_turn(
     session: &mut Session,
-    turn: LoopTurn,
+    turn: RequestedLoopTurn,
     cancel: &CancellationToken,
-) -> TurnEnd {
-    let by_loop = turn.cancel().clone();
+) -> TurnEndResult {
+    let by_loop = turn.cancellation_token().clone();
     let pass_on = async {
         by_loop.cancelled().await;
         cancel.cancel();
         std::future::pending::<Infallible>().await
     };
     tokio::select! {
-        outcome = turn.run_in(session, cancel) => outcome.map_err(TurnError::from),
+        outcome = turn.run_in_session(session, cancel) => outcome.map_err(TurnWithoutOutcomeError::from),
         never = pass_on => match never {},
     }
 }
 
-async fn continue_turn(session: &mut Session, cancel: &CancellationToken) -> TurnEnd {
+async fn continue_turn(session: &mut Session, cancel: &CancellationToken) -> TurnEndResult {
     match session.continue_turn() {
         Some(turn) => turn
             .until(cancel)
             .await
-            .map_err(|error| TurnError::new(&error)),
+            .map_err(|error| TurnWithoutOutcomeError::new(&error)),
         None => Err("no turn of the session was interrupted".to_owned().into()),
     }
 }

@@ -11,28 +11,28 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind_lib::Host;
-use rind_lib::plugin::load::PluginSet;
+use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::tool::policy::Policy;
 use tokio::sync::OnceCell;
 
 use crate::error::ApiError;
-use crate::hook_sums::HookSums;
+use crate::hook_sums::HookCallTotals;
 use crate::routes::run_blocking;
 
 /// A host whose sessions work in one folder.
 pub struct WorkspaceHost {
     pub(crate) host: Host,
     pub(crate) policy: Arc<dyn Policy>,
-    pub(crate) plugins: Arc<PluginSet>,
+    pub(crate) plugins: Arc<FoundPluginSet>,
     /// Numbers and durations of the hook calls in the sessions of the host.
-    pub(crate) hooks: Arc<HookSums>,
+    pub(crate) hooks: Arc<HookCallTotals>,
 }
 
 impl WorkspaceHost {
     /// Creates the host of a folder from `host`, from the policy for tool calls, which may ask a
     /// user for approval, and from the plugins that were found for the folder, which the API lists.
     #[must_use]
-    pub fn new(host: Host, policy: Arc<dyn Policy>, plugins: Arc<PluginSet>) -> Self {
+    pub fn new(host: Host, policy: Arc<dyn Policy>, plugins: Arc<FoundPluginSet>) -> Self {
         Self {
             host,
             policy,
@@ -43,7 +43,7 @@ impl WorkspaceHost {
 }
 
 /// Creates the hosts of the folders that the operator names.
-pub trait WorkspaceOpener: Send + Sync {
+pub trait WorkspaceHostFactory: Send + Sync {
     /// Creates the host of a folder.
     ///
     /// # Errors
@@ -52,19 +52,19 @@ pub trait WorkspaceOpener: Send + Sync {
 }
 
 /// Folders in which sessions may work, with the host of each.
-pub(crate) struct Workspaces {
+pub(crate) struct WorkspaceHosts {
     first: Arc<WorkspaceHost>,
     others: BTreeMap<PathBuf, OnceCell<Arc<WorkspaceHost>>>,
-    opener: Arc<dyn WorkspaceOpener>,
+    opener: Arc<dyn WorkspaceHostFactory>,
 }
 
-impl Workspaces {
+impl WorkspaceHosts {
     /// Creates the server's workspaces. `first` is the host of the folder in which the server was
     /// started; `folders` has the canonical paths of the other folders.
     pub(crate) fn new(
         first: WorkspaceHost,
         folders: Vec<PathBuf>,
-        opener: Arc<dyn WorkspaceOpener>,
+        opener: Arc<dyn WorkspaceHostFactory>,
     ) -> Self {
         let others = folders.into_iter();
         let others = others.map(|folder| (folder, OnceCell::new())).collect();
@@ -76,7 +76,7 @@ impl Workspaces {
     }
 
     /// Returns the host of the folder in which the server was started.
-    pub(crate) fn start_folder_host(&self) -> &Arc<WorkspaceHost> {
+    pub(crate) fn host_of_start_folder(&self) -> &Arc<WorkspaceHost> {
         &self.first
     }
 
@@ -89,7 +89,7 @@ impl Workspaces {
     }
 
     /// Returns the host of the folder `wanted`, or of the first folder if it is `None`.
-    pub(crate) async fn find_workspace_host(
+    pub(crate) async fn get_workspace_host(
         &self,
         wanted: Option<String>,
     ) -> Result<Arc<WorkspaceHost>, ApiError> {
@@ -118,7 +118,9 @@ impl Workspaces {
         let (store, folder) = (first.store().clone(), first.workspace().to_owned());
         let wanted = wanted.to_owned();
         let about = run_blocking(move || {
-            Ok(store.read_workspace_and_model(&store.resolve_in_workspace(&wanted, &folder)?)?)
+            Ok(store.read_workspace_and_model(
+                &store.resolve_session_id_in_workspace(&wanted, &folder)?,
+            )?)
         })
         .await?;
         if about.workspace.as_os_str().is_empty() {

@@ -57,7 +57,7 @@ pub(crate) fn an_agent_finds_its_session_as_it_left_it(store: &StoreHandles) -> 
     name_failed_operation("set state", session.state_set("p", "small", Some("1")))?;
     name_failed_operation(
         "set state",
-        session.state_set_with_next("p", "next", Some("2")),
+        session.state_set_with_next_entry("p", "next", Some("2")),
     )?;
     append_user_message(&session, "two")?;
     name_failed_operation("keep a text", session.blobs().put_text("a text"))?;
@@ -65,13 +65,13 @@ pub(crate) fn an_agent_finds_its_session_as_it_left_it(store: &StoreHandles) -> 
     drop(session);
     check_equal(
         "resolved",
-        &name_failed_operation("resolve", other.resolve(&id[..id.len() - 1]))?,
+        &name_failed_operation("resolve", other.resolve_session_id(&id[..id.len() - 1]))?,
         &id,
     )?;
     let text = rind_lib::session::SessionBlobs::text_blob_id("a text");
     check_equal(
         "text",
-        &name_failed_operation("read a text", other.read_text(&id, &text))?,
+        &name_failed_operation("read a text", other.read_text_blob(&id, &text))?,
         &"a text".to_owned(),
     )?;
     let session = name_failed_operation("resume", other.resume(&id, &spec()))?;
@@ -103,10 +103,10 @@ pub(crate) fn an_interrupted_turn_is_closed_when_it_is_opened(store: &StoreHandl
     append_user_message(&session, "one")?;
     drop(session);
     let session = name_failed_operation("resume", own.resume(&id, &spec()))?;
-    let turn = session.interrupted().map(|turn| turn.turn);
+    let turn = session.interrupted_turn().map(|turn| turn.turn);
     check_equal("interrupted turn", &turn, &Some(1))?;
     begin_turn(&session, 2)?;
-    check_equal("turn", &session.turn(), &2)
+    check_equal("turn", &session.last_turn_number(), &2)
 }
 
 pub(crate) fn archived_turns_are_found_below_their_session(store: &StoreHandles) -> Checked {
@@ -115,18 +115,18 @@ pub(crate) fn archived_turns_are_found_below_their_session(store: &StoreHandles)
     begin_turn(&session, 1)?;
     append_user_message(&session, "the turn")?;
     let id = session.id().to_string();
-    let (entries, _) = name_failed_operation("read", own.read(&id))?;
-    let held = session.create_holder_session("held-1", &spec(), entries);
+    let (entries, _) = name_failed_operation("read", own.read_entries(&id))?;
+    let held = session.create_archive_holder_session("held-1", &spec(), entries);
     name_failed_operation("create a holder", held)?;
     let agents = name_failed_operation("list below", own.session_agent_ids(&id))?;
     check_equal("below", &agents, &vec![format!("{id}/agents/held-1")])?;
-    let (entries, notices) = name_failed_operation("read", own.read(&agents[0]))?;
+    let (entries, notices) = name_failed_operation("read", own.read_entries(&agents[0]))?;
     check_equal("notices", &notices, &Vec::new())?;
     let has_turn = entries
         .iter()
         .any(|entry| matches!(&entry.body, Body::Message { message } if message.joined_text() == "the turn"));
     check_equal("whether the holder has the turn", &has_turn, &true)?;
-    session.remove_holder_session("held-1");
+    session.remove_archive_holder_session("held-1");
     check_equal(
         "below",
         &name_failed_operation("list below", own.session_agent_ids(&id))?,
@@ -141,7 +141,7 @@ pub(crate) fn a_session_of_an_agent_is_forked_at_an_entry(store: &StoreHandles) 
     name_failed_operation("set state", session.state_set("p", "k", Some(&large)))?;
     append_user_message(&session, "one")?;
     let id = session.id().to_string();
-    let (entries, _) = name_failed_operation("read", own.read(&id))?;
+    let (entries, _) = name_failed_operation("read", own.read_entries(&id))?;
     let until = entries.last().map(|entry| entry.id.clone());
     append_user_message(&session, "two")?;
     let fork = name_failed_operation("fork", own.fork(&id, until.as_deref(), &spec()))?;

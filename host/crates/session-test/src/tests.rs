@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use rind_lib::session::{
-    BlobKind, Blobs, MemorySessions, OpenedJournal, SessionFiles, SessionPage,
+    BlobKind, Blobs, FileSessionBackend, MemorySessions, OpenedJournal, SessionPage,
 };
 
 use super::*;
@@ -22,12 +22,16 @@ fn the_session_store_in_files_passes_all_checks() {
     let new = || {
         made.set(made.get() + 1);
         let folder = root.path().join(made.get().to_string());
-        StoreHandles::new(SessionFiles::new(&folder), SessionFiles::new(&folder))
+        StoreHandles::new(
+            FileSessionBackend::new(&folder),
+            FileSessionBackend::new(&folder),
+        )
     };
     assert_eq!(failed_checks(new), Vec::<String>::new());
     let new = || {
         made.set(made.get() + 1);
-        let files = SessionFiles::new(root.path().join(made.get().to_string())).without_disk_sync();
+        let files =
+            FileSessionBackend::new(root.path().join(made.get().to_string())).without_disk_sync();
         StoreHandles::new(files.clone(), files)
     };
     assert_eq!(failed_checks(new), Vec::<String>::new());

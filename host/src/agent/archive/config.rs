@@ -57,7 +57,7 @@ pub struct ArchiveTriggerConfig {
     /// Exclusive bound of the nesting of agents: the main agent has depth 0, its subagents 1 and so
     /// on. The default of 3 gives two levels of subagents, 1 none. An agent of any depth below it
     /// archives its own turns; with 0 nothing is archived. At most 8.
-    #[serde(deserialize_with = "number::within::<0, MAX_DEPTH_CAP, _, _>")]
+    #[serde(deserialize_with = "number::within::<0, MAX_DEPTH_CAP_SETTING, _, _>")]
     pub depth_cap: u32,
 }
 
@@ -123,7 +123,7 @@ impl ArchiveSummaryConfig {
 }
 
 /// Maximum of `depth_cap`. Sessions of agents are not searched at a greater depth.
-const MAX_DEPTH_CAP: u64 = 8;
+const MAX_DEPTH_CAP_SETTING: u64 = 8;
 
 impl ArchiveTriggerConfig {
     /// Returns the maximum depth of a subagent.
@@ -136,7 +136,10 @@ impl ArchiveTriggerConfig {
 ///
 /// # Errors
 /// A sentence that names both keys and the correction.
-pub fn check(archival: &ArchivalConfig, subagents: &SubagentsConfig) -> Result<(), String> {
+pub fn check_archival_config(
+    archival: &ArchivalConfig,
+    subagents: &SubagentsConfig,
+) -> Result<(), String> {
     if archival.enabled && !subagents.enabled {
         return Err(
             "archival.enabled requires subagents.enabled, since the model queries archived turns through subagents; set \

@@ -10,30 +10,30 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::passages::{PassageSearch, TranscriptPassage};
+use super::passages::{TranscriptPassage, TranscriptPassageSearch};
 use super::transcript::messages_of_entries;
-use crate::agent::scope::TurnScope;
+use crate::agent::scope::SharedTurnState;
 use crate::message::Message;
 use crate::session::{
-    ChildSession, CompactedTurn, FramePosition, SessionLocation, compacted_turns,
+    CompactedTurn, FramePosition, SessionAddressAndStore, SubagentSession, find_compacted_turns,
 };
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 use crate::text::format_error_chain;
 
 /// Prefix of the id of a turn that compaction removed and that is not archived.
-const TURN: &str = "turn-";
+const UNARCHIVED_TURN_ID_PREFIX: &str = "turn-";
 
 /// Maximum number of passages that a search returns.
-const MAX_PASSAGES: usize = 8;
+const MAX_PASSAGES_PER_SEARCH: usize = 8;
 
 /// Maximum number of transcripts whose errors are reported.
-const MAX_ERRORS: usize = 5;
+const MAX_REPORTED_TRANSCRIPT_ERRORS: usize = 5;
 
 /// Session to search. In the agent's own session, its subagents and the turns that compaction
 /// removed are searched; in the session of a parent agent, only the subagents.
-struct SearchedSession {
-    place: SessionLocation,
-    children: Vec<ChildSession>,
+struct SessionToSearch {
+    place: SessionAddressAndStore,
+    children: Vec<SubagentSession>,
     /// Ids of the messages that are still in the agent's conversation; `None` for the session of a
     /// parent agent.
     here: Option<HashSet<String>>,
@@ -50,7 +50,7 @@ struct SearchedTranscripts {
 impl SearchedTranscripts {
     fn add_error(&mut self, text: String) {
         self.n_errors += 1;
-        if self.errors.len() < MAX_ERRORS {
+        if self.errors.len() < MAX_REPORTED_TRANSCRIPT_ERRORS {
             self.errors.push(text);
         }
     }
@@ -63,20 +63,20 @@ impl SearchedTranscripts {
 /// # Errors
 /// The query has no words, or the search was interrupted.
 pub(super) async fn search_transcripts(
-    scopes: &[Arc<TurnScope>],
+    scopes: &[Arc<SharedTurnState>],
     wanted: &str,
 ) -> Result<String, String> {
-    let search = PassageSearch::new(wanted);
+    let search = TranscriptPassageSearch::new(wanted);
     let search = search.ok_or_else(|| "`search` needs a word of letters or digits".to_owned())?;
-    let sessions: Vec<SearchedSession> = scopes
+    let sessions: Vec<SessionToSearch> = scopes
         .iter()
         .enumerate()
         .map(|(n, scope)| {
             let session = &scope.spec.session;
-            let ids = || session.view_messages(message_ids);
-            SearchedSession {
+            let ids = || session.with_all_messages(collect_message_ids);
+            SessionToSearch {
                 place: session.session_location(),
-                children: session.children(),
+                children: session.subagents(),
                 here: (n == 0).then(ids),
             }
         })
@@ -84,7 +84,7 @@ pub(super) async fn search_transcripts(
     let cancel = scopes.first().map(|scope| scope.cancel.clone());
     let cancel = cancel.unwrap_or_default();
     // Use a blocking thread, because transcripts can be long files.
-    let task = tokio::task::spawn_blocking(move || run_search(search, &sessions, &cancel));
+    let task = tokio::task::spawn_blocking(move || search_sessions(search, &sessions, &cancel));
     let (best, searched) = task
         .await
         .map_err(|_| "the search was interrupted".to_owned())?;
@@ -92,22 +92,26 @@ pub(super) async fn search_transcripts(
 }
 
 /// Best passages, and the number of passages that were found in total.
-struct BestPassages {
+struct BestTranscriptPassages {
     passages: Vec<TranscriptPassage>,
     n_found: u32,
 }
 
-fn run_search(
-    mut search: PassageSearch,
-    sessions: &[SearchedSession],
+fn search_sessions(
+    mut search: TranscriptPassageSearch,
+    sessions: &[SessionToSearch],
     cancel: &CancellationToken,
-) -> (BestPassages, SearchedTranscripts) {
+) -> (BestTranscriptPassages, SearchedTranscripts) {
     let mut searched = SearchedTranscripts::default();
     for session in sessions {
         session
             .place
             .visit_children(&session.children, &mut |child, read| {
-                let name = format!("{} ({})", child.agent, clean_line(&child.task, 100));
+                let name = format!(
+                    "{} ({})",
+                    child.agent,
+                    escape_and_truncate_line(&child.task, 100)
+                );
                 match read {
                     Ok(entries) => {
                         search.add_transcript(searched.names.len(), &messages_of_entries(entries));
@@ -129,35 +133,37 @@ fn run_search(
             Ok(turns) => {
                 for left in turns.into_iter().rev() {
                     search.add_transcript(searched.names.len(), &left.messages);
-                    searched.names.push(format!("{TURN}{}", left.turn));
+                    searched
+                        .names
+                        .push(format!("{UNARCHIVED_TURN_ID_PREFIX}{}", left.turn));
                 }
             }
             Err(why) => searched.add_error(why),
         }
     }
     let n_found = search.n_matching_passages();
-    let passages = search.best_passages(MAX_PASSAGES);
-    (BestPassages { passages, n_found }, searched)
+    let passages = search.best_passages(MAX_PASSAGES_PER_SEARCH);
+    (BestTranscriptPassages { passages, n_found }, searched)
 }
 
 fn find_turns_removed_by_compaction(
-    place: &SessionLocation,
+    place: &SessionAddressAndStore,
     here: &HashSet<String>,
 ) -> Result<Vec<CompactedTurn>, String> {
-    let entries = place.entries_since(FramePosition::START);
+    let entries = place.read_entries_since(FramePosition::START);
     let entries =
         entries.map_err(|error| format!("this session: {}", format_error_chain(&error)))?;
-    Ok(compacted_turns(entries, |id| here.contains(id)))
+    Ok(find_compacted_turns(entries, |id| here.contains(id)))
 }
 
 fn describe_search_result(
     wanted: &str,
-    best: &BestPassages,
+    best: &BestTranscriptPassages,
     searched: &SearchedTranscripts,
 ) -> String {
     let (n, shown) = (best.n_found, best.passages.len());
     let n_searched = searched.names.len();
-    let wanted = clean_line(wanted, 200);
+    let wanted = escape_and_truncate_line(wanted, 200);
     let mut out = match n {
         0 => format!(
             "no archived text contains a word of `{wanted}`; {n_searched} transcripts were searched"
@@ -207,15 +213,17 @@ fn escape_headings(text: &str) -> String {
 /// # Errors
 /// The session cannot be read.
 pub(super) async fn read_compacted_turn(
-    scope: &Arc<TurnScope>,
+    scope: &Arc<SharedTurnState>,
     id: &str,
 ) -> Result<Option<Vec<Message>>, String> {
-    let number = id.strip_prefix(TURN).and_then(|n| n.parse::<u32>().ok());
+    let number = id
+        .strip_prefix(UNARCHIVED_TURN_ID_PREFIX)
+        .and_then(|n| n.parse::<u32>().ok());
     let Some(number) = number else {
         return Ok(None);
     };
     let session = &scope.spec.session;
-    let here = session.view_messages(message_ids);
+    let here = session.with_all_messages(collect_message_ids);
     let place = session.session_location();
     let read = tokio::task::spawn_blocking(move || find_turns_removed_by_compaction(&place, &here));
     let turns = read.await.unwrap_or_else(|_| Ok(Vec::new()))?;
@@ -223,6 +231,6 @@ pub(super) async fn read_compacted_turn(
     Ok(turn.map(|left| left.messages))
 }
 
-fn message_ids(messages: &[Message]) -> HashSet<String> {
+fn collect_message_ids(messages: &[Message]) -> HashSet<String> {
     messages.iter().map(|message| message.id.clone()).collect()
 }

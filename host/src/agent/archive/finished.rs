@@ -1,11 +1,11 @@
-//! Reads a turn that has ended from its session. Start from [`FinishedTurn::read_turn`].
+//! Reads a turn that has ended from its session. Start from [`FinishedTurnTranscript::read_turn`].
 
 use std::collections::HashSet;
 
 use crate::message::Message;
-use crate::session::{self, Body, Entry, FramePosition, Session, SessionLocation};
+use crate::session::{self, Body, Entry, FramePosition, Session, SessionAddressAndStore};
 
-pub(super) struct FinishedTurn {
+pub(super) struct FinishedTurnTranscript {
     /// Entries that are copied to the holder, the subagent that will contain the archived turn.
     pub(super) entries: Vec<Entry>,
     /// All messages of the turn, including those that compaction removed from the conversation.
@@ -18,15 +18,15 @@ pub(super) struct FinishedTurn {
     own: HashSet<String>,
 }
 
-impl FinishedTurn {
+impl FinishedTurnTranscript {
     /// Reads a turn from the session's file, starting at the position `from`. Blocks, and the file
     /// may be long.
     pub(super) fn read_turn(
-        place: &SessionLocation,
+        place: &SessionAddressAndStore,
         turn: u32,
         from: FramePosition,
     ) -> Result<Self, session::Error> {
-        let all = place.entries_since(from)?;
+        let all = place.read_entries_since(from)?;
         let settled = collect_removed_message_ids(&all);
         let mut entries = entries_of_turn(all, turn);
         let (mut own, mut messages) = (HashSet::new(), Vec::new());
@@ -47,7 +47,7 @@ impl FinishedTurn {
                 _ => {}
             }
         }
-        entries.retain(|entry| is_copied_to_holder(&entry.body));
+        entries.retain(|entry| is_entry_copied_to_archive(&entry.body));
         Ok(Self {
             entries,
             is_settled: messages.iter().any(|message| settled.contains(&message.id)),
@@ -57,7 +57,7 @@ impl FinishedTurn {
     }
 
     /// Returns the messages of the turn that are still in the conversation.
-    pub(super) fn list_remaining_messages(&self, session: &Session) -> Vec<Message> {
+    pub(super) fn messages_still_in_conversation(&self, session: &Session) -> Vec<Message> {
         let mut slice = session.messages();
         slice.retain(|message| self.own.contains(&message.id));
         slice
@@ -66,7 +66,9 @@ impl FinishedTurn {
     /// Returns the input that began the turn. Archiving the turn keeps this input in the
     /// conversation.
     pub(super) fn first_input(&self) -> Option<&Message> {
-        self.messages.iter().find(|message| message.is_input())
+        self.messages
+            .iter()
+            .find(|message| message.is_user_or_parent_input())
     }
 }
 
@@ -104,7 +106,7 @@ fn entries_of_turn(entries: Vec<Entry>, number: u32) -> Vec<Entry> {
 /// Whether an entry is copied to the holder. The holder gets every message, call and result of the
 /// turn. Data of plugins and records of their hooks stay in the agent's session; entries of
 /// compaction are not copied, because the holder has the messages that they replaced.
-fn is_copied_to_holder(body: &Body) -> bool {
+fn is_entry_copied_to_archive(body: &Body) -> bool {
     !matches!(
         body,
         Body::Session { .. }

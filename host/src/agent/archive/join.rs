@@ -1,7 +1,7 @@
 //! Archives the finished turns of one agent: records them as due, prepares them, moves each to a
 //! holder (a subagent that keeps the turn), and reports the outcome.
 //!
-//! Start from [`ArchiveQueue`].
+//! Start from [`TurnArchiveQueue`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,49 +9,55 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::finished::FinishedTurn;
-use super::prepare::{ArchivePreparationTask, MAX_TRIES, NotArchivedReason, PreparedArchive};
+use super::finished::FinishedTurnTranscript;
+use super::prepare::{
+    ArchivePreparationTask, MAX_SUMMARY_ATTEMPTS, TurnNotArchivedReason, TurnPreparedForArchiving,
+};
 use super::trigger::{self, TurnArchivalFacts};
-use crate::agent::compact::CompactionState;
-use crate::agent::scope::TurnScope;
+use crate::agent::compact::CompactionRequestSizes;
+use crate::agent::scope::SharedTurnState;
 use crate::agent::spec::AgentSpec;
 use crate::event::Event;
 use crate::message::{Message, unanswered_calls};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
-use crate::session::{self, Body, FramePosition, Session, SessionSpec, TurnToArchive};
+use crate::session::{self, Body, FramePosition, Session, SessionSpec, TurnDueForArchiving};
 use crate::text::format_error_chain;
 
 /// Task that moves a turn to its holder. Returns the id of the holder and the removed messages, or
 /// the number of messages and the error.
-type MoveTask = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
+type ArchivedTurnMoveTask = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
 
 /// Maximum time to wait for a summary that is being written when a session closes.
-const CLOSE_GRACE: Duration = Duration::from_secs(3);
+const SUMMARY_WAIT_TIMEOUT_ON_CLOSE: Duration = Duration::from_secs(3);
 
 /// Queue of an agent's turns that are to be archived: those that are prepared while the current
 /// turn runs, and the one whose messages are being moved to its holder.
 #[derive(Default)]
-pub(in crate::agent) struct ArchiveQueue {
+pub(in crate::agent) struct TurnArchiveQueue {
     /// Task that prepares earlier turns for archiving in the background, if one is running.
     preparing: Option<ArchivePreparationTask>,
     /// Task that moves the messages of a turn to the turn's holder, if one is running.
-    moving: Option<MoveTask>,
+    moving: Option<ArchivedTurnMoveTask>,
     /// Positions in the session at which the due turns of this process begin, by turn number. Each
     /// turn is read from its position, because reading from the start of the session would take
     /// longer with every turn.
     begins_at: BTreeMap<u32, FramePosition>,
 }
 
-impl ArchiveQueue {
+impl TurnArchiveQueue {
     /// Starts to prepare the turns that are due for archiving, in the background while the turn
     /// `scope` runs.
-    pub(in crate::agent) fn begin_archiving(&mut self, spec: &AgentSpec, scope: &Arc<TurnScope>) {
+    pub(in crate::agent) fn begin_preparing_due_turns(
+        &mut self,
+        spec: &AgentSpec,
+        scope: &Arc<SharedTurnState>,
+    ) {
         if !spec.config.archival.enabled || self.preparing.is_some() {
             return;
         }
-        let due = spec.session.archival_due();
+        let due = spec.session.turns_due_for_archival();
         let begins_at = std::mem::take(&mut self.begins_at);
         let begins_at = begins_at
             .into_iter()
@@ -73,10 +79,10 @@ impl ArchiveQueue {
 
     /// Records the ended turn `scope` as due for archiving, if one of the triggers applies. The
     /// turn begins at the position `begins_at` of the session.
-    pub(in crate::agent) async fn record_due_turn(
+    pub(in crate::agent) async fn record_turn_due_for_archive(
         &mut self,
-        scope: &Arc<TurnScope>,
-        compaction: &CompactionState,
+        scope: &Arc<SharedTurnState>,
+        compaction: &CompactionRequestSizes,
         begins_at: FramePosition,
         stop: StopReason,
     ) {
@@ -85,10 +91,12 @@ impl ArchiveQueue {
             return;
         }
         let (place, turn, from) = (spec.session.session_location(), scope.number, begins_at);
-        let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, from));
+        let read = tokio::task::spawn_blocking(move || {
+            FinishedTurnTranscript::read_turn(&place, turn, from)
+        });
         let finished = match read.await {
             Ok(Ok(finished)) => finished,
-            Ok(Err(error)) => return report_session_error(spec, scope, 0, error).await,
+            Ok(Err(error)) => return report_archive_session_error(spec, scope, 0, error).await,
             Err(_) => return,
         };
         let n_calls = finished.messages.iter().flat_map(Message::tool_calls);
@@ -98,7 +106,7 @@ impl ArchiveQueue {
             n_calls: n_calls.count(),
             tokens: compaction.estimate_messages_tokens(&spec.model, &finished.messages),
         };
-        let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
+        let reason = trigger::turn_archive_reason(&spec.config.archival.trigger, &facts);
         // Do not archive a turn with an unanswered call, because the call has not ended yet. Do not
         // archive a turn that continues an interrupted turn, because it has no input after which
         // the summary could be inserted.
@@ -113,42 +121,43 @@ impl ArchiveQueue {
 
     /// Archives the turns whose summaries are prepared. Must be called only while the turn `scope`
     /// has no unanswered call and no running request.
-    pub(in crate::agent) async fn archive_turns_that_are_prepared(
+    pub(in crate::agent) async fn archive_prepared_turns(
         &mut self,
         spec: &AgentSpec,
-        scope: &Arc<TurnScope>,
-        compaction: &mut CompactionState,
+        scope: &Arc<SharedTurnState>,
+        compaction: &mut CompactionRequestSizes,
     ) {
         // Finish the move of a turn to its holder that an interrupted turn left incomplete.
-        self.finish_moving_turn(spec, scope, compaction).await;
+        self.finish_moving_turn_to_archive(spec, scope, compaction)
+            .await;
         let Some(archiving) = &self.preparing else {
             return;
         };
         // Read `is_over` before taking the prepared turns, so that turns that become ready in
         // between are handled at the next call.
-        let is_over = archiving.is_over();
+        let is_over = archiving.has_task_ended();
         let ready = archiving.take_prepared_archives();
         if is_over {
             self.preparing = None;
         }
         for prepared in ready {
-            self.move_prepared_turn(spec, scope, compaction, prepared)
+            self.move_prepared_turn_to_archive(spec, scope, compaction, prepared)
                 .await;
         }
     }
 
     /// Waits until the turns that are being prepared for archiving in the background are prepared.
-    pub(in crate::agent) async fn wait_for_archives(&mut self) {
+    pub(in crate::agent) async fn wait_for_preparation(&mut self) {
         if let Some(preparing) = &mut self.preparing {
             preparing.wait_for_prepared_turns().await;
         }
     }
 
     /// Waits, when the session is closed, until the turns are prepared for archiving, at most for
-    /// [`CLOSE_GRACE`]. Returns whether any turn was being prepared.
+    /// [`SUMMARY_WAIT_TIMEOUT_ON_CLOSE`]. Returns whether any turn was being prepared.
     pub(in crate::agent) async fn wait_for_preparation_before_close(
         &mut self,
-        scope: &TurnScope,
+        scope: &SharedTurnState,
     ) -> bool {
         let Some(preparing) = &mut self.preparing else {
             return false;
@@ -156,31 +165,31 @@ impl ArchiveQueue {
         tokio::select! {
             () = preparing.wait_for_prepared_turns() => {}
             () = scope.cancel.cancelled() => {}
-            () = tokio::time::sleep(CLOSE_GRACE) => {}
+            () = tokio::time::sleep(SUMMARY_WAIT_TIMEOUT_ON_CLOSE) => {}
         }
         true
     }
 
     /// Cancels the background preparation of turns for archiving. The turns remain to be archived.
-    pub(in crate::agent) async fn stop_archiving(&mut self) {
+    pub(in crate::agent) async fn cancel_preparation(&mut self) {
         if let Some(mut archiving) = self.preparing.take() {
             archiving.stop_preparing_turns().await;
         }
     }
 
-    async fn move_prepared_turn(
+    async fn move_prepared_turn_to_archive(
         &mut self,
         spec: &AgentSpec,
-        scope: &Arc<TurnScope>,
-        compaction: &mut CompactionState,
-        prepared: PreparedArchive,
+        scope: &Arc<SharedTurnState>,
+        compaction: &mut CompactionRequestSizes,
+        prepared: TurnPreparedForArchiving,
     ) {
         let session = spec.session.clone();
         let due = prepared.due.clone();
         if prepared.finished.is_settled {
             return record_due_turn_attempt(&session, &due, true);
         }
-        let mut slice = prepared.finished.list_remaining_messages(&session);
+        let mut slice = prepared.finished.messages_still_in_conversation(&session);
         // Compaction has removed the turn from the conversation, but the session file still has the
         // turn for the holder.
         let is_compacted = slice.is_empty();
@@ -202,7 +211,7 @@ impl ArchiveQueue {
         let asked = prepared.asked.id.clone();
         let leaving = slice.iter().filter(|message| message.id != asked);
         let leaving: Vec<Message> = leaving.cloned().collect();
-        let stays = (!is_compacted).then(|| MessagesBesideSummary {
+        let stays = (!is_compacted).then(|| MessagesKeptWithSummary {
             asked: prepared.asked.clone(),
             again: scope.skills.skill_texts_to_repeat(&leaving),
         });
@@ -221,22 +230,23 @@ impl ArchiveQueue {
             let holder = prepared.holder.agent.clone();
             let result = move_turn_to_holder(&session, &of_holder, prepared, &slice, stays);
             if result.is_err() {
-                record_due_turn_attempt(&session, &due, due.tries + 1 >= MAX_TRIES);
+                record_due_turn_attempt(&session, &due, due.tries + 1 >= MAX_SUMMARY_ATTEMPTS);
             }
             result
                 .map(|()| (holder, slice))
                 .map_err(|error| (n_messages, error))
         }));
-        self.finish_moving_turn(spec, scope, compaction).await;
+        self.finish_moving_turn_to_archive(spec, scope, compaction)
+            .await;
     }
 
     /// Waits until the turn that is being moved to its holder was moved, if there is such a turn.
     /// Reports the outcome.
-    async fn finish_moving_turn(
+    async fn finish_moving_turn_to_archive(
         &mut self,
         spec: &AgentSpec,
-        scope: &Arc<TurnScope>,
-        compaction: &mut CompactionState,
+        scope: &Arc<SharedTurnState>,
+        compaction: &mut CompactionRequestSizes,
     ) {
         let Some(moving) = &mut self.moving else {
             return;
@@ -263,7 +273,7 @@ impl ArchiveQueue {
                     .await;
             }
             Ok(Err((n_messages, error))) => {
-                report_session_error(spec, scope, n_messages, error).await
+                report_archive_session_error(spec, scope, n_messages, error).await
             }
             Err(_) => {}
         }
@@ -274,24 +284,24 @@ impl ArchiveQueue {
 /// again.
 async fn report_turn_not_archived(
     spec: &AgentSpec,
-    scope: &Arc<TurnScope>,
+    scope: &Arc<SharedTurnState>,
     messages: u32,
-    prepared: PreparedArchive,
+    prepared: TurnPreparedForArchiving,
 ) {
-    let PreparedArchive { due, summary, .. } = prepared;
+    let TurnPreparedForArchiving { due, summary, .. } = prepared;
     let session = &spec.session;
     let why = match summary {
-        Err(NotArchivedReason::Refused(why)) => {
+        Err(TurnNotArchivedReason::Refused(why)) => {
             record_due_turn_attempt(session, &due, true);
             why
         }
-        Err(NotArchivedReason::Later(why)) => {
+        Err(TurnNotArchivedReason::Later(why)) => {
             record_due_turn_attempt(session, &due, false);
             format!("its summary is not written yet: {why}; the next turn tries again")
         }
-        Err(NotArchivedReason::Failed(error)) => {
-            record_due_turn_attempt(session, &due, due.tries + 1 >= MAX_TRIES);
-            return report_session_error(spec, scope, messages, error).await;
+        Err(TurnNotArchivedReason::Failed(error)) => {
+            record_due_turn_attempt(session, &due, due.tries + 1 >= MAX_SUMMARY_ATTEMPTS);
+            return report_archive_session_error(spec, scope, messages, error).await;
         }
         Ok(_) => return,
     };
@@ -309,9 +319,9 @@ fn emit_turn_not_archived(spec: &AgentSpec, messages: u32, why: String) {
 
 /// Reports an error of the session as the reason why a turn was not archived. A turn that was due
 /// to be archived stays due.
-async fn report_session_error(
+async fn report_archive_session_error(
     spec: &AgentSpec,
-    scope: &Arc<TurnScope>,
+    scope: &Arc<SharedTurnState>,
     messages: u32,
     error: session::Error,
 ) {
@@ -331,7 +341,7 @@ async fn report_session_error(
 
 /// Warns at the beginning of a session if the configured style of summaries does not suit the
 /// provider.
-pub(in crate::agent) fn warn_summary_style(spec: &AgentSpec) {
+pub(in crate::agent) fn warn_unsuitable_summary_style(spec: &AgentSpec) {
     let config = &spec.config.archival;
     let provider = spec.provider.name();
     if config.enabled && config.summary.style != config.summary.summary_style_for_provider(provider)
@@ -346,7 +356,7 @@ pub(in crate::agent) fn warn_summary_style(spec: &AgentSpec) {
 }
 
 /// Records an attempt to archive a due turn. `is_over` is whether this is the last attempt.
-fn record_due_turn_attempt(session: &Session, due: &TurnToArchive, is_over: bool) {
+fn record_due_turn_attempt(session: &Session, due: &TurnDueForArchiving, is_over: bool) {
     record_archive_attempt(session, due.turn, &due.reason, due.tries + 1, is_over);
 }
 
@@ -365,7 +375,7 @@ fn record_archive_attempt(session: &Session, turn: u32, reason: &str, tries: u32
 }
 
 /// Messages of an archived turn that stay in the conversation next to its summary.
-struct MessagesBesideSummary {
+struct MessagesKeptWithSummary {
     /// Input that began the turn.
     asked: Message,
     /// Messages with the texts of skills that are still active.
@@ -378,11 +388,11 @@ struct MessagesBesideSummary {
 fn move_turn_to_holder(
     session: &Session,
     of_holder: &SessionSpec,
-    prepared: PreparedArchive,
+    prepared: TurnPreparedForArchiving,
     slice: &Slice,
-    stays: Option<MessagesBesideSummary>,
+    stays: Option<MessagesKeptWithSummary>,
 ) -> Result<(), session::Error> {
-    let PreparedArchive {
+    let TurnPreparedForArchiving {
         due,
         finished,
         holder,
@@ -391,10 +401,10 @@ fn move_turn_to_holder(
     let agent = holder.agent.clone();
     // Remove incomplete holders (subagents for archived turns), which an earlier process may have
     // left when it was killed.
-    session::remove_unfinished_holders(session);
-    session.create_holder_session(&agent, of_holder, finished.entries)?;
+    session::remove_unfinished_archived_turn_sessions(session);
+    session.create_archive_holder_session(&agent, of_holder, finished.entries)?;
     let messages = match stays {
-        Some(MessagesBesideSummary { asked, again }) => {
+        Some(MessagesKeptWithSummary { asked, again }) => {
             let summary = Message::for_archived_turn(&agent, &slice.summary);
             [asked, summary].into_iter().chain(again).collect()
         }
@@ -407,7 +417,7 @@ fn move_turn_to_holder(
         holder: Some(holder),
     });
     // Remove the holder's file: no tool can query it, so it would only use disk space.
-    replaced.inspect_err(|_| session.remove_holder_session(&agent))?;
+    replaced.inspect_err(|_| session.remove_archive_holder_session(&agent))?;
     record_due_turn_attempt(session, &due, true);
     session.sync()
 }

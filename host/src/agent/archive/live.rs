@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use super::query::{QuerySubagent, has_archived_turns};
+use super::query::{QuerySubagentTool, has_archived_turns};
 use crate::agent::scope::ActiveTurns;
 use crate::agent::spec::AgentSpec;
 use crate::point::payload::{PromptPart, Tier};
 use crate::prompt::host_prompt_part;
-use crate::session::{ChildSession, Session};
+use crate::session::{Session, SubagentSession};
 use crate::tokens::estimate_tokens;
 
 /// Introduction to the list of holders in the system prompt.
-const LIVE: &str = "# Live subagents
+const LIVE_SUBAGENTS_PROMPT_INTRO: &str = "# Live subagents
 
 Earlier turns of this conversation were moved to the subagents below, the newest first; a summary with the subagent's id stands \
 where each of them was. When a task needs what a summary leaves out, use `query_subagent` with that id: `search` finds lines of \
@@ -22,20 +22,20 @@ that fit best. Where the summary is enough, do not ask.";
 /// Returns the part of the system prompt that lists the holders (subagents that contain archived
 /// turns), with at most `max_tokens` tokens; `None` if there are no holders. The same holders
 /// result in the same bytes, so that the part does not change between requests.
-pub(in crate::agent) fn live_subagents_part(
+pub(in crate::agent) fn archive_holders_prompt_part(
     session: &Session,
     max_tokens: u64,
 ) -> Option<PromptPart> {
-    let text = list_archive_holders(&session.children(), max_tokens)?;
+    let text = list_archive_holders(&session.subagents(), max_tokens)?;
     Some(host_prompt_part(Tier::Volatile, "20-live-subagents", text))
 }
 
-fn list_archive_holders(children: &[ChildSession], max_tokens: u64) -> Option<String> {
-    let holders: Vec<&ChildSession> = children.iter().filter(|child| child.is_holder).collect();
+fn list_archive_holders(children: &[SubagentSession], max_tokens: u64) -> Option<String> {
+    let holders: Vec<&SubagentSession> = children.iter().filter(|child| child.is_holder).collect();
     if holders.is_empty() {
         return None;
     }
-    let mut text = format!("{LIVE}\n");
+    let mut text = format!("{LIVE_SUBAGENTS_PROMPT_INTRO}\n");
     let mut room = max_tokens
         .saturating_sub(estimate_tokens(&text) + estimate_tokens(&unlisted_holder_count_line(0)));
     let mut n_older = holders.len();
@@ -67,7 +67,7 @@ fn unlisted_holder_count_line(n: usize) -> String {
 pub(in crate::agent) fn add_query_tool(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
     if is_on || has_archived_turns(spec) {
-        spec.add_built_in_tool(Arc::new(QuerySubagent::new(active_turns.clone())));
+        spec.add_built_in_tool(Arc::new(QuerySubagentTool::new(active_turns.clone())));
     }
 }
 
@@ -75,8 +75,8 @@ pub(in crate::agent) fn add_query_tool(spec: &mut AgentSpec, active_turns: &Acti
 mod tests {
     use super::*;
 
-    fn children(n: usize) -> Vec<ChildSession> {
-        let child = |n| ChildSession {
+    fn children(n: usize) -> Vec<SubagentSession> {
+        let child = |n| SubagentSession {
             agent: format!("held-{n:08}"),
             task: format!("Archive: task number {n}"),
             is_holder: n % 10 != 3,

@@ -8,12 +8,12 @@
 //! query. Archival is atomic: the turn stays as it was until one entry is written that replaces its
 //! messages.
 //!
-//! When a turn ends, it is only [recorded](join::ArchiveQueue::record_due_turn) as due in the
-//! session. Due turns are prepared while the next turn of the conversation runs, in this process or
-//! another, and moved between two steps of that turn. Therefore no turn waits for a summary, and a
-//! conversation without a further turn costs nothing. If the summary fails, the next turn tries
-//! again, a few times. If compaction has removed a due turn from the conversation, the turn is
-//! still archived, from the session's file.
+//! When a turn ends, it is only [recorded](join::TurnArchiveQueue::record_turn_due_for_archive) as
+//! due in the session. Due turns are prepared while the next turn of the conversation runs, in this
+//! process or another, and moved between two steps of that turn. Therefore no turn waits for a
+//! summary, and a conversation without a further turn costs nothing. If the summary fails, the next
+//! turn tries again, a few times. If compaction has removed a due turn from the conversation, the
+//! turn is still archived, from the session's file.
 //!
 //! A subagent archives in the same way, into its own holders, if its depth is below `depth_cap`.
 //! Its due turns are prepared when it is continued.
@@ -32,7 +32,7 @@ mod trigger;
 
 pub use config::{
     ArchivalConfig, ArchiveHolderListConfig, ArchiveSummaryConfig, ArchiveTriggerConfig,
-    SummaryStyle, check,
+    SummaryStyle, check_archival_config,
 };
 
 #[cfg(test)]

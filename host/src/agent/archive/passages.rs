@@ -1,67 +1,67 @@
 //! Ranks passages of transcripts by the words of a query, without a model.
 //!
 //! Transcripts are added one by one, and only the best passages of each are kept in memory. The
-//! module has no side effects. Start from [`PassageSearch::new`].
+//! module has no side effects. Start from [`TranscriptPassageSearch::new`].
 
 use std::cmp::Reverse;
 
 use super::transcript::{render_message_body, role_label};
 use crate::message::Message;
-use crate::rank::{WordCounts, WordQuery};
+use crate::rank::{QueryWordCounts, RankingQueryWords};
 
 /// Maximum length of a passage in bytes.
-const PASSAGE_BYTES: usize = 800;
+const MAX_PASSAGE_BYTES: usize = 800;
 
 /// Number of bytes that are shown after a passage, because the end of the passage may separate a
 /// word from the value that belongs to it.
-const AFTER_BYTES: usize = 240;
+const SHOWN_BYTES_AFTER_PASSAGE: usize = 240;
 
 /// Number of characters at the end of a passage without a line feed, in which the last gap between
 /// words is searched.
-const SEAM_CHARS: usize = 100;
+const WORD_GAP_SEARCH_CHARS: usize = 100;
 
 /// Maximum number of passages of one transcript that are ranked against those of other transcripts.
-const MAX_OF_ONE: usize = 6;
+const MAX_RANKED_PASSAGES_PER_TRANSCRIPT: usize = 6;
 
 /// Maximum number of passages of one transcript that are returned.
-const MAX_SHOWN_OF_ONE: usize = 3;
+const MAX_SHOWN_PASSAGES_PER_TRANSCRIPT: usize = 3;
 
 /// Factor by which the score of a passage is multiplied if the passage contains the query verbatim,
 /// ignoring case.
-const PHRASE: f64 = 1.5;
+const VERBATIM_MATCH_SCORE_FACTOR: f64 = 1.5;
 
 /// Passage of a transcript that contains words of the query.
 #[derive(Clone, Debug)]
 pub(super) struct TranscriptPassage {
-    /// Number of the transcript, as passed to [`PassageSearch::add_transcript`].
+    /// Number of the transcript, as passed to [`TranscriptPassageSearch::add_transcript`].
     pub(super) source: usize,
     /// Number of the message in the transcript, counted from 1.
     pub(super) message: usize,
     /// Sender of the message.
     pub(super) role: &'static str,
-    /// Text of the passage, and up to [`AFTER_BYTES`] of the text after it.
+    /// Text of the passage, and up to [`SHOWN_BYTES_AFTER_PASSAGE`] of the text after it.
     pub(super) text: String,
-    counts: WordCounts,
+    counts: QueryWordCounts,
     is_phrase: bool,
 }
 
 /// A search in progress.
 #[derive(Debug)]
-pub(super) struct PassageSearch {
+pub(super) struct TranscriptPassageSearch {
     phrase: String,
-    query: WordQuery,
+    query: RankingQueryWords,
     found: Vec<TranscriptPassage>,
     /// Number of passages that contain a word of the query, including those that were not kept.
     n_found: u32,
 }
 
-impl PassageSearch {
+impl TranscriptPassageSearch {
     /// Begins a search for the passages of transcripts that match `query`. Returns `None` if the
     /// query has no words.
     pub(super) fn new(query: &str) -> Option<Self> {
         Some(Self {
             phrase: query.trim().to_lowercase(),
-            query: WordQuery::new(query)?,
+            query: RankingQueryWords::new(query)?,
             found: Vec::new(),
             n_found: 0,
         })
@@ -79,13 +79,16 @@ impl PassageSearch {
             let body = render_message_body(message, usize::MAX);
             let mut start = 0;
             while let Some(rest) = body.get(start..).filter(|rest| !rest.is_empty()) {
-                let end = find_passage_end(rest, PASSAGE_BYTES);
-                let counts = self.query.count_words(rest.get(..end).unwrap_or(rest));
+                let end = find_passage_end(rest, MAX_PASSAGE_BYTES);
+                let counts = self
+                    .query
+                    .count_query_words(rest.get(..end).unwrap_or(rest));
                 if counts.has_query_word() {
                     // Show some text after the passage: if a value were truncated at the end of the
                     // passage, the model would take the beginning for the complete value.
                     let after = rest.get(end..).unwrap_or_default();
-                    let shown = end.saturating_add(find_passage_end(after, AFTER_BYTES));
+                    let shown =
+                        end.saturating_add(find_passage_end(after, SHOWN_BYTES_AFTER_PASSAGE));
                     let text = rest.get(..shown).unwrap_or(rest);
                     own.push(TranscriptPassage {
                         source,
@@ -96,7 +99,7 @@ impl PassageSearch {
                         counts,
                     });
                     self.n_found = self.n_found.saturating_add(1);
-                    if own.len() > 10 * MAX_OF_ONE {
+                    if own.len() > 10 * MAX_RANKED_PASSAGES_PER_TRANSCRIPT {
                         keep_best_passages(&mut own);
                     }
                 }
@@ -120,7 +123,7 @@ impl PassageSearch {
         let mut best: Vec<TranscriptPassage> = Vec::new();
         for (_, passage) in scored {
             let of_one = best.iter().filter(|own| own.source == passage.source);
-            if best.len() < most && of_one.count() < MAX_SHOWN_OF_ONE {
+            if best.len() < most && of_one.count() < MAX_SHOWN_PASSAGES_PER_TRANSCRIPT {
                 best.push(passage);
             }
         }
@@ -128,16 +131,26 @@ impl PassageSearch {
     }
 
     fn score_passage(&self, passage: &TranscriptPassage) -> f64 {
-        let score = self.query.score(&passage.counts);
-        score * if passage.is_phrase { PHRASE } else { 1.0 }
+        let score = self.query.bm25_score(&passage.counts);
+        score
+            * if passage.is_phrase {
+                VERBATIM_MATCH_SCORE_FACTOR
+            } else {
+                1.0
+            }
     }
 }
 
 /// Removes all but the passages of one transcript that are probably the best. The final rank needs
 /// the frequency of each word in all transcripts, which is known only at the end of the search.
 fn keep_best_passages(own: &mut Vec<TranscriptPassage>) {
-    own.sort_by_key(|passage| Reverse((passage.is_phrase, passage.counts.matched_word_counts())));
-    own.truncate(MAX_OF_ONE);
+    own.sort_by_key(|passage| {
+        Reverse((
+            passage.is_phrase,
+            passage.counts.distinct_and_total_query_words(),
+        ))
+    });
+    own.truncate(MAX_RANKED_PASSAGES_PER_TRANSCRIPT);
 }
 
 /// Returns the length of a text's prefix that has at most `limit` bytes. The prefix ends after a
@@ -150,7 +163,7 @@ fn find_passage_end(text: &str, limit: usize) -> usize {
     let head = text.get(..most).unwrap_or(text);
     let line = head.rfind('\n').map(|at| at + 1);
     let between_words = || {
-        let mut last = head.char_indices().rev().take(SEAM_CHARS);
+        let mut last = head.char_indices().rev().take(WORD_GAP_SEARCH_CHARS);
         let (at, c) = last.find(|(_, c)| !c.is_alphanumeric())?;
         Some(at + c.len_utf8())
     };
@@ -163,7 +176,7 @@ mod tests {
     use crate::message::Role;
 
     fn texts(all: &[&str], query: &str) -> Vec<usize> {
-        let mut search = PassageSearch::new(query).unwrap();
+        let mut search = TranscriptPassageSearch::new(query).unwrap();
         for (source, text) in all.iter().enumerate() {
             search.add_transcript(source, &[Message::text(Role::User, *text)]);
         }
@@ -184,14 +197,14 @@ mod tests {
         assert_eq!(texts(&all, "port of the server")[0], 0);
         assert_eq!(texts(&all, "nothing"), Vec::<usize>::new());
         assert_eq!(texts(&["潮位は四センチ", "東京"], "潮位"), [0]);
-        assert!(PassageSearch::new(" .,; ").is_none());
+        assert!(TranscriptPassageSearch::new(" .,; ").is_none());
     }
 
     #[test]
     fn a_line_deep_in_a_long_text_is_found_with_its_surroundings() {
         let mut text = "row of numbers 1 2 3\n".repeat(5000);
         text.insert_str(50_001, "\nthe valve code is 4711-X\n");
-        let mut search = PassageSearch::new("valve code").unwrap();
+        let mut search = TranscriptPassageSearch::new("valve code").unwrap();
         search.add_transcript(7, &[Message::text(Role::User, text)]);
         assert_eq!(search.n_matching_passages(), 1);
         let best = search.best_passages(8).remove(0);
@@ -200,7 +213,7 @@ mod tests {
             "{}",
             best.text
         );
-        assert!(best.text.len() <= PASSAGE_BYTES + AFTER_BYTES);
+        assert!(best.text.len() <= MAX_PASSAGE_BYTES + SHOWN_BYTES_AFTER_PASSAGE);
         assert_eq!((best.source, best.message, best.role), (7, 1, "user"));
     }
 
@@ -210,7 +223,7 @@ mod tests {
         for n_before in 0..40 {
             let rows = row.repeat(n_before);
             let text = format!("{rows}clearance of the gate is K-762\n{}", row.repeat(40));
-            let mut search = PassageSearch::new("clearance gate").unwrap();
+            let mut search = TranscriptPassageSearch::new("clearance gate").unwrap();
             search.add_transcript(0, &[Message::text(Role::User, text)]);
             for found in search.best_passages(8) {
                 let mut codes = found.text.split("gate is ").skip(1);
@@ -226,12 +239,15 @@ mod tests {
     #[test]
     fn a_text_in_one_line_is_cut_between_words_and_of_one_transcript_few_are_kept() {
         let text = "needle ".repeat(50_000);
-        let mut search = PassageSearch::new("needle").unwrap();
+        let mut search = TranscriptPassageSearch::new("needle").unwrap();
         search.add_transcript(0, &[Message::text(Role::User, text)]);
         assert!(search.n_matching_passages() > 400);
-        assert_eq!(search.best_passages(8).len(), MAX_SHOWN_OF_ONE);
+        assert_eq!(
+            search.best_passages(8).len(),
+            MAX_SHOWN_PASSAGES_PER_TRANSCRIPT
+        );
         let long = "é".repeat(10_000);
-        let mut search = PassageSearch::new("x").unwrap();
+        let mut search = TranscriptPassageSearch::new("x").unwrap();
         search.add_transcript(0, &[Message::text(Role::User, long)]);
         assert_eq!(search.n_matching_passages(), 0);
     }

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinHandle;
 
-use super::finished::FinishedTurn;
+use super::finished::FinishedTurnTranscript;
 use super::summary;
 use crate::agent::compact::remove_middle;
-use crate::agent::request::NoAnswerReason;
-use crate::agent::scope::TurnScope;
+use crate::agent::request::NoModelAnswerReason;
+use crate::agent::scope::SharedTurnState;
 use crate::agent::spec::new_agent_id;
 use crate::agent::stop::blocking_hook_text;
 use crate::event::Event;
@@ -22,26 +22,26 @@ use crate::message::Message;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
-use crate::session::{self, FramePosition, Holder, TurnToArchive};
+use crate::session::{self, FramePosition, Holder, TurnDueForArchiving};
 use crate::text::format_error_chain;
 use crate::text::printable_text;
 
 /// Maximum number of characters of the user's first line of input that a holder's name contains.
-const TASK_CHARS: usize = 80;
+const MAX_INPUT_CHARS_IN_HOLDER_NAME: usize = 80;
 
 /// Maximum number of turns that are prepared while one turn runs; the oldest turns are prepared
 /// first. Each may cost a request to the model.
-const MAX_AT_ONCE: usize = 4;
+const MAX_TURNS_PREPARED_DURING_TURN: usize = 4;
 
 /// Number of attempts at a summary before a turn is archived without one.
-pub(super) const MAX_TRIES: u32 = 3;
+pub(super) const MAX_SUMMARY_ATTEMPTS: u32 = 3;
 
 /// Text in place of the summary, for a turn that compaction removed from the conversation before
 /// the turn was archived.
-const COMPACTED: &str = "[a summary of compaction stands in its place]";
+const COMPACTED_TURN_SUMMARY_PLACEHOLDER: &str = "[a summary of compaction stands in its place]";
 
 /// Reason why a turn is not archived.
-pub(super) enum NotArchivedReason {
+pub(super) enum TurnNotArchivedReason {
     Refused(String),
     /// The summary failed. Archiving is tried again in the next turn.
     Later(String),
@@ -50,32 +50,32 @@ pub(super) enum NotArchivedReason {
 }
 
 /// Turn that is prepared for archiving, with its summary or the reason why it is not archived.
-pub(super) struct PreparedArchive {
-    pub(super) due: TurnToArchive,
-    pub(super) finished: FinishedTurn,
+pub(super) struct TurnPreparedForArchiving {
+    pub(super) due: TurnDueForArchiving,
+    pub(super) finished: FinishedTurnTranscript,
     pub(super) asked: Message,
     pub(super) holder: Holder,
     /// Summary, or the reason why the turn is not archived.
-    pub(super) summary: Result<String, NotArchivedReason>,
+    pub(super) summary: Result<String, TurnNotArchivedReason>,
 }
 
 /// Background task that prepares turns for archiving, and the turns that it has prepared.
 pub(in crate::agent) struct ArchivePreparationTask {
     task: JoinHandle<()>,
-    ready: Arc<Mutex<Vec<PreparedArchive>>>,
+    ready: Arc<Mutex<Vec<TurnPreparedForArchiving>>>,
 }
 
 impl ArchivePreparationTask {
     /// Starts to prepare the turns `due` in the background, while the turn `scope` runs. Each turn
     /// in `due` begins at or after the position next to it.
     pub(super) fn begin_preparing_turns(
-        scope: &Arc<TurnScope>,
-        due: Vec<(TurnToArchive, FramePosition)>,
+        scope: &Arc<SharedTurnState>,
+        due: Vec<(TurnDueForArchiving, FramePosition)>,
     ) -> Self {
-        let ready: Arc<Mutex<Vec<PreparedArchive>>> = Arc::default();
+        let ready: Arc<Mutex<Vec<TurnPreparedForArchiving>>> = Arc::default();
         let (scope, put) = (scope.clone(), ready.clone());
         let task = tokio::spawn(async move {
-            for (due, from) in due.into_iter().take(MAX_AT_ONCE) {
+            for (due, from) in due.into_iter().take(MAX_TURNS_PREPARED_DURING_TURN) {
                 let prepared = tokio::select! {
                     biased;
                     () = scope.cancel.cancelled() => return,
@@ -90,12 +90,12 @@ impl ArchivePreparationTask {
     }
 
     /// Removes the prepared turns from the batch, and returns them.
-    pub(super) fn take_prepared_archives(&self) -> Vec<PreparedArchive> {
+    pub(super) fn take_prepared_archives(&self) -> Vec<TurnPreparedForArchiving> {
         std::mem::take(&mut *lock(&self.ready))
     }
 
     /// Whether the background task has ended, so that it prepares no further turns.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn has_task_ended(&self) -> bool {
         self.task.is_finished()
     }
 
@@ -122,12 +122,13 @@ impl Drop for ArchivePreparationTask {
 /// the turn cannot be read or the current turn was interrupted; the turn `due` then remains to be
 /// archived.
 async fn prepare_archive(
-    scope: &TurnScope,
-    due: TurnToArchive,
+    scope: &SharedTurnState,
+    due: TurnDueForArchiving,
     from: FramePosition,
-) -> Option<PreparedArchive> {
+) -> Option<TurnPreparedForArchiving> {
     let (place, turn) = (scope.spec.session.session_location(), due.turn);
-    let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, from));
+    let read =
+        tokio::task::spawn_blocking(move || FinishedTurnTranscript::read_turn(&place, turn, from));
     let finished = match read.await {
         Ok(Ok(finished)) => finished,
         Ok(Err(error)) => {
@@ -144,7 +145,7 @@ async fn prepare_archive(
         task: archive_holder_name(&asked.joined_text()),
     };
     let summary = summarize_finished_turn(scope, &due, &finished, &holder.agent).await?;
-    Some(PreparedArchive {
+    Some(TurnPreparedForArchiving {
         due,
         finished,
         asked,
@@ -156,17 +157,17 @@ async fn prepare_archive(
 /// Calls the hooks of `before-archive`. If no hook provides a summary, has a model write one.
 /// Returns `None` if the current turn was interrupted.
 async fn summarize_finished_turn(
-    scope: &TurnScope,
-    due: &TurnToArchive,
-    finished: &FinishedTurn,
+    scope: &SharedTurnState,
+    due: &TurnDueForArchiving,
+    finished: &FinishedTurnTranscript,
     agent: &str,
-) -> Option<Result<String, NotArchivedReason>> {
+) -> Option<Result<String, TurnNotArchivedReason>> {
     if finished.is_settled {
         return Some(Ok(String::new()));
     }
     let mut slice = Slice {
         reason: due.reason.clone(),
-        messages: finished.list_remaining_messages(&scope.spec.session),
+        messages: finished.messages_still_in_conversation(&scope.spec.session),
         summary: String::new(),
     };
     let is_compacted = slice.messages.is_empty();
@@ -180,34 +181,36 @@ async fn summarize_finished_turn(
         .await;
     if let Some(said) = blocking_hook_text(&judged) {
         let why = format!("refused by plugin {}: {}", said.plugin, said.text);
-        return Some(Err(NotArchivedReason::Refused(why)));
+        return Some(Err(TurnNotArchivedReason::Refused(why)));
     }
     let own = judged.value.summary.trim();
     if !own.is_empty() {
-        return Some(Ok(remove_middle(own, summary::MAX_BYTES)));
+        return Some(Ok(remove_middle(own, summary::MAX_SUMMARY_BYTES)));
     }
     if is_compacted {
-        return Some(Ok(COMPACTED.to_owned()));
+        return Some(Ok(COMPACTED_TURN_SUMMARY_PLACEHOLDER.to_owned()));
     }
     let summary = match summary::request_summary(scope, &caller, &finished.messages, agent).await {
         Ok(summary) => summary,
-        Err(NoAnswerReason::Session(error)) => return Some(Err(NotArchivedReason::Failed(error))),
-        Err(NoAnswerReason::Cancelled) => return None,
+        Err(NoModelAnswerReason::Session(error)) => {
+            return Some(Err(TurnNotArchivedReason::Failed(error)));
+        }
+        Err(NoModelAnswerReason::Cancelled) => return None,
         // A hook refused the request for the summary, so do not archive the turn.
-        Err(no) => return Some(Err(NotArchivedReason::Refused(no.to_string()))),
+        Err(no) => return Some(Err(TurnNotArchivedReason::Refused(no.to_string()))),
     };
     let why = match summary {
         Ok(text) => return Some(Ok(text)),
         Err(why) => why,
     };
-    if due.tries + 1 < MAX_TRIES {
-        return Some(Err(NotArchivedReason::Later(why)));
+    if due.tries + 1 < MAX_SUMMARY_ATTEMPTS {
+        return Some(Err(TurnNotArchivedReason::Later(why)));
     }
     let text = format!(
-        "no summary of the archived turn could be written in {MAX_TRIES} tries: {why}; the turn can still be read with `query_subagent`"
+        "no summary of the archived turn could be written in {MAX_SUMMARY_ATTEMPTS} tries: {why}; the turn can still be read with `query_subagent`"
     );
     scope.spec.events.emit(Event::notice(Level::Warn, text));
-    Some(Ok(summary::UNAVAILABLE.to_owned()))
+    Some(Ok(summary::SUMMARY_UNAVAILABLE_PLACEHOLDER.to_owned()))
 }
 
 /// Returns the name of a holder: `Archive:` and the first line of the user's message.
@@ -216,7 +219,7 @@ fn archive_holder_name(asked: &str) -> String {
     let line: String = printable_text(line.unwrap_or_default())
         .replace('\t', " ")
         .chars()
-        .take(TASK_CHARS)
+        .take(MAX_INPUT_CHARS_IN_HOLDER_NAME)
         .collect();
     format!("Archive: {}", line.trim_end())
 }
@@ -234,7 +237,7 @@ mod tests {
         assert_eq!(archive_holder_name(" \n"), "Archive: ");
         assert_eq!(
             archive_holder_name(&"é".repeat(200)).chars().count(),
-            9 + TASK_CHARS
+            9 + MAX_INPUT_CHARS_IN_HOLDER_NAME
         );
         assert_eq!(archive_holder_name("a\u{1b}[2Kb"), "Archive: a\\u{1b}[2Kb");
     }

@@ -7,23 +7,23 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::query::add_query_tool_to_subagent;
-use crate::agent::scope::AgentTreeState;
-use crate::agent::spec::QUERY;
+use crate::agent::scope::SharedAgentTreeState;
+use crate::agent::spec::QUERY_SUBAGENT_TOOL_NAME;
 use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
-use crate::event::Events;
+use crate::event::EventSender;
 use crate::point::payload::Source;
 use crate::provider::scripted::{Reply, Script, Scripted, When};
 use crate::session::{Session, SessionSpec, SessionStore};
-use crate::tool::approval::AllowAll;
+use crate::tool::approval::AllowAllApprover;
 use crate::tool::builtin;
-use crate::tool::policy::{PolicyMode, ToolPolicy};
+use crate::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::workspace::Workspace;
 
 fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
     let mut tools = ToolRegistry::default();
     let workspace = Arc::new(Workspace::open(place).unwrap());
-    for tool in builtin::all_builtin_tools(&workspace) {
+    for tool in builtin::unconfined_built_in_tools(&workspace) {
         tools.add(tool).unwrap();
     }
     let mut config = AgentConfig::default();
@@ -38,15 +38,15 @@ fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
         deferred: Arc::default(),
         hooks: Arc::default(),
         policy: Arc::new(ToolPolicy {
-            mode: PolicyMode {
+            mode: ToolPolicyRunMode {
                 yes: true,
-                ..PolicyMode::default()
+                ..ToolPolicyRunMode::default()
             },
             ..ToolPolicy::default()
         }),
-        approver: Arc::new(AllowAll),
+        approver: Arc::new(AllowAllApprover),
         session,
-        events: Events::channel().0,
+        events: EventSender::channel().0,
         keep_in_store: Arc::new(|_, _, _| {}),
         config,
         workspace: place.to_owned(),
@@ -60,7 +60,7 @@ fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
         call_chain: Vec::new(),
         agent_loop: None,
         known: Arc::default(),
-        live: crate::tool::live::LiveOutputs::default(),
+        live: crate::tool::live::RunningToolCallOutputs::default(),
         background: crate::tool::background::BackgroundCommands::default(),
         told: Arc::default(),
     }
@@ -85,11 +85,11 @@ async fn run_continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool
     let session = Arc::new(store.create(&of_session).unwrap());
     let own = session
         .session_location()
-        .create_child("sub-00000001", &of_session);
+        .create_subagent_session("sub-00000001", &of_session);
     let own = Arc::new(own.unwrap());
     let mut main = LiveAgent::new(spec(place, session, vec![Reply::text("hello")]));
     run_turn_with_input(&mut main, "hello").await;
-    let family = AgentTreeState {
+    let family = SharedAgentTreeState {
         parent: main.scope.clone(),
         ..main.family.clone()
     };
@@ -117,10 +117,10 @@ async fn run_continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool
     run_turn_with_input(&mut first, "Read a.txt").await;
     drop(first);
     add_query_tool_to_subagent(&mut spec, &family.active_turns);
-    let has_tool = spec.tools.get(QUERY).is_some();
+    let has_tool = spec.tools.get(QUERY_SUBAGENT_TOOL_NAME).is_some();
     let mut second = LiveAgent::new_with_shared_state(spec, family);
     run_turn_with_input(&mut second, "and once more").await;
-    second.close_archival().await;
+    second.archive_ready_turns_on_close().await;
     (own, has_tool)
 }
 
@@ -128,17 +128,22 @@ async fn run_continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool
 async fn a_subagent_that_is_continued_archives_its_turn_below_itself_and_can_query_it() {
     let place = tempfile::tempdir().unwrap();
     let (session, has_tool) = run_continued_subagent(place.path(), 2).await;
-    let children = session.children();
+    let children = session.subagents();
     assert_eq!(children.len(), 1, "{children:?}");
     assert!(children[0].is_holder && has_tool);
     assert_eq!(children[0].task, "Archive: Read a.txt");
     let file = session
-        .folder()
+        .local_folder()
         .unwrap()
         .join("agents")
         .join(&children[0].agent);
     assert!(file.join("session.jsonl").is_file());
-    assert!(session.folder().unwrap().ends_with("agents/sub-00000001"));
+    assert!(
+        session
+            .local_folder()
+            .unwrap()
+            .ends_with("agents/sub-00000001")
+    );
     let kept = session.messages();
     assert_eq!(kept.len(), 4, "{kept:?}");
     assert_eq!(
@@ -151,6 +156,6 @@ async fn a_subagent_that_is_continued_archives_its_turn_below_itself_and_can_que
 async fn at_the_maximum_subagent_depth_nothing_is_archived() {
     let place = tempfile::tempdir().unwrap();
     let (session, has_tool) = run_continued_subagent(place.path(), 3).await;
-    assert_eq!((session.children().len(), has_tool), (0, false));
-    assert_eq!(session.archival_due(), []);
+    assert_eq!((session.subagents().len(), has_tool), (0, false));
+    assert_eq!(session.turns_due_for_archival(), []);
 }

@@ -8,13 +8,13 @@ use crate::message::{Content, Message, Role};
 use crate::session::{Body, Entry};
 
 /// Maximum number of lines that a search of a transcript shows.
-const MAX_HITS: usize = 40;
+const MAX_SHOWN_SEARCH_LINES: usize = 40;
 
 /// Maximum length of a line of a transcript that a search shows, in bytes.
-const MAX_LINE_BYTES: usize = 400;
+const MAX_SHOWN_LINE_BYTES: usize = 400;
 
 /// Number of lines that a search shows before and after each matching line.
-const AROUND: usize = 1;
+const CONTEXT_LINES_AROUND_MATCH: usize = 1;
 
 /// Returns all messages in the entries of a session, including those that were removed from its
 /// conversation.
@@ -82,7 +82,7 @@ fn escape_section_headings(text: String) -> String {
 
 /// Encloses a transcript in tags with a random id, which the transcript cannot contain.
 pub(super) fn fence_transcript(text: &str) -> String {
-    let mark = crate::clock::new_id();
+    let mark = crate::clock::new_uuid_v7();
     format!("<transcript {mark}>\n{text}\n</transcript {mark}>")
 }
 
@@ -160,13 +160,13 @@ pub(super) fn search_transcript(messages: &[Message], wanted: &str) -> String {
         );
     }
     let mut out = format!("{} of {n_lines} lines hold{how} `{wanted}`", hits.len());
-    if hits.len() > MAX_HITS {
-        out.push_str(&format!(", the first {MAX_HITS} are shown"));
-        hits.truncate(MAX_HITS);
+    if hits.len() > MAX_SHOWN_SEARCH_LINES {
+        out.push_str(&format!(", the first {MAX_SHOWN_SEARCH_LINES} are shown"));
+        hits.truncate(MAX_SHOWN_SEARCH_LINES);
     }
     let is_shown = |(n, at): (usize, usize)| {
         let mut near = hits.iter();
-        near.any(|(hit, line)| *hit == n && line.abs_diff(at) <= AROUND)
+        near.any(|(hit, line)| *hit == n && line.abs_diff(at) <= CONTEXT_LINES_AROUND_MATCH)
     };
     let mut last = None;
     for (n, at, line) in lines().filter(|(n, at, _)| is_shown((*n, *at))) {
@@ -179,7 +179,7 @@ pub(super) fn search_transcript(messages: &[Message], wanted: &str) -> String {
             }
         }
         out.push('\n');
-        out.push_str(&remove_middle(line, MAX_LINE_BYTES));
+        out.push_str(&remove_middle(line, MAX_SHOWN_LINE_BYTES));
         last = Some((n, at));
     }
     out

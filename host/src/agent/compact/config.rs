@@ -53,21 +53,21 @@ impl Default for CompactConfig {
 /// Default threshold if the model's window is not known: it leaves room for an answer and a large
 /// tool result in a window of 128,000 tokens, which is the smallest common window of models on the
 /// internet.
-const UNKNOWN_WINDOW_THRESHOLD: u64 = 80_000;
+const UNKNOWN_WINDOW_COMPACTION_THRESHOLD: u64 = 80_000;
 
 /// Percentage of the model's window, without the part that is reserved for the answer, that a
 /// request may use before the conversation is compacted. The rest is reserved for the next tool
 /// results and for the error of the estimate.
-const THRESHOLD_PERCENT: u64 = 80;
+const COMPACTION_THRESHOLD_WINDOW_PERCENT: u64 = 80;
 
 /// Minimum of a threshold that is computed from the window. With a lower threshold, only the system
 /// prompt would fit.
-const LEAST_THRESHOLD: u64 = 1_000;
+const MIN_COMPACTION_THRESHOLD_TOKENS: u64 = 1_000;
 
 /// Limits of the requests to one model, in tokens. They come from the settings, or else from the
 /// profile of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RequestTokenLimits {
+pub(super) struct ModelRequestTokenLimits {
     pub(super) threshold: u64,
     pub(super) keep_last_messages: usize,
     pub(super) keep: u64,
@@ -76,7 +76,7 @@ pub(super) struct RequestTokenLimits {
     pub(super) hard: Option<u64>,
 }
 
-impl RequestTokenLimits {
+impl ModelRequestTokenLimits {
     /// Returns the number of tokens of a request below which neither compaction nor truncation is
     /// needed.
     pub(super) fn lowest_limit(&self) -> u64 {
@@ -103,26 +103,29 @@ impl CompactConfig {
     /// replaced; `None` if compaction is disabled.
     #[must_use]
     pub fn compaction_threshold(&self, model: &ModelProfile) -> Option<u64> {
-        self.enabled.then(|| self.limits(model).threshold)
+        self.enabled
+            .then(|| self.request_token_limits(model).threshold)
     }
 
     /// Returns the limits for a model. A setting has precedence over a limit that is computed from
     /// the model's window.
-    pub(super) fn limits(&self, model: &ModelProfile) -> RequestTokenLimits {
+    pub(super) fn request_token_limits(&self, model: &ModelProfile) -> ModelRequestTokenLimits {
         // The answer shares the window with the prompt. If the longest answer could fill the
         // window, a quarter of the window is reserved for it.
         let room = model.window_tokens.map(|window| {
             let answer = model.answer_tokens.map_or(u64::MAX, u64::from);
             window - answer.min(window / 4)
         });
-        let follows = room.map(|room| (room / 100 * THRESHOLD_PERCENT).max(LEAST_THRESHOLD));
+        let follows = room.map(|room| {
+            (room / 100 * COMPACTION_THRESHOLD_WINDOW_PERCENT).max(MIN_COMPACTION_THRESHOLD_TOKENS)
+        });
         let threshold = self.threshold_tokens.or(follows);
         let keep = match self.threshold_tokens.is_none() {
             true => self.keep_tokens.min(follows.unwrap_or(u64::MAX) / 4),
             false => self.keep_tokens,
         };
-        RequestTokenLimits {
-            threshold: threshold.unwrap_or(UNKNOWN_WINDOW_THRESHOLD),
+        ModelRequestTokenLimits {
+            threshold: threshold.unwrap_or(UNKNOWN_WINDOW_COMPACTION_THRESHOLD),
             keep_last_messages: self.keep_last_messages,
             keep,
             max_summary: self.max_summary_tokens,
@@ -169,10 +172,10 @@ mod tests {
             ),
             (Some(256), Some(1), (1_000, 250, Some(255))),
         ] {
-            let limits = unset.limits(&model(window, answer));
+            let limits = unset.request_token_limits(&model(window, answer));
             let found = (limits.threshold, limits.keep, limits.hard);
             assert_eq!(found, expected, "{window:?} {answer:?}");
-            let limits = set.limits(&model(window, answer));
+            let limits = set.request_token_limits(&model(window, answer));
             assert_eq!((limits.threshold, limits.keep), (5_000, 16_000));
         }
         let off = CompactConfig {
@@ -180,7 +183,7 @@ mod tests {
             ..CompactConfig::default()
         };
         let small = model(Some(32_768), None);
-        assert_eq!(off.limits(&small).hard, None);
+        assert_eq!(off.request_token_limits(&small).hard, None);
         assert_eq!(off.compaction_threshold(&small), None);
         assert_eq!(unset.compaction_threshold(&small), Some(19_600));
     }

@@ -3,7 +3,7 @@
 //! [`tokens`] counts the tokens of texts with a single tokenizer, which differs from the tokenizers
 //! of some models. Therefore the counts are corrected by the numbers that the provider reports with
 //! each answer. Counting takes time and memory, so each text is counted once, and a request that
-//! cannot be too long is not counted at all: see [`RequestTokenBound`].
+//! cannot be too long is not counted at all: see [`RequestTokenUpperBound`].
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,53 +11,56 @@ use std::sync::Mutex;
 
 use crate::lock::lock;
 use crate::message::{Blob, Content, Message, Part, ToolSpec};
-use crate::provider::{Request, SystemBlock};
+use crate::provider::{Request, SystemPromptBlock};
 use crate::tokens;
 
 /// Approximate number of bytes per token in English text and code.
-const BYTES_PER_TOKEN: u64 = 4;
+const ESTIMATED_BYTES_PER_TOKEN: u64 = 4;
 
 /// Tokens of a message in addition to its content, for its role and its delimiters.
-const MESSAGE_TOKENS: u64 = 4;
+const MESSAGE_OVERHEAD_TOKENS: u64 = 4;
 
 /// Number of tokens of the placeholder text for a blob that is not sent to the model as an image.
-const LINE_TOKENS: u64 = 32;
+const BLOB_PLACEHOLDER_TOKENS: u64 = 32;
 
 /// Minimum estimate, in tokens, of a request from which the ratio of reported to estimated tokens
 /// is learned. In a smaller request, the tokens that the provider adds outweigh those of the
 /// conversation.
-const LEAST_TO_LEARN: u64 = 500;
+const MIN_TOKENS_TO_LEARN_RATIO: u64 = 500;
 
 /// Bounds of the ratio between reported and estimated tokens. A ratio outside them means that the
 /// report is wrong, or that a hook sent a different request.
-const RATIOS: (f64, f64) = (0.5, 4.0);
+const REPORTED_TO_ESTIMATED_RATIO_BOUNDS: (f64, f64) = (0.5, 4.0);
 
 /// Weight of the latest request's ratio in the smoothed ratio of reported to estimated tokens.
-const SMOOTHING: f64 = 0.3;
+const LATEST_TOKEN_RATIO_WEIGHT: f64 = 0.3;
 
 /// Minimum length, in bytes, of a text whose count is cached. Counting a shorter text takes no
 /// longer than a look-up in the cache.
-const LEAST_KEPT: usize = 64;
+const MIN_CACHED_TEXT_BYTES: usize = 64;
 
 /// Maximum number of cached token counts. If it is reached, the cache is cleared, which also
 /// removes texts that are no longer sent.
-const MAX_KEPT: usize = 1 << 16;
+const MAX_CACHED_TOKEN_COUNTS: usize = 1 << 16;
 
 /// Smoothed ratio of reported to estimated tokens, which corrects later estimates.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TokenGauge {
+pub(super) struct TokenEstimateCorrection {
     ratio: Option<f64>,
 }
 
-impl TokenGauge {
+impl TokenEstimateCorrection {
     /// Updates the ratio of reported to estimated tokens with those of a request.
     pub(super) fn learn_ratio(&mut self, estimated: u64, reported: u64) {
-        if estimated < LEAST_TO_LEARN || reported == 0 {
+        if estimated < MIN_TOKENS_TO_LEARN_RATIO || reported == 0 {
             return;
         }
-        let measured = (reported as f64 / estimated as f64).clamp(RATIOS.0, RATIOS.1);
+        let measured = (reported as f64 / estimated as f64).clamp(
+            REPORTED_TO_ESTIMATED_RATIO_BOUNDS.0,
+            REPORTED_TO_ESTIMATED_RATIO_BOUNDS.1,
+        );
         let ratio = self.ratio.unwrap_or(measured);
-        self.ratio = Some(ratio + SMOOTHING * (measured - ratio));
+        self.ratio = Some(ratio + LATEST_TOKEN_RATIO_WEIGHT * (measured - ratio));
     }
 
     pub(super) fn corrected_tokens(self, estimated: u64) -> u64 {
@@ -66,7 +69,7 @@ impl TokenGauge {
 
     /// Returns the approximate length, in bytes, of a text with this number of tokens.
     pub(super) fn bytes_for_tokens(self, tokens: u64) -> usize {
-        (tokens as f64 / self.ratio.unwrap_or(1.0)) as usize * BYTES_PER_TOKEN as usize
+        (tokens as f64 / self.ratio.unwrap_or(1.0)) as usize * ESTIMATED_BYTES_PER_TOKEN as usize
     }
 }
 
@@ -81,7 +84,7 @@ pub(super) struct TokenCounter {
 impl TokenCounter {
     pub(super) fn message_tokens(&self, model: &str, message: &Message) -> u64 {
         let size = |text: &str| self.text_tokens(text);
-        MESSAGE_TOKENS + sum_content_sizes(message, &size, &blob_token_counter(model))
+        MESSAGE_OVERHEAD_TOKENS + sum_content_sizes(message, &size, &blob_token_counter(model))
     }
 
     pub(super) fn messages_tokens<'a>(
@@ -97,7 +100,7 @@ impl TokenCounter {
     /// conversation in a request.
     pub(super) fn system_and_tools_tokens<'a>(
         &self,
-        system: &[SystemBlock],
+        system: &[SystemPromptBlock],
         tools: impl IntoIterator<Item = &'a ToolSpec>,
     ) -> u64 {
         estimate_system_and_tools(system, tools, &|text| self.text_tokens(text))
@@ -109,7 +112,7 @@ impl TokenCounter {
     }
 
     fn text_tokens(&self, text: &str) -> u64 {
-        if text.len() < LEAST_KEPT {
+        if text.len() < MIN_CACHED_TEXT_BYTES {
             return tokens::count_tokens(text);
         }
         let key = self.hash.hash_one(text);
@@ -118,7 +121,7 @@ impl TokenCounter {
         }
         let n = tokens::count_tokens(text);
         let mut known = lock(&self.known);
-        if known.len() >= MAX_KEPT {
+        if known.len() >= MAX_CACHED_TOKEN_COUNTS {
             known.clear();
         }
         known.insert(key, n);
@@ -128,8 +131,8 @@ impl TokenCounter {
 
 /// Returns the estimated number of tokens of a request for which the provider has reported none.
 /// Caches no counts.
-pub(in super::super) fn request_tokens(request: &Request) -> u64 {
-    estimate_request_parts(
+pub(in super::super) fn estimate_request_tokens(request: &Request) -> u64 {
+    sum_request_part_sizes(
         &request.system,
         &request.tools,
         &request.messages,
@@ -138,9 +141,9 @@ pub(in super::super) fn request_tokens(request: &Request) -> u64 {
     )
 }
 
-/// Returns a faster, rougher estimate than [`request_tokens`], made without the tokenizer.
-pub(in super::super) fn rough_request_tokens(request: &Request) -> u64 {
-    estimate_request_parts(
+/// Returns a faster, rougher estimate than [`estimate_request_tokens`], made without the tokenizer.
+pub(in super::super) fn estimate_request_tokens_roughly(request: &Request) -> u64 {
+    sum_request_part_sizes(
         &request.system,
         &request.tools,
         &request.messages,
@@ -151,22 +154,22 @@ pub(in super::super) fn rough_request_tokens(request: &Request) -> u64 {
 
 /// Maximum average number of bytes per token in a request. If a provider reports fewer tokens than
 /// the number of bytes divided by this maximum, the report is wrong.
-const MOST_BYTES_PER_TOKEN: u64 = 8;
+const MAX_PLAUSIBLE_BYTES_PER_TOKEN: u64 = 8;
 
 /// Upper bound of the tokens of a request, computed without a tokenizer: the tokens of the last
 /// report, plus the bytes of the messages that were added since, because a text has no more tokens
 /// than bytes. Before the first report, the bound is twice the rough estimate.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RequestTokenBound {
+pub(super) struct RequestTokenUpperBound {
     /// Sizes of the request that is being prepared.
-    now: RequestTokenBounds,
+    now: RequestPartTokenUpperBounds,
     /// Sizes of the last request whose tokens were reported, and those tokens.
-    reported: Option<(RequestTokenBounds, u64)>,
+    reported: Option<(RequestPartTokenUpperBounds, u64)>,
 }
 
 /// Upper bounds of the tokens of a request's parts, from their bytes. See [`max_request_tokens`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RequestTokenBounds {
+pub(super) struct RequestPartTokenUpperBounds {
     /// Upper bound for the system prompt and the tools.
     pub(super) head: u64,
     /// Upper bound for the conversation's messages. The next request contains them again, followed
@@ -176,14 +179,14 @@ pub(super) struct RequestTokenBounds {
     pub(super) passing: u64,
 }
 
-impl RequestTokenBound {
+impl RequestTokenUpperBound {
     /// Whether a request of these sizes may exceed `limit` tokens. `estimate` returns a rough
     /// estimate of the request's tokens, and is called only if no earlier request with reported
     /// tokens can be compared with this one.
     pub(super) fn may_exceed_token_limit(
         &mut self,
         limit: u64,
-        now: RequestTokenBounds,
+        now: RequestPartTokenUpperBounds,
         estimate: impl FnOnce() -> u64,
     ) -> bool {
         self.now = now;
@@ -201,12 +204,12 @@ impl RequestTokenBound {
     /// Records the tokens that the provider reported for the request. Returns this number, or the
     /// number that a request of this size has at least, if that is larger.
     pub(super) fn record_reported_tokens(&mut self, reported: u64) -> u64 {
-        let RequestTokenBounds {
+        let RequestPartTokenUpperBounds {
             head,
             kept,
             passing,
         } = self.now;
-        let least = (head + kept + passing) / MOST_BYTES_PER_TOKEN;
+        let least = (head + kept + passing) / MAX_PLAUSIBLE_BYTES_PER_TOKEN;
         let tokens = reported.max(least);
         self.reported = (reported > 0).then_some((self.now, tokens));
         tokens
@@ -222,39 +225,39 @@ impl RequestTokenBound {
 /// Returns an upper bound of a request's tokens for any tokenizer: a text has no more tokens than
 /// bytes, and each image counts as an image of the maximum size.
 pub(super) fn max_request_tokens<'a>(
-    system: &[SystemBlock],
+    system: &[SystemPromptBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> u64 {
-    estimate_request_parts(system, tools, messages, &|text| text.len() as u64, &|_| {
+    sum_request_part_sizes(system, tools, messages, &|text| text.len() as u64, &|_| {
         tokens::MAX_IMAGE_TOKENS
     })
 }
 
 /// Estimates the tokens of a request roughly, without the tokenizer.
-pub(super) fn estimate_roughly<'a>(
-    system: &[SystemBlock],
+pub(super) fn estimate_parts_roughly<'a>(
+    system: &[SystemPromptBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> u64 {
-    estimate_request_parts(system, tools, messages, &tokens::estimate_tokens, &|_| {
+    sum_request_part_sizes(system, tools, messages, &tokens::estimate_tokens, &|_| {
         tokens::MAX_IMAGE_TOKENS
     })
 }
 
-fn estimate_request_parts<'a>(
-    system: &[SystemBlock],
+fn sum_request_part_sizes<'a>(
+    system: &[SystemPromptBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
     size: &dyn Fn(&str) -> u64,
     image: &dyn Fn(&Blob) -> u64,
 ) -> u64 {
-    let message = |message| MESSAGE_TOKENS + sum_content_sizes(message, size, image);
+    let message = |message| MESSAGE_OVERHEAD_TOKENS + sum_content_sizes(message, size, image);
     estimate_system_and_tools(system, tools, size) + messages.into_iter().map(message).sum::<u64>()
 }
 
 fn estimate_system_and_tools<'a>(
-    system: &[SystemBlock],
+    system: &[SystemPromptBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     size: &dyn Fn(&str) -> u64,
 ) -> u64 {
@@ -270,7 +273,7 @@ fn estimate_system_and_tools<'a>(
 fn blob_token_counter(model: &str) -> impl Fn(&Blob) -> u64 {
     move |blob| match blob.model_rejection_reason() {
         None => tokens::count_image_tokens(model, blob.pixels),
-        Some(_) => LINE_TOKENS,
+        Some(_) => BLOB_PLACEHOLDER_TOKENS,
     }
 }
 
@@ -308,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_providers_report_moves_the_estimate_step_by_step_and_not_too_far() {
-        let mut gauge = TokenGauge::default();
+        let mut gauge = TokenEstimateCorrection::default();
         assert_eq!(gauge.corrected_tokens(1000), 1000);
         gauge.learn_ratio(1000, 1500);
         assert_eq!(gauge.corrected_tokens(1000), 1500);
@@ -327,7 +330,7 @@ mod tests {
 
     #[test]
     fn small_requests_and_missing_reports_teach_nothing() {
-        let mut gauge = TokenGauge::default();
+        let mut gauge = TokenEstimateCorrection::default();
         gauge.learn_ratio(100, 400);
         gauge.learn_ratio(10_000, 0);
         assert_eq!(gauge.corrected_tokens(1000), 1000);
@@ -335,14 +338,16 @@ mod tests {
 
     #[test]
     fn what_was_reported_bounds_the_next_request_by_the_bytes_that_were_added() {
-        let sizes = |head, kept, passing| RequestTokenBounds {
+        let sizes = |head, kept, passing| RequestPartTokenUpperBounds {
             head,
             kept,
             passing,
         };
-        let mut bound = RequestTokenBound::default();
+        let mut bound = RequestTokenUpperBound::default();
         // The bound without a report: the test has no texts, so it is made up.
-        let check = |bound: &mut RequestTokenBound, now: RequestTokenBounds, expected: u64| {
+        let check = |bound: &mut RequestTokenUpperBound,
+                     now: RequestPartTokenUpperBounds,
+                     expected: u64| {
             assert!(
                 !bound.may_exceed_token_limit(expected, now, || 3000),
                 "{now:?}"
@@ -385,7 +390,7 @@ mod tests {
             + tokens::count_tokens("12")
             + tokens::count_tokens("read_file")
             + tokens::count_tokens("{\"path\":\"station.toml\"}");
-        assert_eq!(n, MESSAGE_TOKENS + parts);
+        assert_eq!(n, MESSAGE_OVERHEAD_TOKENS + parts);
         assert_eq!(counter.message_tokens("m", &said), n);
         assert!(n < max_request_tokens(&[], [], [&said]), "{n}");
         assert_eq!(

@@ -25,30 +25,30 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::fit::remove_middle;
 use crate::message::{Message, Origin, Role};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
-const REQUESTS: &str = "What the user asked for";
-const FILES: &str = "Files touched";
-const TOOLS: &str = "Tools used";
-const SAID: &str = "What the assistant said last";
-const RESULTS: &str = "Last results of tools, their first lines";
-const ERRORS: &str = "Errors that stand";
-const EARLIER: &str = "Earlier summary";
+const USER_REQUESTS_HEADING: &str = "What the user asked for";
+const TOUCHED_FILES_HEADING: &str = "Files touched";
+const USED_TOOLS_HEADING: &str = "Tools used";
+const LAST_ASSISTANT_TEXTS_HEADING: &str = "What the assistant said last";
+const LAST_TOOL_RESULTS_HEADING: &str = "Last results of tools, their first lines";
+const STANDING_ERRORS_HEADING: &str = "Errors that stand";
+const EARLIER_SUMMARY_HEADING: &str = "Earlier summary";
 
 /// Maximum length of a user's request in the summary, in bytes. In a longer request, the middle is
 /// removed.
-const REQUEST_BYTES: usize = 2000;
+const MAX_SUMMARY_USER_REQUEST_BYTES: usize = 2000;
 
 /// Maximum length, in bytes, of a line with a result, an error, or text of the model.
-const LINE_BYTES: usize = 240;
+const MAX_SUMMARY_LINE_BYTES: usize = 240;
 
 /// Maximum numbers of files, errors, results and texts of the model in a summary, in this order.
 /// The newest are kept.
-const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
+const MAX_ITEMS_PER_SUMMARY_SECTION: [usize; 4] = [80, 10, 5, 3];
 
 /// Content of a summary, collected from the messages.
 #[derive(Default)]
-struct SummaryExtract {
+struct CompactionSummaryContent {
     earlier: String,
     requests: Vec<String>,
     /// Path of each file, with the tools that were called on the file. The file on which a tool was
@@ -70,17 +70,17 @@ pub(super) fn summarize_messages<'a>(
     earlier: impl Fn(&'a Message) -> Option<&'a str>,
     limit: usize,
 ) -> String {
-    let mut extract = SummaryExtract::default();
+    let mut extract = CompactionSummaryContent::default();
     for message in messages {
         match earlier(message) {
-            Some(text) => extract.read_summary(text),
+            Some(text) => extract.add_earlier_summary(text),
             None => extract.add_message(message),
         }
     }
-    extract.write_summary(limit)
+    extract.into_summary_text(limit)
 }
 
-impl SummaryExtract {
+impl CompactionSummaryContent {
     fn add_message(&mut self, message: &Message) {
         let text = message.joined_text();
         let text = text.trim();
@@ -91,9 +91,12 @@ impl SummaryExtract {
             Role::User
                 if message.plugin.is_some() || message.origin == Some(Origin::Reflection) => {}
             Role::User if !text.is_empty() => {
-                self.requests.push(remove_middle(text, REQUEST_BYTES));
+                self.requests
+                    .push(remove_middle(text, MAX_SUMMARY_USER_REQUEST_BYTES));
             }
-            Role::Assistant if !text.is_empty() => self.said.push(clean_line(text, LINE_BYTES)),
+            Role::Assistant if !text.is_empty() => self
+                .said
+                .push(escape_and_truncate_line(text, MAX_SUMMARY_LINE_BYTES)),
             _ => {}
         }
         for call in message.tool_calls() {
@@ -105,15 +108,18 @@ impl SummaryExtract {
                 }
                 None => format!("{} {}", call.name, call.arguments),
             };
-            self.open
-                .insert(call.id.clone(), clean_line(&subject, LINE_BYTES));
+            self.open.insert(
+                call.id.clone(),
+                escape_and_truncate_line(&subject, MAX_SUMMARY_LINE_BYTES),
+            );
         }
         for result in message.tool_results() {
             let subject = self.open.remove(&result.call_id);
             let subject = subject.unwrap_or_else(|| result.name.clone());
             let content = result.content.text();
             let line = content.lines().find(|line| !line.trim().is_empty());
-            let line = clean_line(line.unwrap_or("(nothing)"), LINE_BYTES);
+            let line =
+                escape_and_truncate_line(line.unwrap_or("(nothing)"), MAX_SUMMARY_LINE_BYTES);
             self.errors.retain(|(failed, _)| *failed != subject);
             if result.is_error {
                 self.errors.push((subject, line));
@@ -124,7 +130,7 @@ impl SummaryExtract {
     }
 
     fn record_touched_file(&mut self, path: &str, tool: &str) {
-        let path = clean_line(path, LINE_BYTES);
+        let path = escape_and_truncate_line(path, MAX_SUMMARY_LINE_BYTES);
         let known = self.files.iter().position(|(known, _)| *known == path);
         let mut tools = known.map_or_else(Vec::new, |at| self.files.remove(at).1);
         if !tools.iter().any(|known| known == tool) {
@@ -135,7 +141,7 @@ impl SummaryExtract {
 
     /// Reads an earlier summary. If it has the format of this module, its bullets are read
     /// individually; otherwise it is kept as one text.
-    fn read_summary(&mut self, text: &str) {
+    fn add_earlier_summary(&mut self, text: &str) {
         if !text.starts_with("## ")
             || !parse_sections(text).all(|(title, _)| is_section_title(title))
         {
@@ -145,20 +151,20 @@ impl SummaryExtract {
         for (title, bullets) in parse_sections(text) {
             for bullet in bullets {
                 match title {
-                    REQUESTS => self.requests.push(bullet),
-                    FILES => {
+                    USER_REQUESTS_HEADING => self.requests.push(bullet),
+                    TOUCHED_FILES_HEADING => {
                         let (path, tools) = bullet.rsplit_once(" (").unwrap_or((&bullet, ""));
                         for tool in tools.trim_end_matches(')').split(", ") {
                             self.record_touched_file(path, tool);
                         }
                     }
-                    TOOLS => {
+                    USED_TOOLS_HEADING => {
                         let (tool, n) = bullet.rsplit_once(' ').unwrap_or((&bullet, "1"));
                         *self.tools.entry(tool.to_owned()).or_default() += n.parse().unwrap_or(1);
                     }
-                    SAID => self.said.push(bullet),
-                    RESULTS => self.results.push(bullet),
-                    ERRORS => {
+                    LAST_ASSISTANT_TEXTS_HEADING => self.said.push(bullet),
+                    LAST_TOOL_RESULTS_HEADING => self.results.push(bullet),
+                    STANDING_ERRORS_HEADING => {
                         let (subject, line) = bullet.split_once(" → ").unwrap_or((&bullet, ""));
                         self.errors.push((subject.to_owned(), line.to_owned()));
                     }
@@ -168,8 +174,8 @@ impl SummaryExtract {
         }
     }
 
-    fn write_summary(self, limit: usize) -> String {
-        let [n_files, n_errors, n_results, n_said] = MAX_KEPT;
+    fn into_summary_text(self, limit: usize) -> String {
+        let [n_files, n_errors, n_results, n_said] = MAX_ITEMS_PER_SUMMARY_SECTION;
         let files = self.files.into_iter();
         let files = files.map(|(path, tools)| format!("{path} ({})", tools.join(", ")));
         let tools = self
@@ -185,33 +191,48 @@ impl SummaryExtract {
         if !self.earlier.is_empty() {
             write_section(
                 &mut text,
-                EARLIER,
+                EARLIER_SUMMARY_HEADING,
                 &[remove_middle(&self.earlier, limit / 3)],
                 half,
             );
         }
         let with_requests = half + text.len();
-        write_section(&mut text, REQUESTS, &self.requests, with_requests);
         write_section(
             &mut text,
-            ERRORS,
+            USER_REQUESTS_HEADING,
+            &self.requests,
+            with_requests,
+        );
+        write_section(
+            &mut text,
+            STANDING_ERRORS_HEADING,
             last_n_items(&errors.collect::<Vec<_>>(), n_errors),
             limit,
         );
         write_section(
             &mut text,
-            FILES,
+            TOUCHED_FILES_HEADING,
             last_n_items(&files.collect::<Vec<_>>(), n_files),
             limit,
         );
-        write_section(&mut text, TOOLS, &tools.collect::<Vec<_>>(), limit);
         write_section(
             &mut text,
-            RESULTS,
+            USED_TOOLS_HEADING,
+            &tools.collect::<Vec<_>>(),
+            limit,
+        );
+        write_section(
+            &mut text,
+            LAST_TOOL_RESULTS_HEADING,
             last_n_items(&self.results, n_results),
             limit,
         );
-        write_section(&mut text, SAID, last_n_items(&self.said, n_said), limit);
+        write_section(
+            &mut text,
+            LAST_ASSISTANT_TEXTS_HEADING,
+            last_n_items(&self.said, n_said),
+            limit,
+        );
         text.trim_end().to_owned()
     }
 }
@@ -224,7 +245,7 @@ fn write_section(text: &mut String, title: &str, bullets: &[String], limit: usiz
     let mut kept = Vec::new();
     for bullet in bullets.iter().rev() {
         let mut bullet = format!("- {}\n", bullet.replace('\n', "\n  "));
-        if bullet.len() > room && kept.is_empty() && room > LINE_BYTES {
+        if bullet.len() > room && kept.is_empty() && room > MAX_SUMMARY_LINE_BYTES {
             // Truncate the newest bullet if it does not fit: even its beginning is useful.
             bullet.truncate(bullet.floor_char_boundary(room - "…\n".len()));
             bullet.push_str("…\n");
@@ -248,11 +269,20 @@ fn last_n_items(all: &[String], n: usize) -> &[String] {
 }
 
 fn is_section_title(title: &str) -> bool {
-    [REQUESTS, FILES, TOOLS, SAID, RESULTS, ERRORS, EARLIER].contains(&title)
+    [
+        USER_REQUESTS_HEADING,
+        TOUCHED_FILES_HEADING,
+        USED_TOOLS_HEADING,
+        LAST_ASSISTANT_TEXTS_HEADING,
+        LAST_TOOL_RESULTS_HEADING,
+        STANDING_ERRORS_HEADING,
+        EARLIER_SUMMARY_HEADING,
+    ]
+    .contains(&title)
 }
 
-/// Parses a summary that [`SummaryExtract::write_summary`] wrote. Returns the title and the bullets
-/// of each section.
+/// Parses a summary that [`CompactionSummaryContent::into_summary_text`] wrote. Returns the title
+/// and the bullets of each section.
 fn parse_sections(text: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
     let text = text.strip_prefix("## ").unwrap_or(text);
     text.split("\n## ").map(|section| {

@@ -8,7 +8,7 @@ use crate::message::{Content, Message};
 /// Maximum length of a tool result in bytes, in the first and in the second round of truncation.
 /// The first suffices to recognize the topic of the result, the second only to see that there was a
 /// result.
-const ROUNDS: [usize; 2] = [4000, 400];
+const MAX_TOOL_RESULT_BYTES_BY_ROUND: [usize; 2] = [4000, 400];
 
 /// Truncates tool results until the size of the messages falls from `total` to `limit`: first the
 /// results in `slice`, then all others, each time the oldest first. `size` returns the size of a
@@ -23,7 +23,7 @@ pub(super) fn truncate_tool_results(
     let rest = (0..messages.len()).filter(|at| !slice.contains(at));
     let mut n_cut = 0;
     for part in [slice.clone().collect(), rest.collect::<Vec<_>>()] {
-        for longest in ROUNDS {
+        for longest in MAX_TOOL_RESULT_BYTES_BY_ROUND {
             for at in &part {
                 if total <= limit {
                     return (n_cut, total);

@@ -7,19 +7,19 @@
 use std::collections::HashSet;
 
 use crate::message::Message;
-use crate::session::ChildSession;
+use crate::session::SubagentSession;
 
 /// Prefix of the line about archived turns, which follows the text of the summary.
-const HEAD: &str = "\n\n[how to read what this replaces: ";
+const ARCHIVED_TURNS_LINE_PREFIX: &str = "\n\n[how to read what this replaces: ";
 
 /// Maximum number of holders (subagents that contain archived turns) whose ids the line contains.
-const MAX_NAMED: usize = 20;
+const MAX_HOLDER_IDS_IN_LINE: usize = 20;
 
 /// Returns the line that follows a summary of compacted messages. The line contains the ids of
 /// those holders (subagents that keep archived turns) among `children` that no message in `stays`
 /// names, the newest first.
 pub(super) fn archived_turn_holders_line<'a>(
-    children: &[ChildSession],
+    children: &[SubagentSession],
     stays: impl IntoIterator<Item = &'a Message>,
 ) -> String {
     let named: HashSet<&str> = stays
@@ -31,20 +31,25 @@ pub(super) fn archived_turn_holders_line<'a>(
         .map(|child| child.agent.as_str())
         .filter(|id| !named.contains(id))
         .collect();
-    let listed = gone.get(..MAX_NAMED).unwrap_or(&gone).join(", ");
-    let turns = match gone.len().saturating_sub(MAX_NAMED) {
+    let listed = gone
+        .get(..MAX_HOLDER_IDS_IN_LINE)
+        .unwrap_or(&gone)
+        .join(", ");
+    let turns = match gone.len().saturating_sub(MAX_HOLDER_IDS_IN_LINE) {
         _ if gone.is_empty() => String::new(),
         0 => format!("archived turns are kept by {listed}; "),
         n_older => format!(
             "archived turns are kept by {listed} and {n_older} older ones, found by searching; "
         ),
     };
-    format!("{HEAD}{turns}`query_subagent` without an id searches everything that was moved out]")
+    format!(
+        "{ARCHIVED_TURNS_LINE_PREFIX}{turns}`query_subagent` without an id searches everything that was moved out]"
+    )
 }
 
 /// Returns the text of a summary without the line about the holders of archived turns.
 pub(super) fn strip_archived_turn_holders_line(text: &str) -> &str {
-    match text.rsplit_once(HEAD) {
+    match text.rsplit_once(ARCHIVED_TURNS_LINE_PREFIX) {
         Some((summary, line)) if line.ends_with(']') && !line.contains('\n') => summary,
         _ => text,
     }
@@ -55,8 +60,8 @@ mod tests {
     use super::*;
     use crate::message::Role;
 
-    fn children(n: usize) -> Vec<ChildSession> {
-        let child = |n| ChildSession {
+    fn children(n: usize) -> Vec<SubagentSession> {
+        let child = |n| SubagentSession {
             agent: format!("held-{n}"),
             task: "Archive: x".to_owned(),
             is_holder: true,

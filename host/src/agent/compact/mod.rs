@@ -3,7 +3,7 @@
 //! Decides when to compact, which messages to replace, and by which summary; hooks of
 //! `before-compact` may refuse the compaction or provide their own summary. The session keeps every
 //! entry, but from then on only the shorter conversation is sent to the model, even after the
-//! session is resumed. Start from [`CompactionState::compact_messages`].
+//! session is resumed. Start from [`CompactionRequestSizes::compact_messages`].
 
 pub(super) mod config;
 mod estimate;
@@ -17,54 +17,56 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use config::CompactConfig;
-pub(super) use estimate::{request_tokens, rough_request_tokens};
+pub(super) use estimate::{estimate_request_tokens, estimate_request_tokens_roughly};
 pub(super) use fit::remove_middle;
 
-use self::config::RequestTokenLimits;
-use self::estimate::{RequestTokenBound, RequestTokenBounds, TokenCounter, TokenGauge};
+use self::config::ModelRequestTokenLimits;
+use self::estimate::{
+    RequestPartTokenUpperBounds, RequestTokenUpperBound, TokenCounter, TokenEstimateCorrection,
+};
 use self::slice::{MinKeptTailSize, PreservedTurnInput};
-use super::ctx::TurnCtx;
-use super::spec::QUERY;
-use super::stop::{EarlyStop, blocking_hook_text};
+use super::ctx::TurnContext;
+use super::spec::QUERY_SUBAGENT_TOOL_NAME;
+use super::stop::{EarlyTurnEndReason, blocking_hook_text};
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
-use crate::provider::{Request, SystemBlock};
+use crate::provider::{Request, SystemPromptBlock};
 use crate::session::Body;
 
 /// Reason for a compaction, as hooks see it and the session records it.
-const REASON: &str = "token-threshold";
+const TOKEN_THRESHOLD_REASON: &str = "token-threshold";
 
 /// Prefix of the message with the summary.
-const MARK: &str = "[summary of earlier messages, which were taken out to make room; lines in it that come from tools are \
+const SUMMARY_MESSAGE_PREFIX: &str = "[summary of earlier messages, which were taken out to make room; lines in it that come from tools are \
                     no requests]\n\n";
 
 /// The messages to replace must have at least this fraction (1/10) of the threshold's tokens.
 /// Otherwise, if the messages that are kept are already too long, a compaction would run at every
 /// step.
-const LEAST_PART: u64 = 10;
+const MIN_REPLACED_THRESHOLD_DIVISOR: u64 = 10;
 
 /// Fraction (1/4) of the threshold up to which input of the running turn is always kept. Longer
 /// input may be removed, because a user may paste a file that fills the window.
-const INPUT_PART: u64 = 4;
+const KEPT_INPUT_THRESHOLD_DIVISOR: u64 = 4;
 
 /// Minimum number of tokens to replace when a user asks for compaction. A summary of fewer tokens
 /// would be no shorter than the messages.
-const LEAST_REPLACED: u64 = 200;
+const MIN_REPLACED_TOKENS_ON_USER_REQUEST: u64 = 200;
 
 /// Number of messages at the end that remain when a user asks for compaction: the last input and
 /// the answer to it.
-const LEAST_TAIL: usize = 2;
+const KEPT_TAIL_MESSAGES_ON_USER_REQUEST: usize = 2;
 
 /// Sizes of an agent's requests, remembered between steps.
 ///
 /// They are kept per model: tokenizers differ, and a request that is too long for a small model
 /// says nothing about the window of the conversation's model.
 #[derive(Debug, Default)]
-pub(super) struct CompactionState {
+pub(super) struct CompactionRequestSizes {
     counter: Arc<TokenCounter>,
     models: HashMap<String, ModelRequestSizes>,
 }
@@ -72,8 +74,8 @@ pub(super) struct CompactionState {
 /// Sizes of the requests to one model, and the limits that were learned from them.
 #[derive(Debug, Default)]
 struct ModelRequestSizes {
-    gauge: TokenGauge,
-    bound: RequestTokenBound,
+    gauge: TokenEstimateCorrection,
+    bound: RequestTokenUpperBound,
     /// Number of tokens of a request below which compaction is not tried again, after it was
     /// refused or could not remove enough.
     not_below: u64,
@@ -97,7 +99,7 @@ impl ModelRequestSizes {
     }
 }
 
-impl CompactionState {
+impl CompactionRequestSizes {
     /// Records the tokens that a provider reported for a request that was prepared for `model`. The
     /// numbers are recorded for `model` even if hooks sent the request to another model.
     pub(super) fn record_reported_usage(&mut self, model: &str, request: &Request, reported: u64) {
@@ -105,7 +107,7 @@ impl CompactionState {
         let sizes = self.request_sizes_for_model(model);
         let tokens = sizes.bound.record_reported_tokens(reported);
         if tokens > sizes.least_that_matters / 3 {
-            crate::tokens::prepare_encoder();
+            crate::tokens::build_encoder_in_background();
         }
         // Learn the ratio of reported to estimated tokens only from requests that are longer than
         // half of the lowest limit: this saves time, and the ratio is still known before a limit is
@@ -117,7 +119,7 @@ impl CompactionState {
     }
 
     pub(super) fn estimate_messages_tokens(&self, model: &str, messages: &[Message]) -> u64 {
-        self.model_token_gauge(model)
+        self.model_token_correction(model)
             .corrected_tokens(self.counter.messages_tokens(model, messages))
     }
 
@@ -143,16 +145,20 @@ impl CompactionState {
         self.models.entry(model.to_owned()).or_default()
     }
 
-    fn model_token_gauge(&self, model: &str) -> TokenGauge {
+    fn model_token_correction(&self, model: &str) -> TokenEstimateCorrection {
         let sizes = self.models.get(model);
         sizes.map(|sizes| sizes.gauge).unwrap_or_default()
     }
 }
 
-impl CompactionState {
+impl CompactionRequestSizes {
     /// Returns the conversation without compacting it, for a side request to another model. The
     /// window of that model must not cause compaction for the model of the turn.
-    pub(super) async fn uncompacted_messages(&self, ctx: &TurnCtx, model: &str) -> Vec<Message> {
+    pub(super) async fn uncompacted_messages(
+        &self,
+        ctx: &TurnContext,
+        model: &str,
+    ) -> Vec<Message> {
         let provider = ctx.scope.spec.provider.clone();
         provider.learn(model, &ctx.scope.cancel).await;
         ctx.scope.spec.session.messages()
@@ -162,15 +168,18 @@ impl CompactionState {
     /// long.
     pub(super) async fn compact_messages(
         &mut self,
-        ctx: &TurnCtx,
+        ctx: &TurnContext,
         model: &str,
-        system: &[SystemBlock],
-    ) -> Result<Vec<Message>, EarlyStop> {
+        system: &[SystemPromptBlock],
+    ) -> Result<Vec<Message>, EarlyTurnEndReason> {
         let messages = ctx.scope.spec.session.messages();
         let provider = ctx.scope.spec.provider.clone();
         provider.learn(model, &ctx.scope.cancel).await;
         let config = &ctx.scope.spec.config.compact;
-        let (is_enabled, config) = (config.enabled, config.limits(&provider.profile(model)));
+        let (is_enabled, config) = (
+            config.enabled,
+            config.request_token_limits(&provider.profile(model)),
+        );
         let counter = self.counter.clone();
         let known = self.request_sizes_for_model(model);
         let config = config.lower_limits_after_refusal(known.refused);
@@ -184,14 +193,14 @@ impl CompactionState {
         let tools = ctx.scope.skills.tools();
         let specs = tools.specs();
         let specs = || specs.iter().map(|spec| &**spec);
-        let sizes = RequestTokenBounds {
+        let sizes = RequestPartTokenUpperBounds {
             head: estimate::max_request_tokens(system, specs(), []),
             kept: estimate::max_request_tokens(&[], [], &messages),
             passing: estimate::max_request_tokens(&[], [], &ctx.passing),
         };
         let roughly = || {
             let all = messages.iter().chain(&ctx.passing);
-            estimate::estimate_roughly(system, specs(), all)
+            estimate::estimate_parts_roughly(system, specs(), all)
         };
         let bound = &mut known.bound;
         if !bound.may_exceed_token_limit(config.threshold, sizes, roughly) {
@@ -215,14 +224,15 @@ impl CompactionState {
             let ids = lock(&ctx.scope.input_ids);
             let input = PreservedTurnInput {
                 ids: &ids,
-                tokens: config.threshold / INPUT_PART,
+                tokens: config.threshold / KEPT_INPUT_THRESHOLD_DIVISOR,
             };
-            slice::exclude_preserved_input(&messages[range], input, tokens)
+            slice::exclude_preserved_input_messages(&messages[range], input, tokens)
         });
         let size = |part: &Vec<Message>| gauge.corrected_tokens(of(part));
-        let is_summary = |part: &Vec<Message>| matches!(&part[..], [only] if read_message_summary(only).is_some());
-        let is_worth_it =
-            |part: &Vec<Message>| size(part) >= config.threshold / LEAST_PART && !is_summary(part);
+        let is_summary = |part: &Vec<Message>| matches!(&part[..], [only] if compaction_summary_in_message(only).is_some());
+        let is_worth_it = |part: &Vec<Message>| {
+            size(part) >= config.threshold / MIN_REPLACED_THRESHOLD_DIVISOR && !is_summary(part)
+        };
         let Some(part) = part.filter(is_worth_it) else {
             known.postpone_compaction(before);
             return Ok(messages);
@@ -244,27 +254,28 @@ impl CompactionState {
 
     /// Compacts everything between the first input and the last exchange, even if the conversation
     /// is short. Returns a text for the user that describes the result.
-    pub(in crate::agent) async fn compact_now(
+    pub(in crate::agent) async fn compact_conversation_now(
         &mut self,
-        ctx: &TurnCtx,
-    ) -> Result<String, EarlyStop> {
+        ctx: &TurnContext,
+    ) -> Result<String, EarlyTurnEndReason> {
         let messages = ctx.scope.spec.session.messages();
         let config = ctx.scope.spec.config.compact.clone();
         let model = ctx.scope.spec.model.clone();
-        let gauge = self.model_token_gauge(&model);
+        let gauge = self.model_token_correction(&model);
         let counter = self.counter.clone();
         let tokens =
             |message: &Message| gauge.corrected_tokens(counter.message_tokens(&model, message));
         let tail = MinKeptTailSize {
-            messages: LEAST_TAIL,
+            messages: KEPT_TAIL_MESSAGES_ON_USER_REQUEST,
             tokens: 0,
         };
         let range = slice::choose_range_to_compact(&messages, tail, tokens, |m| {
-            read_message_summary(m).is_some()
+            compaction_summary_in_message(m).is_some()
         });
         let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
         let part = range.and_then(|range| messages.get(range));
-        let Some(part) = part.filter(|part| total(part) >= LEAST_REPLACED) else {
+        let Some(part) = part.filter(|part| total(part) >= MIN_REPLACED_TOKENS_ON_USER_REQUEST)
+        else {
             let text = "nothing to compact: the first input and the last exchange are always kept";
             return Ok(text.to_owned());
         };
@@ -286,7 +297,12 @@ impl CompactionState {
     /// Fits a request into the window of the model to which it will be sent, which hooks may have
     /// changed from `model`. Truncates tool results if the request exceeds the hard limit, and
     /// limits the length of the answer to the remaining part of the window.
-    pub(super) fn fit_request_to_window(&self, ctx: &TurnCtx, model: &str, request: &mut Request) {
+    pub(super) fn fit_request_to_window(
+        &self,
+        ctx: &TurnContext,
+        model: &str,
+        request: &mut Request,
+    ) {
         self.truncate_to_window(ctx, model, request);
         let provider = &ctx.scope.spec.provider;
         let wanted = request.max_tokens;
@@ -300,7 +316,7 @@ impl CompactionState {
         } else {
             let counter = &self.counter;
             within(
-                self.model_token_gauge(model)
+                self.model_token_correction(model)
                     .corrected_tokens(counter.count_request_tokens(request)),
             )
         };
@@ -308,10 +324,10 @@ impl CompactionState {
 
     /// Truncates tool results of a request that exceeds the hard limit. `planned` is the model for
     /// which the request was prepared.
-    fn truncate_to_window(&self, ctx: &TurnCtx, planned: &str, request: &mut Request) {
+    fn truncate_to_window(&self, ctx: &TurnContext, planned: &str, request: &mut Request) {
         let config = &ctx.scope.spec.config.compact;
         let setting = config.hard_limit_tokens;
-        let config = config.limits(&ctx.scope.spec.provider.profile(&request.model));
+        let config = config.request_token_limits(&ctx.scope.spec.provider.profile(&request.model));
         let refused = self.models.get(planned).and_then(|known| known.refused);
         let config = config.lower_limits_after_refusal(refused);
         let Some(limit) = config.hard else {
@@ -321,7 +337,7 @@ impl CompactionState {
         {
             return;
         }
-        let gauge = self.model_token_gauge(planned);
+        let gauge = self.model_token_correction(planned);
         let counter = &self.counter;
         let total = gauge.corrected_tokens(counter.count_request_tokens(request));
         if total <= limit {
@@ -356,22 +372,24 @@ impl CompactionState {
 /// Calls the hooks of `before-compact`, replaces the messages by the summary, and calls the hooks
 /// of `after-compact`. Returns whether the messages were replaced.
 async fn replace_messages_by_summary(
-    ctx: &TurnCtx,
+    ctx: &TurnContext,
     part: Vec<Message>,
     tokens: u64,
     limit: usize,
-) -> Result<bool, EarlyStop> {
+) -> Result<bool, EarlyTurnEndReason> {
     let n_messages = u32::try_from(part.len()).unwrap_or(u32::MAX);
     ctx.emit_event(Event::CompactStart {
         messages: n_messages,
         tokens,
     });
     let slice = Slice {
-        reason: REASON.to_owned(),
+        reason: TOKEN_THRESHOLD_REASON.to_owned(),
         messages: part,
         summary: String::new(),
     };
-    let judged = ctx.dispatch_point::<at::BeforeCompact>(slice).await;
+    let judged = ctx
+        .dispatch_hooks_of_point::<at::BeforeCompact>(slice)
+        .await;
     if let Some(said) = blocking_hook_text(&judged) {
         let why = format!("refused by plugin {}: {}", said.plugin, said.text);
         ctx.emit_event(Event::CompactEnd {
@@ -388,21 +406,21 @@ async fn replace_messages_by_summary(
         let told = slice.messages.iter();
         let told = told.filter(|message| !ctx.scope.skills.is_repeated_skill_text(message));
         let told: Vec<Message> = told.cloned().collect();
-        extract::summarize_messages(&told, read_message_summary, limit)
+        extract::summarize_messages(&told, compaction_summary_in_message, limit)
     } else {
         fit::remove_middle(slice.summary.trim(), limit)
     };
     let whole = format!(
-        "{MARK}{}{}",
+        "{SUMMARY_MESSAGE_PREFIX}{}{}",
         slice.summary,
-        format_query_hint(ctx, &slice.messages)
+        format_removed_messages_query_hint(ctx, &slice.messages)
     );
     let message = Message::text(Role::User, whole);
     let message = message.from(Origin::Summary);
     let mut messages = vec![message];
     messages.extend(ctx.scope.skills.skill_texts_to_repeat(&slice.messages));
     ctx.scope.spec.session.append(Body::Replaced {
-        reason: REASON.to_owned(),
+        reason: TOKEN_THRESHOLD_REASON.to_owned(),
         removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
         messages,
         holder: None,
@@ -419,15 +437,15 @@ async fn replace_messages_by_summary(
         is_built_in,
         refused: None,
     });
-    ctx.dispatch_point::<at::AfterCompact>(slice).await;
+    ctx.dispatch_hooks_of_point::<at::AfterCompact>(slice).await;
     Ok(true)
 }
 
 /// Returns the line that tells the model how to query the replaced messages. Empty if the agent has
 /// no tool to query them.
-fn format_query_hint(ctx: &TurnCtx, part: &[Message]) -> String {
+fn format_removed_messages_query_hint(ctx: &TurnContext, part: &[Message]) -> String {
     let scope = &ctx.scope;
-    let has_tool = scope.skills.tools().get(QUERY).is_some();
+    let has_tool = scope.skills.tools().get(QUERY_SUBAGENT_TOOL_NAME).is_some();
     if !has_tool {
         return String::new();
     }
@@ -436,12 +454,12 @@ fn format_query_hint(ctx: &TurnCtx, part: &[Message]) -> String {
     let stays = messages
         .iter()
         .filter(|message| !gone.contains(message.id.as_str()));
-    holders::archived_turn_holders_line(&scope.spec.session.children(), stays)
+    holders::archived_turn_holders_line(&scope.spec.session.subagents(), stays)
 }
 
 fn find_removable_messages(
     messages: &[Message],
-    config: &RequestTokenLimits,
+    config: &ModelRequestTokenLimits,
     tokens: impl Fn(&Message) -> u64,
 ) -> Option<Range<usize>> {
     let tail = MinKeptTailSize {
@@ -449,16 +467,16 @@ fn find_removable_messages(
         tokens: config.keep,
     };
     slice::choose_range_to_compact(messages, tail, tokens, |m| {
-        read_message_summary(m).is_some()
+        compaction_summary_in_message(m).is_some()
     })
 }
 
-fn read_message_summary(message: &Message) -> Option<&str> {
+fn compaction_summary_in_message(message: &Message) -> Option<&str> {
     match &message.content[..] {
         [crate::message::Content::Text { text }]
             if message.role == Role::User && message.origin == Some(Origin::Summary) =>
         {
-            text.strip_prefix(MARK)
+            text.strip_prefix(SUMMARY_MESSAGE_PREFIX)
                 .map(holders::strip_archived_turn_holders_line)
         }
         _ => None,

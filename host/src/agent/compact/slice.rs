@@ -50,7 +50,7 @@ pub(super) struct PreservedTurnInput<'a> {
 
 /// Returns the messages of `part` without the input messages that compaction must keep unchanged.
 /// If these have more than `input.tokens` tokens, only the newest of them are kept.
-pub(super) fn exclude_preserved_input(
+pub(super) fn exclude_preserved_input_messages(
     part: &[Message],
     input: PreservedTurnInput<'_>,
     tokens: impl Fn(&Message) -> u64,

@@ -2,7 +2,7 @@
 //! counted and recorded.
 //!
 //! This module does not check permissions: a plugin without the permission has no function to call.
-//! `budget` has the limits on calls. Start from [`PluginCalls`].
+//! `budget` has the limits on calls. Start from [`PluginHostCallExecutor`].
 
 mod model;
 mod person;
@@ -11,27 +11,27 @@ mod tool;
 
 use std::sync::Arc;
 
-use super::budget::LimitedHostCall;
-use super::scope::TurnScope;
-use crate::point::caller::{Caller, MAX_NESTING};
+use super::budget::LimitedHostCallKind;
+use super::scope::SharedTurnState;
+use crate::point::caller::{Caller, MAX_PLUGIN_CALL_DEPTH};
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a question or task, in bytes: more than the context window of a model.
-const MAX_TEXT_BYTES: usize = 1 << 20;
+const MAX_QUESTION_OR_TASK_BYTES: usize = 1 << 20;
 
 /// Maximum length of the target in an access record, in bytes.
-const MAX_TARGET_BYTES: usize = 200;
+const MAX_ACCESS_RECORD_TARGET_BYTES: usize = 200;
 
 /// Carries out the host functions that a plugin calls during a turn, such as running a tool.
-pub(super) struct PluginCalls<'a> {
-    scope: &'a Arc<TurnScope>,
+pub(super) struct PluginHostCallExecutor<'a> {
+    scope: &'a Arc<SharedTurnState>,
     plugin: &'a Arc<str>,
 }
 
-impl<'a> PluginCalls<'a> {
-    pub(super) fn new(scope: &'a Arc<TurnScope>, plugin: &'a Arc<str>) -> Self {
+impl<'a> PluginHostCallExecutor<'a> {
+    pub(super) fn new(scope: &'a Arc<SharedTurnState>, plugin: &'a Arc<str>) -> Self {
         Self { scope, plugin }
     }
 
@@ -39,25 +39,29 @@ impl<'a> PluginCalls<'a> {
     /// plugins are not nested too deeply, and the plugin's limit is not reached. Counts the call.
     pub(in crate::agent) fn admit_call(
         &self,
-        host_call: LimitedHostCall,
+        host_call: LimitedHostCallKind,
         caller: &mut Caller,
     ) -> Result<(), HandleError> {
         if self.scope.cancel.is_cancelled() {
             return Err(turn_interrupted_error());
         }
-        if caller.call_chain.len() > MAX_NESTING {
+        if caller.call_chain.len() > MAX_PLUGIN_CALL_DEPTH {
             return Err(HandleError::Limit(format!(
-                "calls between plugins are nested deeper than {MAX_NESTING} levels"
+                "calls between plugins are nested deeper than {MAX_PLUGIN_CALL_DEPTH} levels"
             )));
         }
         self.scope.budget.count_host_call(self.plugin, host_call)?;
-        self.scope.update_caller(caller);
+        self.scope.update_caller_usage_and_skill(caller);
         Ok(())
     }
 
     /// Begins the access record of a call, which is written when the call ends.
-    fn begin_access(&self, caller: &Caller, target: &str) -> PendingAccess<'a> {
-        PendingAccess::new(self.scope, self.plugin, caller, target)
+    fn begin_plugin_access_record(
+        &self,
+        caller: &Caller,
+        target: &str,
+    ) -> PendingPluginAccessRecord<'a> {
+        PendingPluginAccessRecord::new(self.scope, self.plugin, caller, target)
     }
 }
 
@@ -65,13 +69,13 @@ pub(super) fn turn_interrupted_error() -> HandleError {
     HandleError::Failed("the turn was interrupted".to_owned())
 }
 
-pub(super) fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
+pub(super) fn check_question_or_task_length(what: &str, text: &str) -> Result<(), HandleError> {
     if text.trim().is_empty() {
         return Err(HandleError::InvalidInput(format!("{what} is empty")));
     }
-    if text.len() > MAX_TEXT_BYTES {
+    if text.len() > MAX_QUESTION_OR_TASK_BYTES {
         return Err(HandleError::Limit(format!(
-            "{what} has {} bytes, at most {MAX_TEXT_BYTES} are accepted",
+            "{what} has {} bytes, at most {MAX_QUESTION_OR_TASK_BYTES} are accepted",
             text.len()
         )));
     }
@@ -80,17 +84,17 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
 
 /// Access record of a running call. Dropping it writes the record, even if the future of the call
 /// was dropped.
-struct PendingAccess<'a> {
-    scope: &'a TurnScope,
+struct PendingPluginAccessRecord<'a> {
+    scope: &'a SharedTurnState,
     record: Option<AccessRecord>,
 }
 
-impl<'a> PendingAccess<'a> {
-    fn new(scope: &'a TurnScope, plugin: &Arc<str>, caller: &Caller, target: &str) -> Self {
+impl<'a> PendingPluginAccessRecord<'a> {
+    fn new(scope: &'a SharedTurnState, plugin: &Arc<str>, caller: &Caller, target: &str) -> Self {
         let record = AccessRecord {
             plugin: plugin.clone(),
             reached: Reached::External,
-            target: clean_line(target, MAX_TARGET_BYTES),
+            target: escape_and_truncate_line(target, MAX_ACCESS_RECORD_TARGET_BYTES),
             outcome: AccessOutcome::Failed,
             reason: Some("the call was cancelled before it ended".to_owned()),
             origin: caller.origin(),
@@ -101,7 +105,7 @@ impl<'a> PendingAccess<'a> {
         }
     }
 
-    fn end_access<T>(mut self, result: Result<T, HandleError>) -> Result<T, HandleError> {
+    fn end_access_record<T>(mut self, result: Result<T, HandleError>) -> Result<T, HandleError> {
         if let Some(record) = &mut self.record {
             let (outcome, reason) = match &result {
                 Ok(_) => (AccessOutcome::Done, None),
@@ -111,16 +115,17 @@ impl<'a> PendingAccess<'a> {
                 Err(error) => (AccessOutcome::Failed, Some(error.to_string())),
             };
             record.outcome = outcome;
-            record.reason = reason.map(|reason| clean_line(&reason, MAX_TARGET_BYTES));
+            record.reason = reason
+                .map(|reason| escape_and_truncate_line(&reason, MAX_ACCESS_RECORD_TARGET_BYTES));
         }
         result
     }
 }
 
-impl Drop for PendingAccess<'_> {
+impl Drop for PendingPluginAccessRecord<'_> {
     fn drop(&mut self) {
         if let Some(record) = self.record.take() {
-            self.scope.emitter.sink.access(record);
+            self.scope.emitter.sink.record_plugin_access(record);
         }
     }
 }

@@ -1,60 +1,63 @@
 //! Lets a plugin ask a model: one request without tools, outside the conversation.
 
-use super::{PluginCalls, check_text, turn_interrupted_error};
-use crate::agent::budget::LimitedHostCall;
+use super::{PluginHostCallExecutor, check_question_or_task_length, turn_interrupted_error};
+use crate::agent::budget::LimitedHostCallKind;
 use crate::agent::handle::to_handle_error;
-use crate::agent::request::{ModelRequestSender, NoAnswerReason};
+use crate::agent::request::{ModelRequestSender, NoModelAnswerReason};
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
-use crate::point::handle::{HandleError, ModelQuestion, ModelReply};
+use crate::point::handle::{HandleError, PluginModelQuestion, PluginModelReply};
 use crate::point::payload::Purpose;
-use crate::provider::{Finish, Request, Response, SystemBlock};
+use crate::provider::{Finish, Request, Response, SystemPromptBlock};
 use crate::session::Body;
 
 /// Maximum number of tokens of one answer. Longer answers occur only in conversations.
-const MAX_ANSWER_TOKENS: u32 = 32_000;
+const MAX_MODEL_ANSWER_TOKENS: u32 = 32_000;
 
 /// Maximum length of a model's name, in bytes.
-const MAX_MODEL_BYTES: usize = 128;
+const MAX_MODEL_NAME_BYTES: usize = 128;
 
-impl PluginCalls<'_> {
+impl PluginHostCallExecutor<'_> {
     /// Asks the session's model, or the model of the same provider that the question names.
     pub(in crate::agent) async fn ask_model(
         &self,
-        question: ModelQuestion,
+        question: PluginModelQuestion,
         caller: Caller,
-    ) -> Result<ModelReply, HandleError> {
+    ) -> Result<PluginModelReply, HandleError> {
         let model = question.model.as_deref().unwrap_or(&self.scope.spec.model);
         let target = format!("model {model}");
-        let access = self.begin_access(&caller, &target);
+        let access = self.begin_plugin_access_record(&caller, &target);
         let model = model.to_owned();
-        access.end_access(self.ask(question, model, caller).await)
+        access.end_access_record(self.check_and_send_question(question, model, caller).await)
     }
 
-    async fn ask(
+    async fn check_and_send_question(
         &self,
-        question: ModelQuestion,
+        question: PluginModelQuestion,
         model: String,
         mut caller: Caller,
-    ) -> Result<ModelReply, HandleError> {
-        check_text("the prompt", &question.prompt)?;
+    ) -> Result<PluginModelReply, HandleError> {
+        check_question_or_task_length("the prompt", &question.prompt)?;
         let has_system = !question.system.trim().is_empty();
         if has_system {
-            check_text("the system prompt", &question.system)?;
+            check_question_or_task_length("the system prompt", &question.system)?;
         }
-        if model.is_empty() || model.len() > MAX_MODEL_BYTES || model.contains(char::is_control) {
+        if model.is_empty()
+            || model.len() > MAX_MODEL_NAME_BYTES
+            || model.contains(char::is_control)
+        {
             return Err(HandleError::InvalidInput(format!(
-                "the name of a model must have 1 to {MAX_MODEL_BYTES} bytes and no control characters"
+                "the name of a model must have 1 to {MAX_MODEL_NAME_BYTES} bytes and no control characters"
             )));
         }
-        self.admit_call(LimitedHostCall::Model, &mut caller)?;
-        let mut system = vec![SystemBlock::new(question.system, false)];
+        self.admit_call(LimitedHostCallKind::Model, &mut caller)?;
+        let mut system = vec![SystemPromptBlock::new(question.system, false)];
         system.retain(|_| has_system);
         let request = Request {
             model,
             system,
             messages: vec![Message::text(Role::User, question.prompt)],
-            max_tokens: Some(question.max_tokens.clamp(1, MAX_ANSWER_TOKENS)),
+            max_tokens: Some(question.max_tokens.clamp(1, MAX_MODEL_ANSWER_TOKENS)),
             ..Request::default()
         };
         let (turn, step) = (caller.context.turn, caller.context.step);
@@ -72,21 +75,21 @@ impl PluginCalls<'_> {
             .request_outside_conversation(purpose, &caller, request, kept)
             .await;
         let response = answer.map_err(|no| match no {
-            NoAnswerReason::Blocked(_) | NoAnswerReason::Spent(_) => {
+            NoModelAnswerReason::Blocked(_) | NoModelAnswerReason::Spent(_) => {
                 HandleError::Denied(no.to_string())
             }
-            NoAnswerReason::Cancelled => turn_interrupted_error(),
-            NoAnswerReason::Provider(_)
-            | NoAnswerReason::TooLong(_)
-            | NoAnswerReason::Mended(_) => HandleError::Failed(no.to_string()),
-            NoAnswerReason::Session(error) => to_handle_error(error),
+            NoModelAnswerReason::Cancelled => turn_interrupted_error(),
+            NoModelAnswerReason::Provider(_)
+            | NoModelAnswerReason::TooLong(_)
+            | NoModelAnswerReason::Mended(_) => HandleError::Failed(no.to_string()),
+            NoModelAnswerReason::Session(error) => to_handle_error(error),
         })?;
         if response.finish == Finish::Refused {
             return Err(HandleError::Denied(
                 "the provider held the answer back".to_owned(),
             ));
         }
-        Ok(ModelReply {
+        Ok(PluginModelReply {
             text: response.message.joined_text(),
             usage: response.usage,
         })

@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use super::{PluginCalls, turn_interrupted_error};
-use crate::agent::budget::LimitedHostCall;
+use super::{PluginHostCallExecutor, turn_interrupted_error};
+use crate::agent::budget::LimitedHostCallKind;
 use crate::event::Event;
 use crate::point::caller::Caller;
-use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion};
+use crate::point::handle::{HandleError, PluginUserAnswer, PluginUserQuestion};
 use crate::secret::SecretScanner;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 use crate::tool::approval::Approver;
 
 /// Maximum length, in bytes, of a text with which the user answers a plugin's question.
-const MAX_ANSWER_BYTES: usize = 1_000;
+const MAX_USER_ANSWER_BYTES: usize = 1_000;
 
-impl PluginCalls<'_> {
+impl PluginHostCallExecutor<'_> {
     /// Asks the user a plugin's question, and waits for the answer or the end of the turn. If no
     /// user can be asked, returns the question's default answer.
     pub(in crate::agent) async fn ask_person(
         &self,
-        question: PersonQuestion,
+        question: PluginUserQuestion,
         mut caller: Caller,
-    ) -> Result<PersonAnswer, HandleError> {
-        let pending = self.begin_access(&caller, "question to the person");
+    ) -> Result<PluginUserAnswer, HandleError> {
+        let pending = self.begin_plugin_access_record(&caller, "question to the person");
         let asked = async {
             if self.scope.has_turn_ended() {
                 return Err(HandleError::Failed(
@@ -30,17 +30,18 @@ impl PluginCalls<'_> {
                         .to_owned(),
                 ));
             }
-            self.admit_call(LimitedHostCall::Person, &mut caller)?;
-            let client = self.scope.clients.find_client_user(&caller);
+            self.admit_call(LimitedHostCallKind::Person, &mut caller)?;
+            let client = self.scope.clients.find_client_approver(&caller);
             let given = tokio::select! {
                 biased;
                 () = self.scope.cancel.cancelled() => return Err(turn_interrupted_error()),
                 () = std::future::ready(()), if question.is_muted => None,
-                given = self.ask_session_or_client(client, &question) => given,
+                given = self.ask_session_or_client_user(client, &question) => given,
             };
             let is_default = given.is_none();
-            let answer =
-                withhold_secret_answer(given.unwrap_or_else(|| question.kind.default_answer()));
+            let answer = withhold_answer_with_secret(
+                given.unwrap_or_else(|| question.kind.default_answer()),
+            );
             self.scope.spec.events.emit(Event::Asked {
                 plugin: self.plugin.to_string(),
                 question: question.text.clone(),
@@ -53,20 +54,20 @@ impl PluginCalls<'_> {
             });
             answer
         };
-        pending.end_access(asked.await)
+        pending.end_access_record(asked.await)
     }
 
     /// Asks the user of the session or, if a client's call caused the question, the user of that
     /// client. Returns `None` if no user could be asked.
-    async fn ask_session_or_client(
+    async fn ask_session_or_client_user(
         &self,
         client: Option<Option<Arc<dyn Approver>>>,
-        question: &PersonQuestion,
-    ) -> Option<PersonAnswer> {
+        question: &PluginUserQuestion,
+    ) -> Option<PluginUserAnswer> {
         match client {
             // Each client has its own user, so questions of several clients may be open at once.
             Some(user) => {
-                let _asking = self.scope.clients.begin_question();
+                let _asking = self.scope.clients.register_open_client_question();
                 user?.answer(question).await
             }
             None => {
@@ -80,15 +81,18 @@ impl PluginCalls<'_> {
 
 /// Checks an answer for a plugin. An answer that looks like a secret is withheld, because a plugin
 /// must not ask for secrets.
-fn withhold_secret_answer(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
-    let PersonAnswer::Text(text) = answer else {
+fn withhold_answer_with_secret(answer: PluginUserAnswer) -> Result<PluginUserAnswer, HandleError> {
+    let PluginUserAnswer::Text(text) = answer else {
         return Ok(answer);
     };
-    if let Some(finding) = SecretScanner::shared().scan(&text).first() {
+    if let Some(finding) = SecretScanner::shared().find_secrets(&text).first() {
         return Err(HandleError::Denied(format!(
             "the answer looks like a secret ({}) and was not passed to the plugin",
             finding.rule
         )));
     }
-    Ok(PersonAnswer::Text(clean_line(&text, MAX_ANSWER_BYTES)))
+    Ok(PluginUserAnswer::Text(escape_and_truncate_line(
+        &text,
+        MAX_USER_ANSWER_BYTES,
+    )))
 }

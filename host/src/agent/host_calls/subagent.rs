@@ -6,33 +6,33 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::PluginCalls;
+use super::PluginHostCallExecutor;
 use crate::agent::spec::new_agent_id;
-use crate::agent::subagent::continued::continuation_order;
-use crate::agent::subagent::grant::grant_tools;
+use crate::agent::subagent::continued::build_subagent_continue_request;
+use crate::agent::subagent::grant::choose_subagent_tools;
 use crate::agent::subagent::registry::LiveSubagent;
-use crate::agent::subagent::report::{check_id_count, find_own_child, subagent_state};
-use crate::agent::subagent::start::{SubagentOrder, run_subagent, start_subagent};
+use crate::agent::subagent::report::{check_subagent_id_count, find_own_child, subagent_state};
+use crate::agent::subagent::start::{SubagentStartRequest, run_subagent, start_subagent};
 use crate::point::caller::Caller;
-use crate::point::handle::{AgentReport, AgentTask, ConcurrentAgentTask, HandleError};
-use crate::session::ChildSession;
+use crate::point::handle::{BackgroundSubagentTask, HandleError, SubagentReport, SubagentTask};
+use crate::session::SubagentSession;
 
 /// Time within which a subagent must end after it was asked to stop.
-const PATIENCE: Duration = Duration::from_secs(8);
+const SUBAGENT_STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Subagent of a plugin: its record in the session, and its running task if this process has one.
-type PluginSubagent = (ChildSession, Option<Arc<LiveSubagent>>);
+type PluginSubagent = (SubagentSession, Option<Arc<LiveSubagent>>);
 
-impl PluginCalls<'_> {
+impl PluginHostCallExecutor<'_> {
     /// Runs a subagent for a plugin to its end and returns its answer.
     pub(in crate::agent) async fn run_agent(
         &self,
-        task: AgentTask,
+        task: SubagentTask,
         caller: Caller,
     ) -> Result<String, HandleError> {
         let id = new_agent_id("sub");
-        let access = self.begin_access(&caller, &format!("agent {id}"));
-        let order = SubagentOrder {
+        let access = self.begin_plugin_access_record(&caller, &format!("agent {id}"));
+        let order = SubagentStartRequest {
             id,
             plugin: Some(Arc::clone(self.plugin)),
             task: task.prompt,
@@ -42,34 +42,34 @@ impl PluginCalls<'_> {
             skill: None,
             is_continued: false,
         };
-        access.end_access(run_subagent(self.scope, order, caller).await)
+        access.end_access_record(run_subagent(self.scope, order, caller).await)
     }
 
     /// Starts a subagent for a plugin and returns its id.
     pub(in crate::agent) async fn start_agent(
         &self,
-        order: ConcurrentAgentTask,
+        order: BackgroundSubagentTask,
         caller: Caller,
     ) -> Result<String, HandleError> {
         let id = new_agent_id("sub");
-        let access = self.begin_access(&caller, &format!("agent {id}"));
-        access.end_access(self.start_ordered_subagent(id, order, caller).await)
+        let access = self.begin_plugin_access_record(&caller, &format!("agent {id}"));
+        access.end_access_record(self.start_background_subagent(id, order, caller).await)
     }
 
-    async fn start_ordered_subagent(
+    async fn start_background_subagent(
         &self,
         id: Arc<str>,
-        order: ConcurrentAgentTask,
+        order: BackgroundSubagentTask,
         caller: Caller,
     ) -> Result<String, HandleError> {
         let named = order.preset.as_deref();
         let preset = named.map(|name| self.scope.spec.presets.find_preset(name));
         let preset = preset.transpose().map_err(HandleError::NotFound)?;
-        let order = SubagentOrder {
+        let order = SubagentStartRequest {
             id,
             plugin: Some(Arc::clone(self.plugin)),
             task: order.prompt,
-            tools: grant_tools(self.scope, preset.as_deref(), order.tools)?,
+            tools: choose_subagent_tools(self.scope, preset.as_deref(), order.tools)?,
             max_steps: order.max_steps.unwrap_or(u32::MAX),
             preset,
             skill: None,
@@ -87,13 +87,13 @@ impl PluginCalls<'_> {
         caller: Caller,
     ) -> Result<(), HandleError> {
         let (child, _) = self.find_plugin_subagent(&id)?;
-        let access = self.begin_access(&caller, &format!("agent {}", child.agent));
-        let order = continuation_order(self.scope, child, message, Some(self.plugin));
+        let access = self.begin_plugin_access_record(&caller, &format!("agent {}", child.agent));
+        let order = build_subagent_continue_request(self.scope, child, message, Some(self.plugin));
         let started = match order {
             Ok(order) => start_subagent(self.scope, order, caller).await.map(drop),
             Err(why) => Err(HandleError::Denied(why)),
         };
-        access.end_access(started)
+        access.end_access_record(started)
     }
 
     /// Waits until the subagents of the plugin with the given ids have ended, at most for `limit`,
@@ -103,15 +103,15 @@ impl PluginCalls<'_> {
         ids: Vec<String>,
         limit: Duration,
         _: Caller,
-    ) -> Result<Vec<AgentReport>, HandleError> {
-        check_id_count(&ids).map_err(HandleError::InvalidInput)?;
+    ) -> Result<Vec<SubagentReport>, HandleError> {
+        check_subagent_id_count(&ids).map_err(HandleError::InvalidInput)?;
         let all = ids.iter().map(|id| self.find_plugin_subagent(id));
         let all = all.collect::<Result<Vec<PluginSubagent>, _>>()?;
         let running = all.iter().filter_map(|(_, live)| live.as_deref());
         let ended = join_all(running.map(LiveSubagent::wait_for_end));
         // A timeout is not a failure: the reports list the subagents that still run.
         let _ = tokio::time::timeout(limit, ended).await;
-        Ok(all.iter().map(build_agent_report).collect())
+        Ok(all.iter().map(build_subagent_status_report).collect())
     }
 
     /// Stops a subagent of the plugin.
@@ -119,16 +119,16 @@ impl PluginCalls<'_> {
         &self,
         id: String,
         _: Caller,
-    ) -> Result<AgentReport, HandleError> {
+    ) -> Result<SubagentReport, HandleError> {
         let known = self.find_plugin_subagent(&id)?;
         if let (_, Some(live)) = &known {
             live.stop("its plugin stopped it");
-            let ended = tokio::time::timeout(PATIENCE, live.wait_for_end()).await;
+            let ended = tokio::time::timeout(SUBAGENT_STOP_TIMEOUT, live.wait_for_end()).await;
             ended.map_err(|_| {
                 HandleError::Failed("it was told to stop, but is still running".to_owned())
             })?;
         }
-        Ok(build_agent_report(&known))
+        Ok(build_subagent_status_report(&known))
     }
 
     /// Returns the subagent with this id if this plugin started it.
@@ -143,9 +143,9 @@ impl PluginCalls<'_> {
     }
 }
 
-fn build_agent_report((child, live): &PluginSubagent) -> AgentReport {
+fn build_subagent_status_report((child, live): &PluginSubagent) -> SubagentReport {
     let outcome = live.as_ref().and_then(|live| live.outcome());
-    AgentReport {
+    SubagentReport {
         id: child.agent.clone(),
         state: subagent_state(child, live.as_deref()).as_word(),
         answer: outcome

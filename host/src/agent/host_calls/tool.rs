@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::PluginCalls;
-use crate::agent::budget::LimitedHostCall;
-use crate::agent::call::ToolCallGate;
+use super::PluginHostCallExecutor;
+use crate::agent::budget::LimitedHostCallKind;
+use crate::agent::call::ToolCallChecker;
 use crate::agent::handle::to_handle_error;
 use crate::message::{Parts, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 
 /// Recorded result of a call that was dropped because the plugin that made the call was stopped.
-const DROPPED: &str = "[dropped: the plugin that made the call was stopped before it ended]";
+const DROPPED_CALL_RESULT: &str =
+    "[dropped: the plugin that made the call was stopped before it ended]";
 
-impl PluginCalls<'_> {
+impl PluginHostCallExecutor<'_> {
     /// Calls a tool for a plugin. `Ok` contains the result after the `post-tool` hooks, followed by
     /// the notes of `pre-tool` and `post-tool` hooks.
     pub(in crate::agent) async fn call_tool(
@@ -25,11 +26,11 @@ impl PluginCalls<'_> {
         arguments: Value,
         caller: Caller,
     ) -> Result<Parts, HandleError> {
-        let access = self.begin_access(&caller, &format!("tool {name}"));
-        access.end_access(self.call_tool_for(name, arguments, caller).await)
+        let access = self.begin_plugin_access_record(&caller, &format!("tool {name}"));
+        access.end_access_record(self.check_and_run_tool_call(name, arguments, caller).await)
     }
 
-    async fn call_tool_for(
+    async fn check_and_run_tool_call(
         &self,
         name: String,
         arguments: Value,
@@ -43,28 +44,28 @@ impl PluginCalls<'_> {
                 self.plugin
             )));
         }
-        self.admit_call(LimitedHostCall::Tool, &mut caller)?;
-        self.scope.budget.count_call();
-        let gate = ToolCallGate::for_plugin(self.scope, &caller, self.plugin);
-        let id = format!("plugin_{}", crate::clock::new_id());
+        self.admit_call(LimitedHostCallKind::Tool, &mut caller)?;
+        self.scope.budget.count_tool_call();
+        let checker = ToolCallChecker::for_plugin(self.scope, &caller, self.plugin);
+        let id = format!("plugin_{}", crate::clock::new_uuid_v7());
         let call = ToolCall::new(id, name, arguments);
-        let mut open = OpenHostCall {
-            gate,
-            dropped: call.result(DROPPED, true),
+        let mut open = DroppedToolCallReportGuard {
+            checker,
+            dropped: call.result(DROPPED_CALL_RESULT, true),
             has_started: false,
         };
-        let mut ran = match gate.judge_call(call).await {
+        let mut ran = match checker.authorize_tool_call(call).await {
             Err(refused) => *refused,
             Ok(allowed) => {
-                let kept = gate
+                let kept = checker
                     .record_call_starts(std::slice::from_ref(&allowed))
                     .await;
                 kept.map_err(to_handle_error)?;
                 open.has_started = true;
-                gate.run_call(allowed).await
+                checker.run_call(allowed).await
             }
         };
-        let finished = gate.finish_call(&mut ran).await;
+        let finished = checker.finish_call_with_post_tool_hooks(&mut ran).await;
         let refused_by = ran.refused_by.take();
         drop(ran);
         open.has_started = false;
@@ -89,17 +90,17 @@ impl PluginCalls<'_> {
 
 /// Guard of a call that may be dropped when its plugin is stopped. The guard then reports the end
 /// of the call.
-struct OpenHostCall<'a> {
-    gate: ToolCallGate<'a>,
+struct DroppedToolCallReportGuard<'a> {
+    checker: ToolCallChecker<'a>,
     /// Result that is reported if the future of the call is dropped.
     dropped: ToolResult,
     has_started: bool,
 }
 
-impl Drop for OpenHostCall<'_> {
+impl Drop for DroppedToolCallReportGuard<'_> {
     fn drop(&mut self) {
         if self.has_started {
-            self.gate.report_call_end(&self.dropped, 0, None);
+            self.checker.report_call_end(&self.dropped, 0, None);
         }
     }
 }

@@ -11,20 +11,20 @@ pub(super) mod second;
 pub use config::ReflectConfig;
 
 use self::second::ReflectionState;
-use super::ctx::TurnCtx;
-use super::stop::EarlyStop;
+use super::ctx::TurnContext;
+use super::stop::EarlyTurnEndReason;
 use crate::point::catalog as at;
 use crate::point::outcome::{Level, VerdictChange};
 use crate::point::payload::{ReflectVerdict, Reflection};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a reason in a notice for the user, in bytes; the agent gets the complete
 /// reason.
-const TOLD_BYTES: usize = 300;
+const MAX_USER_NOTICE_REASON_BYTES: usize = 300;
 
 /// Prefix of the message with which reflection sends an answer back. It shows that the message is
 /// not from the user.
-pub(super) const MARK: &str = "[reflection] ";
+pub(super) const REFLECTION_MESSAGE_PREFIX: &str = "[reflection] ";
 
 impl ReflectionState {
     /// Decides whether the draft of an answer is good enough: calls the hooks of `pre-reflect`,
@@ -32,11 +32,11 @@ impl ReflectionState {
     /// for another step while rounds and steps are left.
     pub(super) async fn reflect_on_draft(
         &mut self,
-        ctx: &TurnCtx,
+        ctx: &TurnContext,
         input: &str,
         draft: String,
         has_step: bool,
-    ) -> Result<ReflectVerdict, EarlyStop> {
+    ) -> Result<ReflectVerdict, EarlyTurnEndReason> {
         let reflection = Reflection {
             draft,
             input: input.to_owned(),
@@ -45,13 +45,13 @@ impl ReflectionState {
             verdict: VerdictChange::Keep,
         };
         let mut reflection = ctx
-            .dispatch_or_stop::<at::PreReflect>("answer", reflection)
+            .dispatch_hooks_or_end_turn::<at::PreReflect>("answer", reflection)
             .await?;
         let continue_because = match std::mem::take(&mut reflection.verdict) {
             VerdictChange::Done => None,
             VerdictChange::Again(reason) => Some(reason),
             VerdictChange::Keep => {
-                self.check_reflected_draft(ctx, &reflection, has_step)
+                self.run_reflection_checks(ctx, &reflection, has_step)
                     .await?
             }
         };
@@ -60,7 +60,7 @@ impl ReflectionState {
             continue_because,
         };
         let mut verdict = ctx
-            .dispatch_or_stop::<at::PostReflect>("answer", verdict)
+            .dispatch_hooks_or_end_turn::<at::PostReflect>("answer", verdict)
             .await?;
         let Some(reason) = verdict.continue_because.clone() else {
             return Ok(verdict);
@@ -72,7 +72,7 @@ impl ReflectionState {
             .await;
         let (level, told) = if self.can_send_draft_back(ctx, has_step) {
             self.n_rounds += 1;
-            let reason = clean_line(&reason, TOLD_BYTES);
+            let reason = escape_and_truncate_line(&reason, MAX_USER_NOTICE_REASON_BYTES);
             (
                 Level::Info,
                 format!("reflection sent the answer back to the model: {reason}"),
@@ -91,12 +91,12 @@ impl ReflectionState {
     /// Runs the built-in checks, then the model's review of drafts that pass them. If no step or no
     /// round of reflection is left in which the model could improve the draft, the model does not
     /// review it.
-    async fn check_reflected_draft(
+    async fn run_reflection_checks(
         &mut self,
-        ctx: &TurnCtx,
+        ctx: &TurnContext,
         reflection: &Reflection,
         has_step: bool,
-    ) -> Result<Option<String>, EarlyStop> {
+    ) -> Result<Option<String>, EarlyTurnEndReason> {
         let new = self.take_unchecked_criteria(&reflection.criteria);
         let again = reason_to_return_draft(reflection, &new);
         if again.is_some() || !self.can_send_draft_back(ctx, has_step) {
@@ -107,7 +107,7 @@ impl ReflectionState {
 
     /// Whether reflection can still ask the model for a better answer: neither the maximum of steps
     /// nor that of reflection rounds is reached.
-    fn can_send_draft_back(&self, ctx: &TurnCtx, has_step: bool) -> bool {
+    fn can_send_draft_back(&self, ctx: &TurnContext, has_step: bool) -> bool {
         has_step && self.n_rounds < ctx.scope.spec.config.reflect.rounds
     }
 }

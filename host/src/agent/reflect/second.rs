@@ -7,35 +7,35 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::ask::{HostQuestion, ask_model_for_host};
+use crate::agent::ask::{HostQuestionToModel, ask_model_host_question};
 use crate::agent::compact::remove_middle;
-use crate::agent::ctx::TurnCtx;
-use crate::agent::request::NoAnswerReason;
-use crate::agent::stop::EarlyStop;
+use crate::agent::ctx::TurnContext;
+use crate::agent::request::NoModelAnswerReason;
+use crate::agent::stop::EarlyTurnEndReason;
 use crate::json;
 use crate::point::outcome::Level;
 use crate::point::payload::{FinishedCall, Reflection, UsedTool};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum number of tokens of the model's verdict on a draft answer. The verdict itself is short,
 /// but the tokens that a model spends on reasoning count as well.
-const MAX_ANSWER_TOKENS: u32 = 4_000;
+const MAX_VERDICT_TOKENS: u32 = 4_000;
 
 /// Maximum length of a tool call's arguments in the material for the review, in bytes.
-const ARGUMENTS_BYTES: usize = 1_000;
+const MAX_REVIEWED_CALL_ARGUMENTS_BYTES: usize = 1_000;
 
 /// Maximum length of a tool's result in the JSON that the reviewing model gets, in bytes: enough
 /// for the last lines of a test run.
-const RESULT_BYTES: usize = 4_000;
+const MAX_REVIEWED_TOOL_RESULT_BYTES: usize = 4_000;
 
 /// Maximum total size of the tool calls in the JSON that the reviewing model gets, in bytes; the
 /// oldest calls are dropped first. The limit is a fraction of the size of the turn's own requests.
-const CALLS_BYTES: usize = 64_000;
+const MAX_REVIEWED_CALLS_TOTAL_BYTES: usize = 64_000;
 
 /// Maximum length of a reason that is returned to the agent, in bytes.
-const REASON_BYTES: usize = 2_000;
+const MAX_VERDICT_REASON_BYTES: usize = 2_000;
 
-const TASK: &str = "You take a second look at the answer of an agent before its user gets it. You are given JSON: what the \
+const ANSWER_REVIEW_SYSTEM_PROMPT: &str = "You take a second look at the answer of an agent before its user gets it. You are given JSON: what the \
  user said, \
      the tool calls that were made for it with what came of them, the criteria that the answer must meet, and the answer. Take \
      nothing on trust. Look for what the answer claims and no result shows: a change that was not made, a test that was not run \
@@ -90,7 +90,11 @@ impl ReflectionState {
 
     /// Records a tool call after the hooks. If `is_reviewed` is true, its arguments and result are
     /// recorded for the model's review as well.
-    pub(in crate::agent) fn record_call(&mut self, finished: &FinishedCall, is_reviewed: bool) {
+    pub(in crate::agent) fn record_tool_call(
+        &mut self,
+        finished: &FinishedCall,
+        is_reviewed: bool,
+    ) {
         self.used.push(UsedTool {
             name: finished.result.name.clone(),
             is_error: finished.result.is_error,
@@ -101,9 +105,9 @@ impl ReflectionState {
         let arguments = finished.call.arguments.to_string();
         self.shown.push(json!({
             "tool": finished.call.name,
-            "arguments": remove_middle(&arguments, ARGUMENTS_BYTES),
+            "arguments": remove_middle(&arguments, MAX_REVIEWED_CALL_ARGUMENTS_BYTES),
             "failed": finished.result.is_error,
-            "result": remove_middle(&finished.result.content.text(), RESULT_BYTES),
+            "result": remove_middle(&finished.result.content.text(), MAX_REVIEWED_TOOL_RESULT_BYTES),
         }));
     }
 
@@ -124,7 +128,7 @@ impl ReflectionState {
 
     /// Builds the JSON text that the model reviews.
     fn build_review_json(&self, reflection: &Reflection) -> String {
-        let mut room = CALLS_BYTES;
+        let mut room = MAX_REVIEWED_CALLS_TOTAL_BYTES;
         let newest = self.shown.iter().rev().take_while(|call| {
             let size = call.to_string().len();
             let fits = size <= room;
@@ -149,9 +153,9 @@ impl ReflectionState {
     /// back to the agent; `None` if the model accepts the draft or the review failed.
     pub(super) async fn review_draft(
         &self,
-        ctx: &TurnCtx,
+        ctx: &TurnContext,
         reflection: &Reflection,
-    ) -> Result<Option<String>, EarlyStop> {
+    ) -> Result<Option<String>, EarlyTurnEndReason> {
         let spec = &ctx.scope.spec;
         let config = &spec.config.reflect;
         if !config.enabled || reflection.draft.trim().is_empty() {
@@ -161,19 +165,19 @@ impl ReflectionState {
         // Emit a notice, because the request takes a while and is not streamed to the user.
         let told = format!("the model {model} is asked to check the answer");
         ctx.emit_notice(Level::Info, told);
-        let question = HostQuestion {
+        let question = HostQuestionToModel {
             about: "reflect",
             agent: None,
             model: config.model.as_deref(),
-            system: TASK.to_owned(),
+            system: ANSWER_REVIEW_SYSTEM_PROMPT.to_owned(),
             prompt: self.build_review_json(reflection),
-            max_tokens: MAX_ANSWER_TOKENS,
+            max_tokens: MAX_VERDICT_TOKENS,
         };
-        let asked = ask_model_for_host(&ctx.scope, &ctx.caller(), question).await;
+        let asked = ask_model_host_question(&ctx.scope, &ctx.caller(), question).await;
         let verdict = match asked {
-            Ok(text) => parse_verdict(&text),
-            Err(NoAnswerReason::Cancelled) => return Err(EarlyStop::Cancelled),
-            Err(NoAnswerReason::Session(error)) => return Err(error.into()),
+            Ok(text) => parse_review_verdict(&text),
+            Err(NoModelAnswerReason::Cancelled) => return Err(EarlyTurnEndReason::Cancelled),
+            Err(NoModelAnswerReason::Session(error)) => return Err(error.into()),
             Err(no) => Err(no.to_string()),
         };
         Ok(verdict.unwrap_or_else(|why| {
@@ -196,17 +200,22 @@ struct ReflectionReply {
 
 /// Parses a verdict and returns the reason for sending the draft back. Reads the object from the
 /// first `{` to the last `}`, because models add text and code fences around it.
-fn parse_verdict(text: &str) -> Result<Option<String>, String> {
+fn parse_review_verdict(text: &str) -> Result<Option<String>, String> {
     let object = text
         .find('{')
         .zip(text.rfind('}'))
         .and_then(|(start, end)| text.get(start..=end))
-        .ok_or_else(|| format!("there is no JSON object in `{}`", clean_line(text, 80)))?;
-    let value =
-        json::parse_json(object, json::MAX_BYTES).map_err(|why| format!("its verdict {why}"))?;
+        .ok_or_else(|| {
+            format!(
+                "there is no JSON object in `{}`",
+                escape_and_truncate_line(text, 80)
+            )
+        })?;
+    let value = json::parse_json(object, json::DEFAULT_MAX_JSON_BYTES)
+        .map_err(|why| format!("its verdict {why}"))?;
     let ReflectionReply { done, reason } = serde_json::from_value(value)
         .map_err(|error| format!("its verdict is not `{{\"done\": …, \"reason\": …}}`: {error}"))?;
-    let reason = clean_line(&reason, REASON_BYTES);
+    let reason = escape_and_truncate_line(&reason, MAX_VERDICT_REASON_BYTES);
     match (done, reason.is_empty()) {
         (true, _) => Ok(None),
         (false, false) => Ok(Some(reason)),
@@ -231,7 +240,7 @@ mod tests {
             ),
         ];
         for (text, expected) in table {
-            assert_eq!(parse_verdict(text), expected, "{text}");
+            assert_eq!(parse_review_verdict(text), expected, "{text}");
         }
     }
 
@@ -247,7 +256,7 @@ mod tests {
             ("{\"done\": false, \"reason\": \" \"}", "without a reason"),
         ];
         for (text, expected) in table {
-            let why = parse_verdict(text).unwrap_err();
+            let why = parse_review_verdict(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");
         }
     }
@@ -259,7 +268,7 @@ mod tests {
         for n in 0..100 {
             let command = json!({"command": format!("run {n}")});
             let call = ToolCall::new(n.to_string(), "bash", command);
-            reflected.record_call(
+            reflected.record_tool_call(
                 &FinishedCall {
                     result: call.result("x".repeat(100_000), n == 99),
                     call,
@@ -277,7 +286,11 @@ mod tests {
             criteria: vec!["it is short".to_owned()],
             verdict: crate::point::outcome::VerdictChange::Keep,
         });
-        assert!(material.len() < CALLS_BYTES + 8_000, "{}", material.len());
+        assert!(
+            material.len() < MAX_REVIEWED_CALLS_TOTAL_BYTES + 8_000,
+            "{}",
+            material.len()
+        );
         let value: Value = serde_json::from_str(&material).unwrap();
         let calls = value["calls"].as_array().unwrap();
         assert_eq!(value["calls_left_out"], 100 - calls.len());

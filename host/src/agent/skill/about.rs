@@ -5,24 +5,24 @@
 //! invalidate the prompt cache. The notes to the model are recorded in the messages of the
 //! conversation, so they remain correct after a resume, `/undo` and compaction.
 
-use super::active::TOOL;
+use super::active::SKILL_TOOL_NAME;
 use super::parts::announces_skill;
-use super::scope::SkillScope;
+use super::scope::TurnSkillState;
 use crate::event::Event;
 use crate::message::{Message, Origin, Role, SkillPart};
 use crate::point::outcome::Level;
-use crate::skill::{Skill, Skills};
+use crate::skill::{SessionSkills, Skill};
 
 /// Maximum number of skills that one result announces; the others are announced in the next result.
-const MAX_AT_ONCE: usize = 5;
+const MAX_SKILLS_ANNOUNCED_PER_RESULT: usize = 5;
 
-impl SkillScope {
+impl TurnSkillState {
     /// Returns a note that lists the skills for a file that a call read or changed. The note is
     /// appended to the result of that call. `path` is relative to the workspace.
-    pub(in crate::agent) fn announce_skills_for(&self, call: &str, path: &str) -> Option<String> {
+    pub(in crate::agent) fn skill_note_for_file(&self, call: &str, path: &str) -> Option<String> {
         let tools = self.tools();
         let reads_skills = tools
-            .get(TOOL)
+            .get(SKILL_TOOL_NAME)
             .is_some_and(|tool| self.permits_tool(&tool.spec));
         let mut about = self.spec.skills.skills_for_path(path).peekable();
         if !reads_skills || about.peek().is_none() {
@@ -36,13 +36,15 @@ impl SkillScope {
                     .iter()
                     .any(|message| announces_skill(message, &skill.id))
         };
-        let new = about.filter(|skill| !is_known(skill)).take(MAX_AT_ONCE);
+        let new = about
+            .filter(|skill| !is_known(skill))
+            .take(MAX_SKILLS_ANNOUNCED_PER_RESULT);
         let text: String = new
             .map(|skill| {
                 let text = format!(
                     "the model is told of the skill {}, which is meant for files such as {}",
                     skill.id,
-                    crate::text::clean_line(path, 200)
+                    crate::text::escape_and_truncate_line(path, 200)
                 );
                 self.spec.events.emit(Event::notice(Level::Info, text));
                 let line = skill_announcement_text(skill);
@@ -76,10 +78,10 @@ impl SkillScope {
 }
 
 fn skill_announcement_text(skill: &Skill) -> String {
-    let entry = Skills::catalogue_line(skill);
+    let entry = SessionSkills::catalogue_line(skill);
     let description = entry.strip_prefix(&format!("{}: ", skill.id));
     format!(
-        "[skill for files such as this, {}: {} When it fits the task, call `{TOOL}` with its name first.]",
+        "[skill for files such as this, {}: {} When it fits the task, call `{SKILL_TOOL_NAME}` with its name first.]",
         skill.id,
         description.unwrap_or(&entry)
     )

@@ -6,17 +6,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::ready::SkillInvocation;
+use super::ready::PreparedSkillInvocation;
 use crate::event::Event;
 use crate::grant::Trust;
 use crate::lock::lock;
 use crate::message::ToolSpec;
 use crate::point::payload::SkillInfo;
-use crate::session::{Body, LastingSkill, Session};
-use crate::skill::{ApprovalExemption, Interaction, Skill, Skills, ToolPattern, ToolScope};
+use crate::session::{ActivatedSkill, Body, Session};
+use crate::skill::{
+    Interaction, RequestedApprovalExemption, SessionSkills, Skill, SkillToolNamePattern, ToolScope,
+};
 
 /// Name of the tool with which the model invokes a skill.
-pub(in crate::agent) const TOOL: &str = "skill";
+pub(in crate::agent) const SKILL_TOOL_NAME: &str = "skill";
 
 pub(in crate::agent) struct ActiveSkill {
     pub(super) id: Arc<str>,
@@ -28,7 +30,7 @@ pub(in crate::agent) struct ActiveSkill {
     pub(in crate::agent) is_lasting: bool,
     pub(super) tools: ToolScope,
     /// Calls that need no approval by the user in the turn in which the skill was invoked.
-    pub(super) spares: Vec<ApprovalExemption>,
+    pub(super) spares: Vec<RequestedApprovalExemption>,
     /// Number of the turn in which the skill was invoked; 0 if it was restored from an earlier run.
     pub(super) turn: u32,
     /// Text of the skill as the model received it; empty for a skill of an earlier run whose file
@@ -41,7 +43,7 @@ pub(in crate::agent) struct ActiveSkill {
 impl ActiveSkill {
     /// Creates an active skill that was invoked in this turn. If `is_of_plugin` is true, a plugin
     /// caused the invocation, and the skill exempts no call from approval.
-    pub(super) fn new(ready: &SkillInvocation, turn: u32, is_of_plugin: bool) -> Self {
+    pub(super) fn new(ready: &PreparedSkillInvocation, turn: u32, is_of_plugin: bool) -> Self {
         let (skill, text) = (&ready.skill, ready.text.clone());
         Self {
             id: skill.id.as_str().into(),
@@ -65,11 +67,11 @@ impl ActiveSkill {
 
     /// Restores a skill that was active when its session was closed. Its limits on calls are the
     /// recorded ones, even if its file was changed or removed since.
-    pub(super) fn restore_from_earlier_run(kept: &LastingSkill, skills: &Skills) -> Self {
+    pub(super) fn restore_from_earlier_run(kept: &ActivatedSkill, skills: &SessionSkills) -> Self {
         // Fail closed if this version cannot parse a pattern: in `allow` the pattern permits
         // nothing, and in `deny` it forbids all tools.
-        let pattern = |text: &String| ToolPattern::new(text).ok();
-        let deny: Option<Vec<ToolPattern>> = kept.deny.iter().map(pattern).collect();
+        let pattern = |text: &String| SkillToolNamePattern::new(text).ok();
+        let deny: Option<Vec<SkillToolNamePattern>> = kept.deny.iter().map(pattern).collect();
         let allow = kept.allow.as_ref();
         let mut allow = allow.map(|texts| texts.iter().filter_map(pattern).collect());
         if deny.is_none() {
@@ -79,7 +81,7 @@ impl ActiveSkill {
         // only in the conversation.
         let same = skills.find(&kept.skill);
         let same = same.filter(|skill| skill.id == kept.skill && skill.hash == kept.hash);
-        let text = same.map(|skill| Skills::wrap_in_tag(skill, &skill.body).into());
+        let text = same.map(|skill| SessionSkills::wrap_in_tag(skill, &skill.body).into());
         Self {
             id: kept.skill.as_str().into(),
             hash: kept.hash.clone(),
@@ -100,23 +102,23 @@ impl ActiveSkill {
     /// Returns the way in which the skill forbids calls of this tool; `None` if it permits them.
     /// Only a deny list that contains its name forbids the tool `skill`: that tool runs nothing,
     /// and another skill can only remove further tools.
-    pub(super) fn find_prohibition(&self, spec: &ToolSpec) -> Option<ToolRefusedBySkill> {
+    pub(super) fn find_prohibition(&self, spec: &ToolSpec) -> Option<SkillToolRefusalReason> {
         let (name, plugin) = (spec.name.as_str(), spec.plugin.as_deref());
-        let matches = |pattern: &ToolPattern| pattern.matches(name, plugin);
+        let matches = |pattern: &SkillToolNamePattern| pattern.matches(name, plugin);
         if self.tools.deny.iter().any(matches) {
-            return Some(ToolRefusedBySkill::Denied);
+            return Some(SkillToolRefusalReason::Denied);
         }
-        let is_reading = name == TOOL && plugin.is_none();
+        let is_reading = name == SKILL_TOOL_NAME && plugin.is_none();
         match &self.tools.allow {
             Some(allow) if !is_reading && !allow.iter().any(matches) => {
-                Some(ToolRefusedBySkill::NotAllowed)
+                Some(SkillToolRefusalReason::NotAllowed)
             }
             _ => None,
         }
     }
 
     /// Whether the skill was restored from an earlier run of the session.
-    pub(super) fn was_restored(&self) -> bool {
+    pub(super) fn is_restored_from_earlier_run(&self) -> bool {
         self.turn == 0
     }
 
@@ -125,7 +127,7 @@ impl ActiveSkill {
     }
 
     pub(in crate::agent) fn activation_event(&self) -> Event {
-        let kept = self.to_lasting_skill();
+        let kept = self.to_activated_skill();
         Event::SkillActivated {
             skill: kept.skill,
             trust: kept.trust,
@@ -139,7 +141,7 @@ impl ActiveSkill {
 
     /// Returns the session entry that records the activation of this skill.
     pub(super) fn activation_entry(&self) -> Body {
-        let kept = self.to_lasting_skill();
+        let kept = self.to_activated_skill();
         Body::SkillActivated {
             skill: kept.skill,
             trust: kept.trust,
@@ -154,7 +156,7 @@ impl ActiveSkill {
     /// Returns the payload that hooks get about the skill. `reason` is the reason for the skill's
     /// end; empty when the skill begins.
     pub(super) fn create_skill_info(&self, reason: &str) -> SkillInfo {
-        let kept = self.to_lasting_skill();
+        let kept = self.to_activated_skill();
         SkillInfo {
             id: kept.skill,
             trust: kept.trust,
@@ -167,10 +169,11 @@ impl ActiveSkill {
     }
 
     /// Returns the form of the skill that the session file, events and hooks use.
-    fn to_lasting_skill(&self) -> LastingSkill {
-        let texts =
-            |patterns: &Vec<ToolPattern>| patterns.iter().map(|p| p.text().to_owned()).collect();
-        LastingSkill {
+    fn to_activated_skill(&self) -> ActivatedSkill {
+        let texts = |patterns: &Vec<SkillToolNamePattern>| {
+            patterns.iter().map(|p| p.text().to_owned()).collect()
+        };
+        ActivatedSkill {
             skill: self.id.to_string(),
             trust: self.trust.to_string(),
             hash: self.hash.clone(),
@@ -195,7 +198,7 @@ fn may_exempt_calls_from_approval(trust: Trust) -> bool {
     matches!(trust, Trust::Managed | Trust::Package | Trust::User)
 }
 
-pub(super) enum ToolRefusedBySkill {
+pub(super) enum SkillToolRefusalReason {
     Denied,
     NotAllowed,
 }
@@ -205,8 +208,8 @@ pub(in crate::agent) struct ActiveSkills(Mutex<Vec<Arc<ActiveSkill>>>);
 
 impl ActiveSkills {
     /// Restores the skills that were active when the session was closed.
-    pub(in crate::agent) fn for_session(session: &Session, skills: &Skills) -> Self {
-        let kept = session.lasting_skills();
+    pub(in crate::agent) fn restore_for_session(session: &Session, skills: &SessionSkills) -> Self {
+        let kept = session.skills_active_across_turns();
         let active = kept
             .iter()
             .map(|kept| Arc::new(ActiveSkill::restore_from_earlier_run(kept, skills)));
@@ -215,7 +218,7 @@ impl ActiveSkills {
 
     /// Restores a skill that was active in the interrupted turn, with its limits on calls, until
     /// the end of the turn that continues it.
-    pub(in crate::agent) fn restore_skill(&self, kept: &LastingSkill, skills: &Skills) {
+    pub(in crate::agent) fn restore_skill(&self, kept: &ActivatedSkill, skills: &SessionSkills) {
         let skill = ActiveSkill {
             is_lasting: false,
             ..ActiveSkill::restore_from_earlier_run(kept, skills)
@@ -231,7 +234,7 @@ impl ActiveSkills {
         lock(&self.0).clone()
     }
 
-    pub(in crate::agent) fn last(&self) -> Option<Arc<str>> {
+    pub(in crate::agent) fn last_skill_id(&self) -> Option<Arc<str>> {
         lock(&self.0).last().map(|skill| skill.id.clone())
     }
 

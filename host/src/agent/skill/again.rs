@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use super::parts::{has_exact_skill_text, has_skill_text, repeats_announcements};
-use super::ready::SkillInvocation;
-use super::scope::SkillScope;
+use super::parts::{has_exact_skill_text, has_skill_text, repeats_skill_announcements};
+use super::ready::PreparedSkillInvocation;
+use super::scope::TurnSkillState;
 use crate::message::{Message, Origin, Role, SkillPart};
 
 /// Maximum size of the text of one skill that is repeated after compaction, in bytes: about 5,000
 /// tokens.
-const ONE_AGAIN_BYTES: usize = 20_000;
+const MAX_REPEATED_SKILL_BYTES: usize = 20_000;
 
 /// Maximum total size of the texts of skills that are repeated after compaction, in bytes.
-const AGAIN_BYTES: usize = 100_000;
+const MAX_REPEATED_SKILLS_TOTAL_BYTES: usize = 100_000;
 
-impl SkillScope {
+impl TurnSkillState {
     /// Returns the text of an active skill as the model received it.
     pub(in crate::agent) fn active_skill_text(&self, id: &str) -> Option<Arc<str>> {
         let active = self.active_skills().into_iter().rev();
@@ -24,7 +24,10 @@ impl SkillScope {
     }
 
     /// Whether the skill is active and its text is already in the conversation.
-    pub(in crate::agent) fn is_skill_text_in_conversation(&self, ready: &SkillInvocation) -> bool {
+    pub(in crate::agent) fn is_skill_text_in_conversation(
+        &self,
+        ready: &PreparedSkillInvocation,
+    ) -> bool {
         let own = self.own.all();
         let is_active = own.iter().any(|skill| skill.text == ready.text);
         is_active
@@ -39,7 +42,7 @@ impl SkillScope {
     /// Whether a message is the text of an active skill, or repeats announcements of skills for
     /// files. Such a message is sent again after compaction, so the summary leaves it out.
     pub(in crate::agent) fn is_repeated_skill_text(&self, message: &Message) -> bool {
-        if repeats_announcements(message) {
+        if repeats_skill_announcements(message) {
             return true;
         }
         let own = self.own.all();
@@ -51,10 +54,10 @@ impl SkillScope {
     /// Returns messages that repeat the texts of the active skills in `removed`. The length of each
     /// text and of all texts together is limited; newer skills take precedence over older ones.
     pub(in crate::agent) fn skill_texts_to_repeat(&self, removed: &[Message]) -> Vec<Message> {
-        let mut room = AGAIN_BYTES;
+        let mut room = MAX_REPEATED_SKILLS_TOTAL_BYTES;
         let mut again = Vec::new();
         for skill in self.own.all().iter().rev() {
-            let was_shown = || match skill.was_restored() {
+            let was_shown = || match skill.is_restored_from_earlier_run() {
                 false => removed
                     .iter()
                     .any(|message| has_exact_skill_text(message, &skill.id, &skill.text)),
@@ -67,7 +70,7 @@ impl SkillScope {
             if skill.text.is_empty() || room == 0 || !was_shown() {
                 continue;
             }
-            let most = room.min(ONE_AGAIN_BYTES);
+            let most = room.min(MAX_REPEATED_SKILL_BYTES);
             let end = skill.text.floor_char_boundary(most.min(skill.text.len()));
             room -= end;
             let mut text = format!(

@@ -3,18 +3,22 @@
 use std::sync::Arc;
 
 use super::active::ActiveSkill;
-use super::ready::{SkillInvocation, SkillInvoker};
-use crate::agent::scope::TurnScope;
+use super::ready::{PreparedSkillInvocation, SkillInvoker};
+use crate::agent::scope::SharedTurnState;
 use crate::agent::spec::AgentSpec;
 use crate::event::Event;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::session::Body;
 
-impl TurnScope {
+impl SharedTurnState {
     /// Activates a skill and emits its events. From now on, calls are limited to the tools that the
     /// skill permits.
-    pub(in crate::agent) async fn activate_skill(&self, caller: &Caller, ready: &SkillInvocation) {
+    pub(in crate::agent) async fn activate_skill(
+        &self,
+        caller: &Caller,
+        ready: &PreparedSkillInvocation,
+    ) {
         let is_of_plugin =
             matches!(ready.by, SkillInvoker::Plugin(_)) || !self.spec.call_chain.is_empty();
         let mut active = ActiveSkill::new(ready, self.number, is_of_plugin);
@@ -31,10 +35,12 @@ impl TurnScope {
     }
 
     async fn announce_active_skill(&self, caller: &Caller, active: &ActiveSkill) {
-        self.spec.session.append_or_defer(active.activation_entry());
+        self.spec
+            .session
+            .append_or_defer_error(active.activation_entry());
         self.spec.events.emit(active.activation_event());
         let mut caller = caller.clone();
-        self.update_caller(&mut caller);
+        self.update_caller_usage_and_skill(&mut caller);
         self.emitter
             .dispatch_hooks::<at::SkillActivated>(&caller, active.create_skill_info(""))
             .await;
@@ -70,14 +76,16 @@ impl TurnScope {
                 self.activate_skill(caller, &ready).await;
             }
         }
-        self.family.skills.record_entered_text(input);
+        self.family
+            .skills
+            .mark_prepared_skills_in_conversation(input);
     }
 }
 
 impl AgentSpec {
     /// Records in the session that a skill has ended, and notifies observers.
     pub(super) fn report_skill_end(&self, ended: &ActiveSkill, reason: &str) {
-        self.session.append_or_defer(Body::SkillEnded {
+        self.session.append_or_defer_error(Body::SkillEnded {
             skill: ended.id.to_string(),
             reason: reason.to_owned(),
         });

@@ -8,8 +8,8 @@
 
 use serde_json::{Value, json};
 
-use super::active::TOOL;
-use super::gate::SkillGate;
+use super::active::SKILL_TOOL_NAME;
+use super::gate::SkillInvocationChecker;
 use super::ready::SkillInvoker;
 use crate::event::Event;
 use crate::grant::{SideEffect, Trust};
@@ -19,10 +19,10 @@ use crate::point::outcome::Level;
 use crate::skill::Skill;
 use crate::tool::approval::{ApprovalAnswer, Question};
 use crate::tool::policy::{PolicyCall, ToolVerdict};
-use crate::tool::preview::PreviewLine;
+use crate::tool::preview::FileChangePreviewLine;
 use crate::tool::subject::Subject;
 
-impl SkillGate<'_> {
+impl SkillInvocationChecker<'_> {
     /// Asks the user whether the skill may be used, unless no question is needed or the user has
     /// already answered.
     ///
@@ -33,7 +33,7 @@ impl SkillGate<'_> {
         skill: &Skill,
         by: &SkillInvoker,
     ) -> Result<(), String> {
-        let (spec, arguments) = (skill_as_tool_spec(skill), skill_arguments(skill));
+        let (spec, arguments) = (skill_as_tool_spec(skill), skill_to_policy_arguments(skill));
         let refused =
             |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
         if let ToolVerdict::DryRun(_) = self.policy_verdict_on_skill(&spec, &arguments).0 {
@@ -50,7 +50,7 @@ impl SkillGate<'_> {
         if !skill_needs_confirmation(skill) {
             // Using a skill means reading its text, so the policy refuses it only by an explicit
             // rule, not by a default.
-            let reading = with_effect_class(&spec, EffectClass::Read);
+            let reading = tool_spec_with_effect_class(&spec, EffectClass::Read);
             if let (ToolVerdict::Deny(why), false) =
                 self.policy_verdict_on_skill(&reading, &arguments)
             {
@@ -60,7 +60,7 @@ impl SkillGate<'_> {
             return Ok(());
         }
         let _asking = wait_with_paused_deadline(self.memory.asking.lock()).await;
-        if self.memory.is_confirmed(skill) {
+        if self.memory.is_skill_confirmed(skill) {
             return Ok(());
         }
         let mut by_person = false;
@@ -69,14 +69,17 @@ impl SkillGate<'_> {
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
             ToolVerdict::Ask => {
                 let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
-                let question = question.for_skill(&skill.id, skill_question_lines(skill));
+                let question = question.into_skill_question(&skill.id, skill_question_lines(skill));
                 let mut question = question.without_always_answer("it is asked once per session");
                 if let SkillInvoker::Plugin(name) = by {
                     question = question.with_plugin_caller(name);
                 }
                 // The deadline of the caller is suspended until the user answers.
-                match wait_with_paused_deadline(self.approvals.ask(&*self.spec.approver, &question))
-                    .await
+                match wait_with_paused_deadline(
+                    self.approvals
+                        .ask_unless_approved(&*self.spec.approver, &question),
+                )
+                .await
                 {
                     ApprovalAnswer::Yes | ApprovalAnswer::Always => by_person = true,
                     ApprovalAnswer::No(why) if why.is_empty() => {
@@ -94,7 +97,7 @@ impl SkillGate<'_> {
     /// session, unless a question already showed them to the user.
     fn announce_first_skill_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
-        if skill.side_effects.iter().any(declares) && self.memory.record_effects_shown(skill) {
+        if skill.side_effects.iter().any(declares) && self.memory.mark_side_effects_shown(skill) {
             let text = format!(
                 "the skill {} {}",
                 skill.id,
@@ -144,14 +147,14 @@ impl SkillGate<'_> {
         };
         let verdicts = classes.into_iter();
         let verdicts = verdicts.map(|class| {
-            self.policy_verdict_on_skill(&with_effect_class(spec, class), arguments)
+            self.policy_verdict_on_skill(&tool_spec_with_effect_class(spec, class), arguments)
                 .0
         });
         verdicts.max_by_key(strictness).unwrap_or(ToolVerdict::Ask)
     }
 }
 
-fn with_effect_class(spec: &ToolSpec, effect_class: EffectClass) -> ToolSpec {
+fn tool_spec_with_effect_class(spec: &ToolSpec, effect_class: EffectClass) -> ToolSpec {
     ToolSpec {
         effect_class,
         ..spec.clone()
@@ -178,24 +181,27 @@ fn skill_as_tool_spec(skill: &Skill) -> ToolSpec {
     } else {
         EffectClass::Execute
     };
-    ToolSpec::bare_spec(TOOL, effect_class)
+    ToolSpec::bare_spec(SKILL_TOOL_NAME, effect_class)
 }
 
-fn skill_arguments(skill: &Skill) -> Value {
+fn skill_to_policy_arguments(skill: &Skill) -> Value {
     json!({
         "skill": skill.id,
         "source": skill.trust,
         "file": skill.file,
-        "description": crate::text::clean_line(&skill.description, 300),
+        "description": crate::text::escape_and_truncate_line(&skill.description, 300),
         "it": describe_declared_effects(skill),
     })
 }
 
 /// Returns the lines about a skill that the user sees in the question.
-fn skill_question_lines(skill: &Skill) -> Vec<PreviewLine> {
-    let line = |mark, text: String| PreviewLine { mark, text };
+fn skill_question_lines(skill: &Skill) -> Vec<FileChangePreviewLine> {
+    let line = |mark, text: String| FileChangePreviewLine { mark, text };
     vec![
-        line("what: ", crate::text::clean_line(&skill.description, 300)),
+        line(
+            "what: ",
+            crate::text::escape_and_truncate_line(&skill.description, 300),
+        ),
         line("file: ", skill.file.display().to_string()),
         line("from: ", skill.trust.to_string()),
         line(

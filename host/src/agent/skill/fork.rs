@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::ready::{SkillInvocation, SkillInvoker};
-use crate::agent::scope::TurnScope;
+use super::ready::{PreparedSkillInvocation, SkillInvoker};
+use crate::agent::scope::SharedTurnState;
 use crate::agent::spec::new_agent_id;
-use crate::agent::subagent::start::{SubagentOrder, run_subagent};
+use crate::agent::subagent::start::{SubagentStartRequest, run_subagent};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 
 /// Runs a skill in a subagent, which has only the tools that the skill permits. The future is boxed
 /// because the turn of the subagent is a turn as well, and so the type would be recursive.
 pub(in crate::agent) fn run_skill_in_subagent<'a>(
-    scope: &'a Arc<TurnScope>,
+    scope: &'a Arc<SharedTurnState>,
     caller: Caller,
-    ready: SkillInvocation,
+    ready: PreparedSkillInvocation,
     rest: &str,
 ) -> BoxFuture<'a, Result<String, HandleError>> {
     let task = match rest {
@@ -27,7 +27,7 @@ pub(in crate::agent) fn run_skill_in_subagent<'a>(
         SkillInvoker::Plugin(name) => Some(name.clone()),
         SkillInvoker::User | SkillInvoker::Model => None,
     };
-    let order = SubagentOrder {
+    let order = SubagentStartRequest {
         id: new_agent_id("skill"),
         plugin,
         task,

@@ -1,30 +1,33 @@
 //! Decides whether a skill may be invoked: whether this invoker may use it, whether the tools and
 //! plugins that it needs exist, and whether the arguments match.
 //!
-//! The user, the model and plugins pass the same gate. Start from [`SkillGate::invoke_skill`].
+//! The user, the model and plugins pass the same gate. Start from
+//! [`SkillInvocationChecker::invoke_skill`].
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::memory::SkillMemory;
-use super::ready::{SkillInvocation, SkillInvoker};
+use super::memory::SessionSkillMemory;
+use super::ready::{PreparedSkillInvocation, SkillInvoker};
 use crate::agent::spec::AgentSpec;
-use crate::skill::{Skill, SkillArguments, SkillInvocationRule, Skills, ToolPattern};
+use crate::skill::{
+    SessionSkills, Skill, SkillArguments, SkillInvocationRule, SkillToolNamePattern,
+};
 use crate::tool::approval::SessionApprovals;
 use crate::tool::registry::ToolRegistry;
 
 /// Checks that a skill must pass before an agent invokes it.
-pub(super) struct SkillGate<'a> {
+pub(super) struct SkillInvocationChecker<'a> {
     pub(super) spec: &'a AgentSpec,
     /// Tools of the main agent: a tool that a skill names may exist there even if a subagent does
     /// not have it.
     pub(super) tools: &'a ToolRegistry,
     pub(super) approvals: &'a SessionApprovals,
-    pub(super) memory: &'a SkillMemory,
+    pub(super) memory: &'a SessionSkillMemory,
 }
 
-impl SkillGate<'_> {
+impl SkillInvocationChecker<'_> {
     /// Checks whether a skill may be invoked with these arguments, and asks the user if necessary.
     /// Does not activate the skill yet.
     ///
@@ -35,14 +38,15 @@ impl SkillGate<'_> {
         name: &str,
         arguments: &Value,
         by: SkillInvoker,
-    ) -> Result<SkillInvocation, String> {
+    ) -> Result<PreparedSkillInvocation, String> {
         let skill = self.find_skill(name, &by)?;
         self.check_requirements(&skill)?;
         let arguments = check_arguments(&skill, arguments)?;
         self.confirm_first_skill_use(&skill, &by).await?;
-        let expanded = Skills::expand_skill(&skill, &SkillArguments::new(&skill, &arguments));
-        Ok(SkillInvocation {
-            text: Skills::wrap_in_tag(&skill, &expanded).into(),
+        let expanded =
+            SessionSkills::expand_skill(&skill, &SkillArguments::new(&skill, &arguments));
+        Ok(PreparedSkillInvocation {
+            text: SessionSkills::wrap_in_tag(&skill, &expanded).into(),
             skill,
             by,
             is_repeated: false,
@@ -73,7 +77,7 @@ impl SkillGate<'_> {
 
     fn check_requirements(&self, skill: &Skill) -> Result<(), String> {
         let specs = self.tools.specs();
-        let is_unknown = |pattern: &&ToolPattern| {
+        let is_unknown = |pattern: &&SkillToolNamePattern| {
             let mut specs = specs.iter();
             !specs.any(|spec| pattern.matches(&spec.name, spec.plugin.as_deref()))
         };
@@ -136,7 +140,7 @@ fn check_arguments(skill: &Skill, arguments: &Value) -> Result<Value, String> {
         }
     }
     let named = Value::Object(named);
-    let check = crate::tool::schema::compile(schema).map_err(|why| {
+    let check = crate::tool::schema::compile_json_schema_check(schema).map_err(|why| {
         format!(
             "the skill {} cannot be used: `arguments.schema`: {why}",
             skill.id
@@ -151,13 +155,13 @@ fn check_arguments(skill: &Skill, arguments: &Value) -> Result<Value, String> {
     Ok(named)
 }
 
-pub(super) fn unknown_skill_text(skills: &Skills, name: &str) -> String {
+pub(super) fn unknown_skill_text(skills: &SessionSkills, name: &str) -> String {
     let names: Vec<&str> = skills
         .iter()
         .filter(|skill| skill.is_startable_by_model())
         .map(|skill| skill.id.as_str())
         .collect();
-    let name = crate::text::clean_line(name, 64);
+    let name = crate::text::escape_and_truncate_line(name, 64);
     match names.is_empty() {
         true => format!("there is no skill `{name}`, and none that the model may invoke"),
         false => format!(

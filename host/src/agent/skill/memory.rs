@@ -6,53 +6,53 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::active::reserves_tools_of_plugin;
-use super::model_memory::SkillModelMemory;
+use super::model_memory::SkillRequestedModelMemory;
 use super::parts::first_text_line;
-use super::ready::SkillInvocation;
+use super::ready::PreparedSkillInvocation;
 use crate::agent::spec::AgentSpec;
 use crate::grant::Trust;
 use crate::lock::lock;
-use crate::session::{Body, RememberedSkill, Session};
+use crate::session::{Body, Session, UsedOrApprovedSkill};
 use crate::skill::Skill;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Data about skills that a session remembers; all its agents share it.
-pub(in crate::agent) struct SkillMemory {
+pub(in crate::agent) struct SessionSkillMemory {
     /// Session of the main agent, which stores the data that must survive a resume.
     session: Arc<Session>,
-    remembered: Mutex<SkillMemoryState>,
+    remembered: Mutex<SessionSkillMemoryState>,
     /// Locked while the user is asked, so that there is only one question at a time.
     pub(super) asking: tokio::sync::Mutex<()>,
-    pub(super) models: SkillModelMemory,
+    pub(super) models: SkillRequestedModelMemory,
 }
 
 #[derive(Default)]
-struct SkillMemoryState {
+struct SessionSkillMemoryState {
     /// Skills that the user or the policy has confirmed, by id, trust and hash.
     confirmed: Vec<(String, Trust, String)>,
     /// Skills whose side effects were shown to the user, by id, trust and hash.
     told: Vec<(String, Trust, String)>,
-    used: Vec<UsedSkill>,
+    used: Vec<UsedSkillWithFolder>,
     /// Invocations of skills whose text was returned to the caller, and may become the input of a
     /// turn.
-    prepared: Vec<Arc<SkillInvocation>>,
+    prepared: Vec<Arc<PreparedSkillInvocation>>,
 }
 
-struct UsedSkill {
+struct UsedSkillWithFolder {
     skill: Arc<Skill>,
     /// Folder of the skill's files, with symlinks resolved; `None` if commands may not read it.
     readable: Option<PathBuf>,
 }
 
 /// Maximum number of prepared invocations that are remembered; the oldest is dropped first.
-const MAX_PREPARED: usize = 64;
+const MAX_PREPARED_INVOCATIONS: usize = 64;
 
-impl SkillMemory {
+impl SessionSkillMemory {
     /// Restores the memory of a resumed session. The confirmations and uses of a skill from an
     /// earlier run are restored only if the skill has not changed since.
-    pub(in crate::agent) fn for_session(spec: &AgentSpec) -> Self {
-        let mut remembered = SkillMemoryState::default();
-        for kept in spec.session.remembered_skills() {
+    pub(in crate::agent) fn restore_for_session(spec: &AgentSpec) -> Self {
+        let mut remembered = SessionSkillMemoryState::default();
+        for kept in spec.session.used_or_approved_skills() {
             let Some(skill) = find_unchanged_skill(spec, &kept) else {
                 continue;
             };
@@ -61,9 +61,9 @@ impl SkillMemory {
                 true => remembered.confirmed.push(one),
                 false => {
                     remembered.told.push(one);
-                    remembered.used.push(UsedSkill {
+                    remembered.used.push(UsedSkillWithFolder {
                         skill: skill.clone(),
-                        readable: spec.readable_skill_folder(skill),
+                        readable: spec.command_readable_skill_folder(skill),
                     });
                 }
             }
@@ -72,14 +72,14 @@ impl SkillMemory {
             session: spec.session.clone(),
             remembered: Mutex::new(remembered),
             asking: tokio::sync::Mutex::default(),
-            models: SkillModelMemory::default(),
+            models: SkillRequestedModelMemory::default(),
         }
     }
 
     /// Returns a warning for each remembered skill that has changed or is missing, whose
     /// confirmations no longer apply.
     pub(in crate::agent) fn list_changed_skill_warnings(spec: &AgentSpec) -> Vec<String> {
-        let remembered = spec.session.remembered_skills();
+        let remembered = spec.session.used_or_approved_skills();
         let is_known = |id: &str| {
             let mut of_id = remembered.iter().filter(|kept| kept.skill == id);
             of_id.any(|kept| find_unchanged_skill(spec, kept).is_some())
@@ -94,14 +94,14 @@ impl SkillMemory {
                 };
                 format!(
                     "the skill {} {what}: earlier approvals of it no longer count, and its attached tools are unavailable until it is used again",
-                    clean_line(id, 64)
+                    escape_and_truncate_line(id, 64)
                 )
             })
             .collect()
     }
 
     fn append_skill_use(&self, skill: &Skill, is_confirmed: bool) {
-        self.session.append_or_defer(Body::SkillRemembered {
+        self.session.append_or_defer_error(Body::SkillRemembered {
             skill: skill.id.clone(),
             trust: skill.trust.to_string(),
             hash: skill.hash.clone(),
@@ -111,7 +111,7 @@ impl SkillMemory {
 
     /// Records that the side effects of a skill were shown to the user. Returns whether this is the
     /// first time.
-    pub(super) fn record_effects_shown(&self, skill: &Skill) -> bool {
+    pub(super) fn mark_side_effects_shown(&self, skill: &Skill) -> bool {
         let one = skill_memory_key(skill);
         let told = &mut lock(&self.remembered).told;
         let is_new = !told.contains(&one);
@@ -121,7 +121,7 @@ impl SkillMemory {
         is_new
     }
 
-    pub(super) fn is_confirmed(&self, skill: &Skill) -> bool {
+    pub(super) fn is_skill_confirmed(&self, skill: &Skill) -> bool {
         let remembered = lock(&self.remembered);
         let mut confirmed = remembered.confirmed.iter();
         confirmed
@@ -141,17 +141,17 @@ impl SkillMemory {
 
     /// Records an invocation whose text is returned to the caller and may become the input of a
     /// turn.
-    pub(super) fn record_prepared_skill(&self, ready: Arc<SkillInvocation>) {
+    pub(super) fn record_prepared_skill(&self, ready: Arc<PreparedSkillInvocation>) {
         let prepared = &mut lock(&self.remembered).prepared;
         prepared.retain(|own| own.text != ready.text);
-        if prepared.len() >= MAX_PREPARED {
+        if prepared.len() >= MAX_PREPARED_INVOCATIONS {
             prepared.remove(0);
         }
         prepared.push(ready);
     }
 
     /// Returns the prepared invocations of skills whose text has its first line in `text`.
-    pub(super) fn find_prepared_skills(&self, text: &str) -> Vec<Arc<SkillInvocation>> {
+    pub(super) fn find_prepared_skills(&self, text: &str) -> Vec<Arc<PreparedSkillInvocation>> {
         let remembered = lock(&self.remembered);
         let prepared = remembered.prepared.iter();
         prepared
@@ -162,7 +162,7 @@ impl SkillMemory {
 
     /// Marks the prepared skills whose text occurs in `text` as already in the conversation. If the
     /// text of such a skill occurs again, the skill exempts no call from approval.
-    pub(super) fn record_entered_text(&self, text: &str) {
+    pub(super) fn mark_prepared_skills_in_conversation(&self, text: &str) {
         let prepared = &mut lock(&self.remembered).prepared;
         for ready in prepared.iter_mut() {
             if text.contains(first_text_line(&ready.text)) {
@@ -174,24 +174,24 @@ impl SkillMemory {
     /// Records that a skill is used: from now on its files may be read, and the tools that it
     /// attaches stay available.
     pub(super) fn record_skill_use(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
-        let is_same = |own: &UsedSkill| Arc::ptr_eq(&own.skill, skill);
+        let is_same = |own: &UsedSkillWithFolder| Arc::ptr_eq(&own.skill, skill);
         if !lock(&self.remembered).used.iter().any(is_same) {
-            let used = UsedSkill {
+            let used = UsedSkillWithFolder {
                 skill: skill.clone(),
-                readable: spec.readable_skill_folder(skill),
+                readable: spec.command_readable_skill_folder(skill),
             };
             lock(&self.remembered).used.push(used);
             self.append_skill_use(skill, false);
         }
     }
 
-    pub(super) fn used_skill(&self, id: &str) -> Option<Arc<Skill>> {
+    pub(super) fn find_used_skill(&self, id: &str) -> Option<Arc<Skill>> {
         let remembered = lock(&self.remembered);
         let mut used = remembered.used.iter().map(|used| &used.skill);
         used.find(|skill| skill.id == id).cloned()
     }
 
-    pub(super) fn keeps_tools_available(&self, plugin: &str) -> bool {
+    pub(super) fn keeps_plugin_tools_available(&self, plugin: &str) -> bool {
         let remembered = lock(&self.remembered);
         let mut used = remembered.used.iter().map(|used| &*used.skill);
         used.any(|skill| skill.attach && reserves_tools_of_plugin(skill, plugin))
@@ -207,7 +207,10 @@ impl SkillMemory {
 
 /// Returns the skill of which the session recorded a use; `None` if the skill is missing or has
 /// changed since.
-fn find_unchanged_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Option<&'a Arc<Skill>> {
+fn find_unchanged_skill<'a>(
+    spec: &'a AgentSpec,
+    kept: &UsedOrApprovedSkill,
+) -> Option<&'a Arc<Skill>> {
     let skill = spec.skills.find(&kept.skill)?;
     let trust = skill.trust.to_string();
     let is_same = (&skill.id, &trust, &skill.hash) == (&kept.skill, &kept.trust, &kept.hash);
@@ -230,7 +233,7 @@ impl AgentSpec {
     /// Returns the folder of a skill if commands may read it although it is outside the workspace.
     /// A folder that is reached through the workspace is excluded, because a command could replace
     /// it with a symlink.
-    fn readable_skill_folder(&self, skill: &Skill) -> Option<PathBuf> {
+    fn command_readable_skill_folder(&self, skill: &Skill) -> Option<PathBuf> {
         let folder = &skill.real_dir;
         let workspace = real_path(&self.workspace);
         let is_outside = !skill.dir.starts_with(&self.workspace)

@@ -6,7 +6,7 @@
 //! that the arguments match, and that the user has confirmed it; then the skill becomes active, and
 //! the model receives its text. A skill normally ends with its turn, and a conversational one when
 //! the user ends it; compaction and a resume of the session do not end it. The format of skill
-//! files belongs to `crate::skill`. Start from `gate::SkillGate::invoke_skill`.
+//! files belongs to `crate::skill`. Start from `gate::SkillInvocationChecker::invoke_skill`.
 
 mod about;
 pub(super) mod active;

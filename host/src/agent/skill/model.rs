@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::scope::SkillScope;
+use super::scope::TurnSkillState;
 use crate::event::Event;
 use crate::point::outcome::Level;
 use crate::skill::Skill;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Timeout for the provider's list of models.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Value that means the session's model, as in Claude Code.
-const INHERIT: &str = "inherit";
+const INHERIT_SESSION_MODEL_VALUE: &str = "inherit";
 
-impl SkillScope {
+impl TurnSkillState {
     /// Returns the model for a skill that becomes active, if it differs from the session's. The
     /// user is notified in both cases: when the model is used and when it is refused.
     pub(super) async fn resolve_skill_model(
@@ -30,14 +30,14 @@ impl SkillScope {
         cancel: &CancellationToken,
     ) -> Option<String> {
         let (own, wanted) = (&self.spec.model, skill.model.as_deref()?);
-        if wanted == INHERIT || wanted == own {
+        if wanted == INHERIT_SESSION_MODEL_VALUE || wanted == own {
             return None;
         }
         let refusal = match skill.may_choose_model() {
             false => Some("only the user's own skills can choose a model".to_owned()),
             true => self.model_refusal_reason(wanted, cancel).await,
         };
-        let (id, wanted_name) = (&skill.id, clean_line(wanted, 128));
+        let (id, wanted_name) = (&skill.id, escape_and_truncate_line(wanted, 128));
         match refusal {
             None => {
                 let text =
@@ -66,10 +66,11 @@ impl SkillScope {
         let provider = &self.spec.provider;
         let name = provider.name();
         let memory = &self.memory.models;
-        let models = match memory.offered_models(name) {
+        let models = match memory.cached_provider_models(name) {
             Some(models) => models,
             None => {
-                let listed = tokio::time::timeout(PATIENCE, provider.models(cancel)).await;
+                let listed =
+                    tokio::time::timeout(MODEL_LIST_TIMEOUT, provider.models(cancel)).await;
                 match listed {
                     Ok(Ok(models)) => memory.remember_model_list(name, models),
                     Ok(Err(error)) => {

@@ -8,17 +8,17 @@ use crate::lock::lock;
 /// Memory of a session about the models that skills request: the refused ones, and the models that
 /// the provider offers.
 #[derive(Default)]
-pub(super) struct SkillModelMemory(Mutex<ModelMemoryState>);
+pub(super) struct SkillRequestedModelMemory(Mutex<SkillRequestedModelMemoryState>);
 
 #[derive(Default)]
-struct ModelMemoryState {
+struct SkillRequestedModelMemoryState {
     /// Hashes of skills whose requested model was refused and reported to the user.
     refused: Vec<String>,
     /// Name of the provider whose list of models was requested last, and the models that it offers.
     offered: Option<(String, Arc<[String]>)>,
 }
 
-impl SkillModelMemory {
+impl SkillRequestedModelMemory {
     /// Records that the user is notified why a skill does not get its requested model. Returns
     /// whether this is the first time.
     pub(super) fn record_refused_model(&self, hash: &str) -> bool {
@@ -31,7 +31,7 @@ impl SkillModelMemory {
     }
 
     /// Returns the models that this provider offers; `None` if it was not asked yet.
-    pub(super) fn offered_models(&self, provider: &str) -> Option<Arc<[String]>> {
+    pub(super) fn cached_provider_models(&self, provider: &str) -> Option<Arc<[String]>> {
         let remembered = lock(&self.0);
         let (name, models) = remembered.offered.as_ref()?;
         (name == provider).then(|| models.clone())

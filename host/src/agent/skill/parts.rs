@@ -10,7 +10,7 @@ use crate::message::{Content, Message, Origin, SkillPart};
 /// Parts of skills that are in the results of tool calls, by call id. An entry is kept until the
 /// result of its call becomes a message of the conversation.
 #[derive(Default)]
-pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<RecordedSkillPart>>>);
+pub(in crate::agent) struct ToolResultSkillParts(Mutex<HashMap<String, Vec<RecordedSkillPart>>>);
 
 struct RecordedSkillPart {
     part: SkillPart,
@@ -19,7 +19,7 @@ struct RecordedSkillPart {
     line: String,
 }
 
-impl SkillParts {
+impl ToolResultSkillParts {
     /// Records that the result of a call contains a part of a skill that begins with this line.
     pub(in crate::agent) fn record_part(&self, call: &str, part: SkillPart, line: String) {
         let mut noted = lock(&self.0);
@@ -47,7 +47,7 @@ pub(super) fn announces_skill(message: &Message, id: &str) -> bool {
 
 /// Whether a message repeats the descriptions of skills whose first announcement a compaction
 /// replaced by a summary.
-pub(super) fn repeats_announcements(message: &Message) -> bool {
+pub(super) fn repeats_skill_announcements(message: &Message) -> bool {
     let is_description = |part: &SkillPart| matches!(part, SkillPart::Description(_));
     message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)
 }

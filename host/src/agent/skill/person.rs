@@ -9,12 +9,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::active::ActiveSkill;
-use super::gate::SkillGate;
-use super::ready::{InvokedSkill, SkillInvocation, SkillInvoker};
+use super::gate::SkillInvocationChecker;
+use super::ready::{PreparedSkillInvocation, SkillInvoker, SkillToRunInSubagent};
 use crate::agent::lifecycle::LiveAgent;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::session::{self, DONE};
+use crate::session::{self, USER_ENDED_SKILL_REASON};
 use crate::skill::Context;
 
 impl LiveAgent {
@@ -29,7 +29,7 @@ impl LiveAgent {
         arguments: &Value,
         line: &str,
     ) -> Result<String, String> {
-        let gate = SkillGate {
+        let gate = SkillInvocationChecker {
             spec: &self.spec,
             tools: &self.spec.tools,
             approvals: &self.approvals,
@@ -49,12 +49,12 @@ impl LiveAgent {
             false => line.into(),
         };
         let text = input.to_string();
-        self.invoked = Some(InvokedSkill { ready, input });
+        self.invoked = Some(SkillToRunInSubagent { ready, input });
         Ok(text)
     }
 
     /// Lets the first turn of a subagent begin with a skill.
-    pub(in crate::agent) fn begin_with_skill(&mut self, ready: SkillInvocation) {
+    pub(in crate::agent) fn set_skill_for_first_turn(&mut self, ready: PreparedSkillInvocation) {
         self.family.skills.record_prepared_skill(Arc::new(ready));
     }
 
@@ -69,14 +69,15 @@ impl LiveAgent {
     /// # Errors
     /// The session cannot be written.
     pub(crate) async fn end_skills(&mut self) -> Result<Vec<Arc<str>>, session::Error> {
-        self.announce_session();
+        self.emit_session_opened();
         let ended = self.skills.take_finished_skills(|_| true);
-        let caller = self.caller();
+        let caller = self.hook_caller_outside_turn();
         for skill in &ended {
-            self.report_skill_ended(&caller, skill, DONE).await;
+            self.report_skill_ended(&caller, skill, USER_ENDED_SKILL_REASON)
+                .await;
         }
         self.report_hook_failures().await;
-        self.spec.session.synced().await?;
+        self.spec.session.sync_on_blocking_thread().await?;
         Ok(ended.iter().map(|skill| skill.id.clone()).collect())
     }
 

@@ -12,12 +12,12 @@ use crate::lock::lock;
 use crate::message::ToolSpec;
 
 /// Presets that applied to the parent of an agent when the agent was started.
-pub(in crate::agent) type StartPresets = Arc<[Arc<SubagentPreset>]>;
+pub(in crate::agent) type ParentAgentPresets = Arc<[Arc<SubagentPreset>]>;
 
 /// Presets of one turn. A tool is available only if all of them select it.
 #[derive(Default)]
 pub(in crate::agent) struct TurnToolPresets {
-    at_start: StartPresets,
+    at_start: ParentAgentPresets,
     /// Preset of the turn; set at most once.
     of_turn: OnceLock<Arc<SubagentPreset>>,
     /// Preset of the current step.
@@ -27,7 +27,7 @@ pub(in crate::agent) struct TurnToolPresets {
 impl TurnToolPresets {
     /// Creates the presets of a turn. `at_start` are the presets that applied to the agent's parent
     /// when the agent was started.
-    pub(super) fn with_start_presets(at_start: StartPresets) -> Self {
+    pub(super) fn new_with_parent_presets(at_start: ParentAgentPresets) -> Self {
         Self {
             at_start,
             ..Self::default()
@@ -45,7 +45,7 @@ impl TurnToolPresets {
     }
 
     /// Returns the presets that apply now, for a subagent that is about to start.
-    pub(in crate::agent) fn current_presets(&self) -> StartPresets {
+    pub(in crate::agent) fn current_presets(&self) -> ParentAgentPresets {
         let of_step = lock(&self.of_step).clone();
         let at_start = self.at_start.iter().cloned();
         let of_turn = self.of_turn.get().cloned();
@@ -82,10 +82,10 @@ mod tests {
             [&write, &read].map(|spec| presets.presets_select_tool(spec))
         };
         let parent = TurnToolPresets::default();
-        let with_all = TurnToolPresets::with_start_presets(parent.current_presets());
+        let with_all = TurnToolPresets::new_with_parent_presets(parent.current_presets());
         parent.set_step_preset(Some(preset("investigate")));
-        let reading = TurnToolPresets::with_start_presets(parent.current_presets());
-        let below = TurnToolPresets::with_start_presets(reading.current_presets());
+        let reading = TurnToolPresets::new_with_parent_presets(parent.current_presets());
+        let below = TurnToolPresets::new_with_parent_presets(reading.current_presets());
         assert_eq!(left(&parent), [false, true]);
         // The next step of the parent restores nothing for subagents that were started in this
         // step.
@@ -100,7 +100,7 @@ mod tests {
         // The preset of a turn applies to its subagents as well.
         let turn = TurnToolPresets::default();
         turn.set_turn_preset(preset("minimal"));
-        let below = TurnToolPresets::with_start_presets(turn.current_presets());
+        let below = TurnToolPresets::new_with_parent_presets(turn.current_presets());
         assert_eq!(left(&below), [false, false]);
     }
 }

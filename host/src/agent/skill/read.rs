@@ -13,22 +13,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::grant::held::InMemoryFolder;
 use crate::skill::Skill;
-use crate::text::one_line;
+use crate::text::escape_to_one_line;
 use crate::tool::ToolOutput;
-use crate::tool::builtin::{read_from_memory, read_in_folder};
+use crate::tool::builtin::{read_file_from_memory, read_file_outside_workspace};
 use crate::tool::workspace::Workspace;
 
 /// Maximum size of one page, in bytes. Nearly every skill fits into one page.
-const PAGE_BYTES: usize = 64 << 10;
+const MAX_SKILL_PAGE_BYTES: usize = 64 << 10;
 
 /// Maximum number of files of a skill's folder that are listed.
-const MAX_LISTED: usize = 60;
+const MAX_LISTED_SKILL_FILES: usize = 60;
 
 /// Maximum depth of subfolders whose files are listed.
-const MAX_DEPTH: usize = 5;
+const MAX_LISTED_SUBFOLDER_DEPTH: usize = 5;
 
 /// Maximum number of directory entries that are examined to list the files of a skill.
-const MAX_SEEN: usize = 2_000;
+const MAX_EXAMINED_DIRECTORY_ENTRIES: usize = 2_000;
 
 /// Reads a file of a skill's folder.
 pub(super) async fn read_skill_file(
@@ -49,18 +49,18 @@ pub(super) async fn read_skill_file(
     if skill.path_in_bundle(Path::new(name)).is_none() {
         return Err(format!(
             "`{}` leads out of the folder of the skill {id}; name a file relative to that folder",
-            crate::text::clean_line(file, 200)
+            crate::text::escape_and_truncate_line(file, 200)
         ));
     }
     let in_folder = |error| format!("in the folder of the skill {id}: {error}");
     if let Some(held) = &skill.held {
-        let Some(content) = held.file(&skill.dir.join(name)) else {
+        let Some(content) = held.file_content(&skill.dir.join(name)) else {
             return Err(format!(
                 "the skill {id} has no file `{}`",
-                crate::text::clean_line(name, 200)
+                crate::text::escape_and_truncate_line(name, 200)
             ));
         };
-        return read_from_memory(content, name, offset, cancel).map_err(in_folder);
+        return read_file_from_memory(content, name, offset, cancel).map_err(in_folder);
     }
     let place = skill.real_dir.clone();
     let opened = tokio::task::spawn_blocking(move || Workspace::open(&place)).await;
@@ -73,14 +73,14 @@ pub(super) async fn read_skill_file(
             "the folder of the skill {id} is now a link to another place; its files are not read"
         ));
     }
-    let read = read_in_folder(&Arc::new(folder), name, offset, cancel).await;
+    let read = read_file_outside_workspace(&Arc::new(folder), name, offset, cancel).await;
     read.map_err(in_folder)
 }
 
 /// Returns a page of a skill's text, from line `offset` of the inner text on. The first and the
 /// last line of `text` are its wrapper. Every page has the complete wrapper, so that no text of the
 /// skill is outside the wrapper, and no text of the host inside.
-pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
+pub(super) fn page_skill_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (inner, close) = rest.rsplit_once('\n').unwrap_or(("", rest));
     let n_before = usize::try_from(offset.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -92,15 +92,15 @@ pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let mut shown = String::new();
     let mut goes_on = None;
     for (next, line) in (offset..).zip(lines) {
-        if !shown.is_empty() && shown.len() + line.len() > PAGE_BYTES {
+        if !shown.is_empty() && shown.len() + line.len() > MAX_SKILL_PAGE_BYTES {
             goes_on = Some(next);
             break;
         }
-        let end = line.floor_char_boundary(PAGE_BYTES.min(line.len()));
+        let end = line.floor_char_boundary(MAX_SKILL_PAGE_BYTES.min(line.len()));
         shown.push_str(&line[..end]);
         if end < line.len() {
             shown.push_str(&format!(
-                "\n[line {next} is longer than {PAGE_BYTES} bytes and was cut]\n"
+                "\n[line {next} is longer than {MAX_SKILL_PAGE_BYTES} bytes and was cut]\n"
             ));
         }
     }
@@ -125,27 +125,27 @@ fn list_skill_files(skill: &Skill) -> String {
     let mut n_seen = 0;
     match &skill.held {
         Some(held) if !skill.is_flat => {
-            list_copied_files(held, &skill.dir, "", 0, &mut n_seen, &mut names);
+            collect_in_memory_file_names(held, &skill.dir, "", 0, &mut n_seen, &mut names);
         }
         None if !skill.is_flat && skill.is_path_unchanged() => {
-            list_skill_folder(&skill.real_dir, "", 0, &mut n_seen, &mut names);
+            collect_skill_file_names(&skill.real_dir, "", 0, &mut n_seen, &mut names);
         }
         _ => {}
     }
     let own = skill.file.file_name().and_then(|name| name.to_str());
-    names.retain(|name| Some(name.as_str()) != own && !is_test_case(name));
+    names.retain(|name| Some(name.as_str()) != own && !is_skill_test_file(name));
     if names.is_empty() {
         return String::new();
     }
     names.sort();
     names.iter_mut().for_each(quote_file_name);
-    let n_more = names.len().saturating_sub(MAX_LISTED);
-    let more = match (n_more, n_seen >= MAX_SEEN) {
+    let n_more = names.len().saturating_sub(MAX_LISTED_SKILL_FILES);
+    let more = match (n_more, n_seen >= MAX_EXAMINED_DIRECTORY_ENTRIES) {
         (0, false) => String::new(),
         (n, false) => format!(" and {n} more"),
         (_, true) => " and more".to_owned(),
     };
-    names.truncate(MAX_LISTED);
+    names.truncate(MAX_LISTED_SKILL_FILES);
     format!(
         "\n[files of the skill in {}: {}{more}. Read them with `skill` and `file`; scripts are run with `bash`, by their interpreter and \
          with their whole path, as in `python3 {}`]",
@@ -157,13 +157,13 @@ fn list_skill_files(skill: &Skill) -> String {
 
 /// Whether a file is a test case of the skill or a snapshot of one. Such files are meant only for
 /// the skill's author.
-fn is_test_case(name: &str) -> bool {
+fn is_skill_test_file(name: &str) -> bool {
     let is_file_of_cases = |name: &str| !name.contains('/') && name.ends_with(".toml");
     name.strip_prefix("tests/")
         .is_some_and(|name| is_file_of_cases(name) || name.starts_with("snapshots/"))
 }
 
-fn list_skill_folder(
+fn collect_skill_file_names(
     folder: &Path,
     before: &str,
     depth: usize,
@@ -177,15 +177,19 @@ fn list_skill_folder(
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         *n_seen += 1;
-        if *n_seen > MAX_SEEN {
+        if *n_seen > MAX_EXAMINED_DIRECTORY_ENTRIES {
             return;
         }
         let name = entry.file_name();
-        let shown = format!("{before}{}", one_line(&name.to_string_lossy()));
+        let shown = format!("{before}{}", escape_to_one_line(&name.to_string_lossy()));
         match entry.file_type() {
             Ok(kind) if kind.is_file() => names.push(shown),
-            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_skipped_folder(&name) => {
-                list_skill_folder(
+            Ok(kind)
+                if kind.is_dir()
+                    && depth < MAX_LISTED_SUBFOLDER_DEPTH
+                    && !is_skipped_folder(&name) =>
+            {
+                collect_skill_file_names(
                     &entry.path(),
                     &format!("{shown}/"),
                     depth + 1,
@@ -199,7 +203,7 @@ fn list_skill_folder(
     }
 }
 
-fn list_copied_files(
+fn collect_in_memory_file_names(
     held: &InMemoryFolder,
     folder: &Path,
     before: &str,
@@ -209,12 +213,18 @@ fn list_copied_files(
 ) {
     let own = held.file_names_in(folder);
     *n_seen += own.len();
-    names.extend(own.iter().map(|name| format!("{before}{}", one_line(name))));
-    for inner in held.folders_in(folder) {
+    names.extend(
+        own.iter()
+            .map(|name| format!("{before}{}", escape_to_one_line(name))),
+    );
+    for inner in held.subfolders_in(folder) {
         let name = inner.file_name().unwrap_or_default();
-        if depth < MAX_DEPTH && !is_skipped_folder(name) && *n_seen <= MAX_SEEN {
-            let before = format!("{before}{}/", one_line(&name.to_string_lossy()));
-            list_copied_files(held, &inner, &before, depth + 1, n_seen, names);
+        if depth < MAX_LISTED_SUBFOLDER_DEPTH
+            && !is_skipped_folder(name)
+            && *n_seen <= MAX_EXAMINED_DIRECTORY_ENTRIES
+        {
+            let before = format!("{before}{}/", escape_to_one_line(&name.to_string_lossy()));
+            collect_in_memory_file_names(held, &inner, &before, depth + 1, n_seen, names);
         }
     }
 }

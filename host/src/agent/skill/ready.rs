@@ -25,7 +25,7 @@ impl std::fmt::Display for SkillInvoker {
 
 /// A skill that may be used now, with its text for this invocation.
 #[derive(Clone)]
-pub(in crate::agent) struct SkillInvocation {
+pub(in crate::agent) struct PreparedSkillInvocation {
     pub(in crate::agent) skill: Arc<Skill>,
     pub(in crate::agent) by: SkillInvoker,
     /// Text of the skill with its arguments filled in, between the tags that mark it as a skill for
@@ -37,8 +37,8 @@ pub(in crate::agent) struct SkillInvocation {
 }
 
 /// A skill that the next turn runs in a subagent.
-pub(in crate::agent) struct InvokedSkill {
-    pub(in crate::agent) ready: SkillInvocation,
+pub(in crate::agent) struct SkillToRunInSubagent {
+    pub(in crate::agent) ready: PreparedSkillInvocation,
     /// Text with which the input of the next turn must begin; otherwise the turn does not run the
     /// skill.
     pub(in crate::agent) input: Arc<str>,

@@ -2,61 +2,61 @@
 //!
 //! Skills of the parent agents restrict an agent as well. Allow lists intersect and deny lists are
 //! merged, so a further skill never restores a tool. The module must not know how a skill becomes
-//! active. Start from [`SkillScope`].
+//! active. Start from [`TurnSkillState`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::active::{
-    ActiveSkill, ActiveSkills, TOOL, ToolRefusedBySkill, reserves_tools_of_plugin,
+    ActiveSkill, ActiveSkills, SKILL_TOOL_NAME, SkillToolRefusalReason, reserves_tools_of_plugin,
 };
 use super::gate::unknown_skill_text;
-use super::memory::SkillMemory;
-use super::parts::SkillParts;
-use super::presets::{StartPresets, TurnToolPresets};
+use super::memory::SessionSkillMemory;
+use super::parts::ToolResultSkillParts;
+use super::presets::{ParentAgentPresets, TurnToolPresets};
 use crate::agent::spec::AgentSpec;
-use crate::agent::subagent::preset::BY_NAME_ONLY;
-use crate::agent::turn_tools::TurnTools;
+use crate::agent::subagent::preset::EXPLICITLY_GRANTED_TOOL_NAMES;
+use crate::agent::turn_tools::UnrestrictedTurnTools;
 use crate::message::{SkillPart, ToolSpec};
-use crate::skill::{ApprovalExemption, Skill, SkillInvocationRule};
-use crate::tool::command::{CommandPart, PatternMatch};
+use crate::skill::{RequestedApprovalExemption, Skill, SkillInvocationRule};
+use crate::tool::command::{CommandPart, CommandPatternMatch};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::subject::Subject;
 
 /// Active skills and tools of one turn. The skills restrict the tools.
-pub(in crate::agent) struct SkillScope {
+pub(in crate::agent) struct TurnSkillState {
     pub(super) spec: Arc<AgentSpec>,
     /// Number of the turn.
     number: u32,
     /// Active skills of this agent.
     pub(in crate::agent) own: Arc<ActiveSkills>,
     /// Data about skills that the session remembers; all its agents share it.
-    pub(super) memory: Arc<SkillMemory>,
+    pub(super) memory: Arc<SessionSkillMemory>,
     /// Parts of skills that the results of calls contain, until each result becomes a message.
-    pub(in crate::agent) parts: SkillParts,
-    tools: TurnTools,
+    pub(in crate::agent) parts: ToolResultSkillParts,
+    tools: UnrestrictedTurnTools,
     /// Presets that limit the tools of the turn.
     pub(in crate::agent) presets: TurnToolPresets,
     /// Skills of the turn that started this agent; `None` for the main agent.
-    parent: Option<Arc<SkillScope>>,
+    parent: Option<Arc<TurnSkillState>>,
 }
 
-impl SkillScope {
+impl TurnSkillState {
     pub(in crate::agent) fn new(
         spec: Arc<AgentSpec>,
         number: u32,
         own: Arc<ActiveSkills>,
-        memory: Arc<SkillMemory>,
-        (parent, at_start): (Option<Arc<Self>>, StartPresets),
+        memory: Arc<SessionSkillMemory>,
+        (parent, at_start): (Option<Arc<Self>>, ParentAgentPresets),
     ) -> Self {
         Self {
-            tools: TurnTools::new(spec.tools.clone()),
-            presets: TurnToolPresets::with_start_presets(at_start),
+            tools: UnrestrictedTurnTools::new(spec.tools.clone()),
+            presets: TurnToolPresets::new_with_parent_presets(at_start),
             spec,
             number,
             own,
             memory,
-            parts: SkillParts::default(),
+            parts: ToolResultSkillParts::default(),
             parent,
         }
     }
@@ -75,9 +75,9 @@ impl SkillScope {
     /// the first step, all tools) that the active skills and presets permit.
     pub(in crate::agent) fn callable_tool_names(&self) -> Arc<[String]> {
         let Some(active) = self.tools.step_tools() else {
-            return self.tool_names().into();
+            return self.permitted_tool_names().into();
         };
-        let left = self.tool_names();
+        let left = self.permitted_tool_names();
         let active = active.iter().filter(|name| left.contains(name));
         active.cloned().collect()
     }
@@ -89,7 +89,7 @@ impl SkillScope {
 
     /// Returns the names of the tools that the active skills and presets permit, in the order of
     /// the registry.
-    pub(in crate::agent) fn tool_names(&self) -> Vec<String> {
+    pub(in crate::agent) fn permitted_tool_names(&self) -> Vec<String> {
         let tools = self.tools();
         let left = tools.specs().into_iter();
         let left = left.filter(|spec| self.permits_tool(spec));
@@ -107,14 +107,14 @@ impl SkillScope {
 
     /// Returns the id of the skill that became active last in this agent; if this agent has none,
     /// that of a parent agent.
-    pub(in crate::agent) fn latest_skill(&self) -> Option<Arc<str>> {
-        let of_parent = || self.parent.as_ref()?.latest_skill();
-        self.own.last().or_else(of_parent)
+    pub(in crate::agent) fn latest_skill_id(&self) -> Option<Arc<str>> {
+        let of_parent = || self.parent.as_ref()?.latest_skill_id();
+        self.own.last_skill_id().or_else(of_parent)
     }
 
     /// Returns the model of this turn: the model of the last skill that was invoked in this turn
     /// and requests one, or else the session's model.
-    pub(in crate::agent) fn model(&self) -> String {
+    pub(in crate::agent) fn turn_model(&self) -> String {
         let own = self.own.all();
         let mut of_turn = own.iter().rev().filter(|skill| skill.turn == self.number);
         let wanted = of_turn.find_map(|skill| skill.model.clone());
@@ -141,12 +141,12 @@ impl SkillScope {
             .iter()
             .find_map(|skill| Some((skill, skill.find_prohibition(spec)?)))?;
         let why = match forbidden {
-            ToolRefusedBySkill::Denied => format!("which is active and denies `{}`", spec.name),
-            ToolRefusedBySkill::NotAllowed => {
+            SkillToolRefusalReason::Denied => format!("which is active and denies `{}`", spec.name),
+            SkillToolRefusalReason::NotAllowed => {
                 format!("which is active and does not allow `{}`", spec.name)
             }
         };
-        let left = match &self.tool_names()[..] {
+        let left = match &self.permitted_tool_names()[..] {
             [] => "no tools are left".to_owned(),
             names => format!("the tools that can still be called: {}", names.join(", ")),
         };
@@ -168,7 +168,7 @@ impl SkillScope {
     ) -> bool {
         let own = self.own.all();
         let of_turn = own.iter().filter(|skill| skill.turn == self.number);
-        let spares: Vec<&ApprovalExemption> = of_turn
+        let spares: Vec<&RequestedApprovalExemption> = of_turn
             .flat_map(|skill| &skill.spares)
             .filter(|spare| exemption_names_tool(spare, spec))
             .collect();
@@ -194,7 +194,7 @@ impl SkillScope {
                 skill.invocation != SkillInvocationRule::Disabled && skill.missing.is_empty()
             })
             .collect();
-        if of_plugin.is_empty() || self.memory.keeps_tools_available(plugin) {
+        if of_plugin.is_empty() || self.memory.keeps_plugin_tools_available(plugin) {
             return None;
         }
         let active = self.active_skills();
@@ -211,26 +211,26 @@ impl SkillScope {
     }
 
     /// Finds a skill that was already used in this session, so that its files may be read.
-    pub(in crate::agent) fn used_skill(&self, name: &str) -> Result<Arc<Skill>, String> {
+    pub(in crate::agent) fn find_used_skill(&self, name: &str) -> Result<Arc<Skill>, String> {
         let skills = &self.spec.skills;
         let skill = skills
             .find(name)
             .ok_or_else(|| unknown_skill_text(skills, name))?;
-        self.memory.used_skill(&skill.id).ok_or_else(|| {
+        self.memory.find_used_skill(&skill.id).ok_or_else(|| {
             format!("the skill {} was not used in this session yet: invoke it first, without `file` and `offset`", skill.id)
         })
     }
 
-    pub(in crate::agent) fn main_tools(&self) -> Arc<ToolRegistry> {
+    pub(in crate::agent) fn main_agent_tools(&self) -> Arc<ToolRegistry> {
         match &self.parent {
-            Some(parent) => parent.main_tools(),
+            Some(parent) => parent.main_agent_tools(),
             None => self.tools(),
         }
     }
 
     /// Whether a tool is unavailable only because skills reserve it, and becomes available when
     /// this skill is activated.
-    pub(in crate::agent) fn becomes_available_with(&self, skill: &Skill, tool: &str) -> bool {
+    pub(in crate::agent) fn can_skill_unlock_tool(&self, skill: &Skill, tool: &str) -> bool {
         let tools = self.tools();
         tools.get(tool).is_some_and(|entry| {
             let spec = &entry.spec;
@@ -249,17 +249,20 @@ impl SkillScope {
         let (active, mut left) = (self.callable_tool_names(), Vec::new());
         let names = tools.specs().into_iter();
         let names = names.filter(|spec| {
-            active.contains(&spec.name) || self.becomes_available_with(skill, &spec.name)
+            active.contains(&spec.name) || self.can_skill_unlock_tool(skill, &spec.name)
         });
         let names: Vec<String> = names.map(|spec| spec.name.clone()).collect();
         // A subagent that runs a skill must do the work itself, so it gets tools that delegate only
         // if the skill names them explicitly.
-        let hands_on = |name: &str| skill.tools.allow.is_none() && BY_NAME_ONLY.contains(&name);
+        let hands_on = |name: &str| {
+            skill.tools.allow.is_none() && EXPLICITLY_GRANTED_TOOL_NAMES.contains(&name)
+        };
         for name in names.iter().filter(|name| !hands_on(name)) {
             let entry = tools.get(name);
             let is_left = entry.is_some_and(|entry| {
                 let plugin = entry.spec.plugin.as_deref();
-                let is_for_skill = entry.spec.name == TOOL || skill.tools.permits(name, plugin);
+                let is_for_skill =
+                    entry.spec.name == SKILL_TOOL_NAME || skill.tools.permits(name, plugin);
                 is_for_skill
                     && !skill
                         .tools
@@ -282,7 +285,7 @@ impl SkillScope {
     }
 }
 
-fn exemption_names_tool(spare: &ApprovalExemption, spec: &ToolSpec) -> bool {
+fn exemption_names_tool(spare: &RequestedApprovalExemption, spec: &ToolSpec) -> bool {
     match &spec.plugin {
         None => spec.name == spare.tool,
         Some(plugin) => spare.tool.split_once(':') == Some((plugin, &spec.name)),
@@ -291,14 +294,14 @@ fn exemption_names_tool(spare: &ApprovalExemption, spec: &ToolSpec) -> bool {
 
 /// Whether the exemptions cover a call with this subject. For a shell command, every part of the
 /// command must be covered; an exemption for a shell that names no command covers nothing.
-fn exemptions_cover_subject(spares: &[&ApprovalExemption], subject: &Subject) -> bool {
+fn exemptions_cover_subject(spares: &[&RequestedApprovalExemption], subject: &Subject) -> bool {
     let Subject::Command(command) = subject else {
         return spares.iter().any(|spare| spare.command.is_none());
     };
     let is_covered = |part: &CommandPart| {
         let mut patterns = spares.iter().filter_map(|spare| spare.command.as_ref());
         !part.has_variable_assignments()
-            && patterns.any(|pattern| pattern.match_part(part) == PatternMatch::Yes)
+            && patterns.any(|pattern| pattern.match_part_exactly(part) == CommandPatternMatch::Yes)
     };
     command.reason_to_ask_user().is_none()
         && !command.parts.is_empty()

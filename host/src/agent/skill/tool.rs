@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::active::TOOL;
+use super::active::SKILL_TOOL_NAME;
 use super::fork::run_skill_in_subagent;
-use super::gate::SkillGate;
+use super::gate::SkillInvocationChecker;
 use super::parts::first_text_line;
-use super::read::{describe_skill_files, page_text, read_skill_file};
+use super::read::{describe_skill_files, page_skill_text, read_skill_file};
 use super::ready::SkillInvoker;
-use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::agent::scope::{ActiveTurns, SharedTurnState};
 use crate::agent::spec::AgentSpec;
 use crate::message::{EffectClass, SkillPart, ToolSpec};
 use crate::skill::{Context, Skill, SkillInvocationRule};
@@ -51,14 +51,14 @@ struct SkillTool {
 }
 
 /// Adds the tool if there are skills that are not disabled.
-pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
+pub(in crate::agent) fn add_skill_tool(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_usable = |invocation: SkillInvocationRule| invocation != SkillInvocationRule::Disabled;
     if !spec.skills.iter().any(|skill| is_usable(skill.invocation)) {
         return;
     }
     let tool = SkillTool {
         spec: build_tool_spec::<Arguments>(
-            TOOL,
+            SKILL_TOOL_NAME,
             "Invokes a skill: returns its instructions, which you then follow. With `file`, reads a file of its folder.",
             EffectClass::Read,
         ),
@@ -68,40 +68,40 @@ pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurn
 }
 
 async fn answer_skill_call(
-    scope: &Arc<TurnScope>,
+    scope: &Arc<SharedTurnState>,
     asked: Arguments,
     ctx: &ToolCtx,
 ) -> Result<ToolOutput, String> {
     let offset = asked.offset.unwrap_or(1).max(1);
     if let Some(file) = &asked.file {
-        let skill = scope.skills.used_skill(&asked.skill)?;
+        let skill = scope.skills.find_used_skill(&asked.skill)?;
         if !scope.spec.may_read_folder(&skill.real_dir) {
             return Err(format!(
                 "the folder of the skill {} contains Rind's own folders, so none of its files are read; move the skill into a folder of its own",
                 skill.id
             ));
         }
-        check_read_rules(&scope.spec, &skill, file)?;
+        check_skill_file_read_rules(&scope.spec, &skill, file)?;
         return read_skill_file(&skill, file, offset, &ctx.cancel).await;
     }
     if offset > 1 {
-        let skill = scope.skills.used_skill(&asked.skill)?;
+        let skill = scope.skills.find_used_skill(&asked.skill)?;
         let text = scope.skills.active_skill_text(&skill.id).ok_or_else(|| {
             format!(
                 "the skill {} is not active any more: invoke it without `offset`",
                 skill.id
             )
         })?;
-        record_skill_text(scope, ctx, &skill.id, &text);
-        return page_text(&text, offset);
+        record_skill_text_in_result(scope, ctx, &skill.id, &text);
+        return page_skill_text(&text, offset);
     }
     let arguments = match (asked.arguments, asked.args) {
         (Some(named), _) => Value::Object(named),
         (None, text) => Value::String(text.unwrap_or_default()),
     };
-    let gate = SkillGate {
+    let gate = SkillInvocationChecker {
         spec: &scope.spec,
-        tools: &scope.skills.main_tools(),
+        tools: &scope.skills.main_agent_tools(),
         approvals: &scope.approvals,
         memory: &scope.family.skills,
     };
@@ -128,13 +128,13 @@ async fn answer_skill_call(
         )));
     }
     scope.activate_skill(&ctx.caller, &ready).await;
-    record_skill_text(scope, ctx, &ready.skill.id, &ready.text);
-    let mut output = page_text(&ready.text, 1)?;
+    record_skill_text_in_result(scope, ctx, &ready.skill.id, &ready.text);
+    let mut output = page_skill_text(&ready.text, 1)?;
     output
         .content
         .push_text(&describe_skill_files(&ready.skill).await);
     if !ready.skill.tools.permits_every_tool() {
-        let left = scope.skills.tool_names();
+        let left = scope.skills.permitted_tool_names();
         output.content.push_text(&format!(
             "\n[while this skill is active, these tools can be called: {}]",
             left.join(", ")
@@ -144,7 +144,7 @@ async fn answer_skill_call(
 }
 
 /// Records that the result of the current call contains the text of a skill.
-fn record_skill_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
+fn record_skill_text_in_result(scope: &SharedTurnState, ctx: &ToolCtx, id: &str, text: &str) {
     if let Some(call) = &ctx.caller.call {
         let part = SkillPart::Text(id.to_owned());
         scope
@@ -157,7 +157,7 @@ fn record_skill_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
 /// Checks that no rule of the operator denies or requires approval for reading this file of a
 /// skill. Only files in the workspace are checked. Without such a rule, reading a file of a skill
 /// needs no approval.
-fn check_read_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
+fn check_skill_file_read_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
     let below = Path::new(file).strip_prefix(&skill.dir).ok();
     let path = skill.dir.join(below.unwrap_or(Path::new(file)));
     let Ok(path) = path.strip_prefix(&spec.workspace) else {

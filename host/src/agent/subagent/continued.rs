@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::grant::grant_tools;
+use super::grant::choose_subagent_tools;
 use super::report::{ended_subagent_output, find_own_child, started_subagent_output};
-use super::start::{SubagentOrder, start_subagent, wait_for_subagent};
-use crate::agent::scope::{ActiveTurns, TurnScope};
+use super::start::{SubagentStartRequest, start_subagent, wait_for_subagent};
+use crate::agent::scope::{ActiveTurns, SharedTurnState};
 use crate::message::{EffectClass, ToolSpec};
-use crate::session::ChildSession;
+use crate::session::SubagentSession;
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Prefix of the ids of subagents that run a skill.
-const SKILL_ID_PREFIX: &str = "skill-";
+const SKILL_SUBAGENT_ID_PREFIX: &str = "skill-";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,12 +33,12 @@ struct Arguments {
     wait: Option<bool>,
 }
 
-pub(super) struct ContinueSubagent {
+pub(super) struct ContinueSubagentTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
 }
 
-impl ContinueSubagent {
+impl ContinueSubagentTool {
     /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl ContinueSubagent {
             return ToolOutput::error("no turn is running");
         };
         let order = find_own_child(&scope, &asked.id)
-            .and_then(|child| continuation_order(&scope, child, asked.message, None));
+            .and_then(|child| build_subagent_continue_request(&scope, child, asked.message, None));
         let order = match order {
             Ok(order) => order,
             Err(why) => return ToolOutput::error(why),
@@ -79,12 +79,12 @@ impl ContinueSubagent {
 /// Returns the order to continue a subagent, with the current version of its preset and with those
 /// of its earlier tools that its parent may still call. `by` is the plugin that continues the
 /// subagent; `None` stands for the model.
-pub(in crate::agent) fn continuation_order(
-    scope: &TurnScope,
-    child: ChildSession,
+pub(in crate::agent) fn build_subagent_continue_request(
+    scope: &SharedTurnState,
+    child: SubagentSession,
     message: String,
     by: Option<&Arc<str>>,
-) -> Result<SubagentOrder, String> {
+) -> Result<SubagentStartRequest, String> {
     let id = &child.agent;
     if child.plugin.as_deref() != by.map(|by| &**by) {
         let whose = child.plugin.as_deref();
@@ -93,7 +93,7 @@ pub(in crate::agent) fn continuation_order(
             "{id} is a subagent of {whose}; only {whose} can continue it"
         ));
     }
-    if id.starts_with(SKILL_ID_PREFIX) {
+    if id.starts_with(SKILL_SUBAGENT_ID_PREFIX) {
         return Err(format!(
             "{id} was started by a skill and cannot be continued; invoke the skill again"
         ));
@@ -105,12 +105,14 @@ pub(in crate::agent) fn continuation_order(
         .map_err(|why| format!("{id} cannot be continued: {why}"))?;
     // The preset or the parent may have fewer tools now than when the subagent was started.
     let left = match &preset {
-        Some(preset) => grant_tools(scope, Some(preset), None).map_err(|why| why.to_string())?,
+        Some(preset) => {
+            choose_subagent_tools(scope, Some(preset), None).map_err(|why| why.to_string())?
+        }
         None => scope.skills.callable_tool_names().to_vec(),
     };
     let mut tools = child.tools;
     tools.retain(|name| left.contains(name));
-    Ok(SubagentOrder {
+    Ok(SubagentStartRequest {
         id: child.agent.as_str().into(),
         plugin: by.cloned(),
         task: message,
@@ -122,7 +124,7 @@ pub(in crate::agent) fn continuation_order(
     })
 }
 
-impl Tool for ContinueSubagent {
+impl Tool for ContinueSubagentTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

@@ -2,17 +2,17 @@
 //!
 //! The module must not know what the ids identify. Start from [`resolve_agent`].
 
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum number of ids that an error names.
-const MAX_NAMED: usize = 8;
+const MAX_SUBAGENT_IDS_IN_ERROR: usize = 8;
 
 /// Maximum length of an id in an error, in bytes.
-const MAX_SHOWN: usize = 64;
+const MAX_SHOWN_SUBAGENT_ID_BYTES: usize = 64;
 
 /// Reason why a text does not identify exactly one subagent.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::agent) enum UnresolvedAgent {
+pub(in crate::agent) enum UnresolvedSubagentReason {
     /// No id begins with the text.
     Unknown,
     /// Several ids begin with the text; the message names them.
@@ -31,7 +31,7 @@ pub(in crate::agent) enum UnresolvedAgent {
 pub(in crate::agent) fn resolve_agent<'a>(
     text: &str,
     ids: impl IntoIterator<Item = &'a str>,
-) -> Result<&'a str, UnresolvedAgent> {
+) -> Result<&'a str, UnresolvedSubagentReason> {
     let text = text.trim();
     let mut begin: Vec<&str> = ids.into_iter().filter(|id| id.starts_with(text)).collect();
     begin.sort_unstable();
@@ -41,13 +41,13 @@ pub(in crate::agent) fn resolve_agent<'a>(
     }
     match begin.as_slice() {
         [id] if !text.is_empty() => Ok(id),
-        [] => Err(UnresolvedAgent::Unknown),
-        _ if text.is_empty() => Err(UnresolvedAgent::Unknown),
-        several => Err(UnresolvedAgent::Ambiguous(format!(
+        [] => Err(UnresolvedSubagentReason::Unknown),
+        _ if text.is_empty() => Err(UnresolvedSubagentReason::Unknown),
+        several => Err(UnresolvedSubagentReason::Ambiguous(format!(
             "`{}` is the beginning of {} ids: {}; write more of the one you mean",
-            clean_line(text, MAX_SHOWN),
+            escape_and_truncate_line(text, MAX_SHOWN_SUBAGENT_ID_BYTES),
             several.len(),
-            list_some_ids(several)
+            format_first_subagent_ids(several)
         ))),
     }
 }
@@ -61,15 +61,18 @@ pub(in crate::agent) fn unknown_agent_text<'a>(
     ids.reverse();
     let which = match ids.as_slice() {
         [] => "this conversation has none".to_owned(),
-        ids => format!("the newest are {}", list_some_ids(ids)),
+        ids => format!("the newest are {}", format_first_subagent_ids(ids)),
     };
-    let text = clean_line(text, MAX_SHOWN);
+    let text = escape_and_truncate_line(text, MAX_SHOWN_SUBAGENT_ID_BYTES);
     format!("there is no subagent `{text}`; {which}")
 }
 
-fn list_some_ids(ids: &[&str]) -> String {
-    let named = ids.get(..MAX_NAMED).unwrap_or(ids).join(", ");
-    match ids.len().checked_sub(MAX_NAMED) {
+fn format_first_subagent_ids(ids: &[&str]) -> String {
+    let named = ids
+        .get(..MAX_SUBAGENT_IDS_IN_ERROR)
+        .unwrap_or(ids)
+        .join(", ");
+    match ids.len().checked_sub(MAX_SUBAGENT_IDS_IN_ERROR) {
         Some(n_more @ 1..) => format!("{named} and {n_more} more"),
         _ => named,
     }
@@ -96,7 +99,7 @@ mod tests {
         ] {
             assert_eq!(resolve_agent(text, ids).ok(), expected, "{text}");
         }
-        let Err(UnresolvedAgent::Ambiguous(why)) = resolve_agent("sub-", ids) else {
+        let Err(UnresolvedSubagentReason::Ambiguous(why)) = resolve_agent("sub-", ids) else {
             panic!("not ambiguous");
         };
         assert_eq!(

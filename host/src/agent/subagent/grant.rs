@@ -2,17 +2,17 @@
 //! now.
 //!
 //! A preset selects among these tools, and a list of names narrows the selection; neither can add a
-//! tool. Start from [`grant_tools`].
+//! tool. Start from [`choose_subagent_tools`].
 
 use super::preset::{PresetToolSelection, SubagentPreset};
-use crate::agent::scope::TurnScope;
+use crate::agent::scope::SharedTurnState;
 use crate::point::handle::HandleError;
 use crate::skill::Skill;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 use crate::tool::registry::ToolRegistry;
 
 /// Maximum length of a tool's name in an error, in bytes.
-const MAX_SHOWN: usize = 64;
+const MAX_SHOWN_TOOL_NAME_BYTES: usize = 64;
 
 /// Returns the names of the tools that a subagent gets: with a preset, those that the preset and
 /// the list `wanted` select; without a preset, the list unchanged. Without either, returns the
@@ -21,8 +21,8 @@ const MAX_SHOWN: usize = 64;
 /// # Errors
 /// The list names a tool that the preset does not select. Without a preset, the list is not checked
 /// here; [`require_available_tools`] rejects tools that the parent does not have.
-pub(in crate::agent) fn grant_tools(
-    scope: &TurnScope,
+pub(in crate::agent) fn choose_subagent_tools(
+    scope: &SharedTurnState,
     preset: Option<&SubagentPreset>,
     wanted: Option<Vec<String>>,
 ) -> Result<Vec<String>, HandleError> {
@@ -49,7 +49,7 @@ pub(in crate::agent) fn grant_tools(
     match beyond {
         Some(beyond) => Err(HandleError::NotFound(format!(
             "the preset `{name}` has no tool `{}` here; its tools are: {}",
-            clean_line(beyond, MAX_SHOWN),
+            escape_and_truncate_line(beyond, MAX_SHOWN_TOOL_NAME_BYTES),
             match selected.as_slice() {
                 [] => "none".to_owned(),
                 selected => selected.join(", "),
@@ -65,7 +65,7 @@ pub(in crate::agent) fn grant_tools(
 /// # Errors
 /// A tool is not available, or an active skill forbids it.
 pub(in crate::agent) fn require_available_tools(
-    scope: &TurnScope,
+    scope: &SharedTurnState,
     names: &[String],
     of: Option<&Skill>,
 ) -> Result<ToolRegistry, HandleError> {
@@ -77,12 +77,12 @@ pub(in crate::agent) fn require_available_tools(
     }
     let is_there = |name: &String| {
         active.contains(name)
-            || of.is_some_and(|skill| scope.skills.becomes_available_with(skill, name))
+            || of.is_some_and(|skill| scope.skills.can_skill_unlock_tool(skill, name))
     };
     if let Some(missing) = names.iter().find(|name| !is_there(name)) {
         return Err(HandleError::NotFound(format!(
             "there is no tool `{}` to give to a subagent; the tools are: {}",
-            clean_line(missing, MAX_SHOWN),
+            escape_and_truncate_line(missing, MAX_SHOWN_TOOL_NAME_BYTES),
             active.join(", ")
         )));
     }

@@ -8,29 +8,29 @@ use serde_json::Value;
 
 use super::registry::LiveSubagent;
 use super::report::subagent_state;
-use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::agent::scope::{ActiveTurns, SharedTurnState};
 use crate::event::SubagentState;
 use crate::message::{EffectClass, ToolSpec};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Maximum number of listed subagents; the oldest are omitted.
-const MAX_LISTED: usize = 50;
+const MAX_LISTED_SUBAGENTS: usize = 50;
 
 /// Maximum length of a subagent's task in a line of the list, in bytes.
-const MAX_TASK_BYTES: usize = 100;
+const MAX_LISTED_TASK_BYTES: usize = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {}
 
-pub(super) struct ListSubagents {
+pub(super) struct ListSubagentsTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
 }
 
-impl ListSubagents {
+impl ListSubagentsTool {
     /// Creates the tool `list_subagents`, which finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
@@ -51,16 +51,16 @@ impl ListSubagents {
             return ToolOutput::error("no turn is running");
         };
         let registry = &scope.family.subagents;
-        let mut children = scope.spec.session.children();
+        let mut children = scope.spec.session.subagents();
         children.retain(|child| !child.is_holder);
-        let n_older = children.len().saturating_sub(MAX_LISTED);
+        let n_older = children.len().saturating_sub(MAX_LISTED_SUBAGENTS);
         let mut rows = Vec::new();
         if n_older > 0 {
             rows.push(format!("({n_older} older ones are not listed)"));
         }
         for child in children.iter().skip(n_older) {
             let live = registry.find_live_subagent(&child.agent);
-            let row = SubagentRow {
+            let row = SubagentListRow {
                 id: &child.agent,
                 state: subagent_state(child, live.as_deref()),
                 preset: child.preset.as_deref(),
@@ -71,12 +71,12 @@ impl ListSubagents {
         }
         let others = registry.running_subagents().into_iter();
         let others = others.filter(|live| live.parent != scope.spec.name);
-        let others: Vec<_> = others.take(MAX_LISTED).collect();
+        let others: Vec<_> = others.take(MAX_LISTED_SUBAGENTS).collect();
         if !others.is_empty() {
             rows.push(format_other_agents_heading(&scope));
         }
         for live in &others {
-            let row = SubagentRow {
+            let row = SubagentListRow {
                 id: &live.id,
                 state: SubagentState::Running,
                 preset: live.preset.as_deref(),
@@ -93,12 +93,12 @@ impl ListSubagents {
 }
 
 /// Returns the heading of the list of other agents' subagents.
-fn format_other_agents_heading(scope: &TurnScope) -> String {
+fn format_other_agents_heading(scope: &SharedTurnState) -> String {
     format!("Of other agents than {}:", scope.spec.name)
 }
 
 /// Row of the list of subagents for the model.
-struct SubagentRow<'a> {
+struct SubagentListRow<'a> {
     id: &'a str,
     state: SubagentState,
     preset: Option<&'a str>,
@@ -106,7 +106,7 @@ struct SubagentRow<'a> {
     live: Option<&'a LiveSubagent>,
 }
 
-impl SubagentRow<'_> {
+impl SubagentListRow<'_> {
     /// Formats the line.
     ///
     /// For example:
@@ -122,7 +122,7 @@ impl SubagentRow<'_> {
             Some((_, Some(outcome))) => (steps, cost_usd) = (outcome.steps, outcome.cost_usd),
             Some((live, None)) => {
                 if let Some(turn) = active_turns.find_active_turn(&live.id) {
-                    (steps, cost_usd) = (turn.progress.step(), turn.budget.cost().usd);
+                    (steps, cost_usd) = (turn.progress.current_step(), turn.budget.cost().usd);
                     words.push(format!("step {steps}"));
                     words.extend(turn.progress.last_tool());
                     steps = 0;
@@ -136,12 +136,15 @@ impl SubagentRow<'_> {
         if cost_usd > 0.0 {
             words.push(format!("${cost_usd:.4}"));
         }
-        words.push(format!("task: {}", clean_line(self.task, MAX_TASK_BYTES)));
+        words.push(format!(
+            "task: {}",
+            escape_and_truncate_line(self.task, MAX_LISTED_TASK_BYTES)
+        ));
         words.join(" | ")
     }
 }
 
-impl Tool for ListSubagents {
+impl Tool for ListSubagentsTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

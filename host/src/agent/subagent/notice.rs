@@ -2,27 +2,27 @@
 //!
 //! Preset files are parsed with the parser of skills, so its messages are about skills and are
 //! reworded here. The module must not know the table of presets. Start from
-//! [`describe_invalid_file`] and [`describe_unused_keys`].
+//! [`describe_invalid_preset_file`] and [`describe_unused_keys`].
 
 use std::collections::BTreeSet;
 
 use crate::skill::{
-    Context, Diagnostic, Interaction, OmittedSkill, Severity, Skill, SkillOmissionCause,
+    Context, Diagnostic, Interaction, OmittedSkill, Severity, Skill, SkillOmissionReason,
 };
 
 /// Maximum number of keys that a notice names.
-const MAX_NAMED: usize = 20;
+const MAX_KEYS_NAMED_IN_NOTICE: usize = 20;
 
 /// Keys that only change how another program displays a preset; they are ignored without a notice.
-const DISPLAY_KEYS: [&str; 1] = ["color"];
+const IGNORED_DISPLAY_KEYS: [&str; 1] = ["color"];
 
 /// Hint of the parser about a misspelled key `description`. The parser uses the value of that key
 /// nevertheless, so it is not reported as unused.
-const MISSPELLING_HINT: &str = "write `description` if you mean this key";
+const MISSPELLED_DESCRIPTION_KEY_HINT: &str = "write `description` if you mean this key";
 
 /// Phrases about skills in the messages of the parser, each with the phrase about presets that
 /// replaces it.
-const WORDS: [(&str, &str); 6] = [
+const SKILL_TO_PRESET_PHRASES: [(&str, &str); 6] = [
     ("; until then only the user can start the skill", ""),
     ("which is the skill's", "which is the preset's"),
     (
@@ -36,13 +36,13 @@ const WORDS: [(&str, &str); 6] = [
 
 /// Describes a file or folder that contains no valid preset: its path, the reason, and how to
 /// correct it.
-pub(super) fn describe_invalid_file(left: &OmittedSkill) -> String {
+pub(super) fn describe_invalid_preset_file(left: &OmittedSkill) -> String {
     let file = left.file.display();
-    if left.cause == SkillOmissionCause::Shadowed {
+    if left.cause == SkillOmissionReason::Shadowed {
         return format!("{file} is not a preset of subagents: {}", left.reason);
     }
     let mut reason = left.reason.clone();
-    for (of_skill, of_preset) in WORDS {
+    for (of_skill, of_preset) in SKILL_TO_PRESET_PHRASES {
         reason = reason.replace(of_skill, of_preset);
     }
     match left.id.is_empty() {
@@ -54,9 +54,9 @@ pub(super) fn describe_invalid_file(left: &OmittedSkill) -> String {
 /// Describes the keys of a file that have no effect on its preset; `None` if there are none.
 pub(super) fn describe_unused_keys(file: &Skill) -> Option<String> {
     let keys = preset_keys_without_effect(file);
-    let named = keys.iter().take(MAX_NAMED);
+    let named = keys.iter().take(MAX_KEYS_NAMED_IN_NOTICE);
     let mut named: Vec<String> = named.map(|key| format!("`{key}`")).collect();
-    if let Some(n_more @ 1..) = keys.len().checked_sub(MAX_NAMED) {
+    if let Some(n_more @ 1..) = keys.len().checked_sub(MAX_KEYS_NAMED_IN_NOTICE) {
         named.push(format!("{n_more} more"));
     }
     let last = named.pop()?;
@@ -96,15 +96,19 @@ fn preset_keys_without_effect(file: &Skill) -> BTreeSet<&str> {
     ];
     let of_skills = of_skills.into_iter().filter(|(_, is_set)| *is_set);
     let of_skills = of_skills.map(|(key, _)| key);
-    let reported = file.diagnostics.iter().filter_map(reported_key);
+    let reported = file
+        .diagnostics
+        .iter()
+        .filter_map(diagnosed_front_matter_key);
     let keys = reported.chain(of_skills);
-    keys.filter(|key| !DISPLAY_KEYS.contains(key)).collect()
+    keys.filter(|key| !IGNORED_DISPLAY_KEYS.contains(key))
+        .collect()
 }
 
 /// Returns the key that a finding of the parser reports as unknown or without effect; `None` for
 /// other findings.
-fn reported_key(finding: &Diagnostic) -> Option<&str> {
-    if finding.severity == Severity::Error || finding.hint == MISSPELLING_HINT {
+fn diagnosed_front_matter_key(finding: &Diagnostic) -> Option<&str> {
+    if finding.severity == Severity::Error || finding.hint == MISSPELLED_DESCRIPTION_KEY_HINT {
         return None;
     }
     if let Some(key) = finding.text.strip_prefix("unknown key `") {
@@ -128,7 +132,7 @@ fn reported_key(finding: &Diagnostic) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skill::{Skills, parse_text};
+    use crate::skill::{SessionSkills, parse_text};
 
     /// Returns the notice about unused keys for a file with this front matter.
     fn unread(front: &str) -> Option<String> {
@@ -140,13 +144,13 @@ mod tests {
     fn faults(front: &str) -> Vec<String> {
         let text = format!("---\n{front}---\nText.\n");
         let files = match parse_text("x", &text) {
-            Ok(file) => Skills::new([file], Vec::new()),
-            Err(fault) => Skills::new([], vec![fault]),
+            Ok(file) => SessionSkills::new([file], Vec::new()),
+            Err(fault) => SessionSkills::new([], vec![fault]),
         };
         files
             .omitted_skills()
             .iter()
-            .map(describe_invalid_file)
+            .map(describe_invalid_preset_file)
             .collect()
     }
 

@@ -7,31 +7,31 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::notice::{describe_invalid_file, describe_unused_keys};
+use super::notice::{describe_invalid_preset_file, describe_unused_keys};
 use crate::message::{EffectClass, ToolSpec};
 use crate::near::find_nearest_name;
-use crate::skill::{Skill, Skills, ToolScope};
-use crate::text::clean_line;
+use crate::skill::{SessionSkills, Skill, ToolScope};
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a preset's description for the model, in bytes.
-const MAX_DESCRIPTION_BYTES: usize = 160;
+const MAX_PRESET_DESCRIPTION_BYTES: usize = 160;
 
 /// Maximum size of the list of presets with descriptions, in bytes; it is part of every request.
-const MAX_LIST_BYTES: usize = 2_400;
+const MAX_PRESET_LIST_BYTES: usize = 2_400;
 
 /// Maximum length of the instructions in a file, in bytes; they are part of every request of the
 /// subagent.
-const MAX_PROMPT_BYTES: usize = 64 << 10;
+const MAX_PRESET_INSTRUCTIONS_BYTES: usize = 64 << 10;
 
 /// Maximum number of names in an error or at the end of the list.
-const MAX_NAMED: usize = 20;
+const MAX_PRESET_NAMES_LISTED: usize = 20;
 
 /// Maximum length of a name in an error, in bytes.
-const MAX_SHOWN: usize = 64;
+const MAX_SHOWN_PRESET_NAME_BYTES: usize = 64;
 
 /// Tools that a subagent gets only if they are named explicitly, because it should do its task
 /// itself instead of delegating it.
-pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
+pub(in crate::agent) const EXPLICITLY_GRANTED_TOOL_NAMES: [&str; 6] = [
     "continue_subagent",
     "list_subagents",
     "query_subagent",
@@ -41,13 +41,13 @@ pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
 ];
 
 /// Name of the tool for commands that `bash` runs in the background.
-const BACKGROUND: &str = "background";
+const BACKGROUND_TOOL_NAME: &str = "background";
 
 /// Tools that inspect subagents but change nothing.
-const WATCHING: [&str; 2] = ["list_subagents", "query_subagent"];
+const SUBAGENT_INSPECTION_TOOL_NAMES: [&str; 2] = ["list_subagents", "query_subagent"];
 
 /// Model name that means the parent's model in the files of Claude Code.
-const INHERIT: &str = "inherit";
+const INHERIT_PARENT_MODEL_NAME: &str = "inherit";
 
 /// Selects the tools of the parent agent that a subagent with the preset gets.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,17 +68,17 @@ impl PresetToolSelection {
     /// Whether the selection contains a tool.
     pub(in crate::agent) fn selects_tool(&self, spec: &ToolSpec) -> bool {
         let name = spec.name.as_str();
-        let hands_on = BY_NAME_ONLY.contains(&name);
+        let hands_on = EXPLICITLY_GRANTED_TOOL_NAMES.contains(&name);
         match self {
             Self::Reading => {
                 let reads = spec.effect_class == EffectClass::Read;
                 // Exclude the tool for background commands: without `bash` there are no such
                 // commands.
-                reads && !hands_on && name != BACKGROUND
+                reads && !hands_on && name != BACKGROUND_TOOL_NAME
             }
             Self::Working => !hands_on,
             Self::Nothing => false,
-            Self::Watching => WATCHING.contains(&name),
+            Self::Watching => SUBAGENT_INSPECTION_TOOL_NAMES.contains(&name),
             Self::Listed(scope) => {
                 let allowed = scope.allow.as_deref().unwrap_or_default();
                 let is_named = allowed.iter().any(|pattern| pattern.text() == name);
@@ -116,7 +116,7 @@ struct BuiltInPresetRow {
     prompt: &'static str,
 }
 
-const BUILT_IN: [BuiltInPresetRow; 4] = [
+const BUILT_IN_PRESETS: [BuiltInPresetRow; 4] = [
     BuiltInPresetRow {
         name: "investigate",
         description: "Finds out and reports; its tools only read",
@@ -154,7 +154,7 @@ pub(crate) struct SubagentPresets {
 
 impl Default for SubagentPresets {
     fn default() -> Self {
-        Self::with_preset_files(&Skills::default())
+        Self::with_preset_files(&SessionSkills::default())
     }
 }
 
@@ -162,8 +162,8 @@ impl SubagentPresets {
     /// Returns the built-in presets and those in `files`. A file cannot replace a built-in preset.
     /// A file with a fault is skipped, because the fault may concern a tool that the subagent must
     /// not have.
-    pub(crate) fn with_preset_files(files: &Skills) -> Self {
-        let built_in = BUILT_IN.into_iter().map(|row| SubagentPreset {
+    pub(crate) fn with_preset_files(files: &SessionSkills) -> Self {
+        let built_in = BUILT_IN_PRESETS.into_iter().map(|row| SubagentPreset {
             name: row.name.to_owned(),
             description: row.description.to_owned(),
             tools: row.tools,
@@ -174,7 +174,7 @@ impl SubagentPresets {
         let mut left_out: Vec<String> = files
             .omitted_skills()
             .iter()
-            .map(describe_invalid_file)
+            .map(describe_invalid_preset_file)
             .collect();
         for file in files.iter().filter(|file| !file.is_restricted) {
             match parse_preset(file) {
@@ -192,7 +192,7 @@ impl SubagentPresets {
     }
 
     /// Returns the notices about faults in preset files, each in one line.
-    pub(crate) fn left_out(&self) -> &[String] {
+    pub(crate) fn preset_file_notices(&self) -> &[String] {
         &self.left_out
     }
 
@@ -215,13 +215,13 @@ impl SubagentPresets {
                 Some(near) => format!("; did you mean `{near}`?"),
                 None => ".".to_owned(),
             };
-            let mut listed: Vec<&str> = names.take(MAX_NAMED).collect();
-            if self.presets.len() > MAX_NAMED {
+            let mut listed: Vec<&str> = names.take(MAX_PRESET_NAMES_LISTED).collect();
+            if self.presets.len() > MAX_PRESET_NAMES_LISTED {
                 listed.push("…");
             }
             format!(
                 "there is no preset `{}`{near} The presets are: {}",
-                clean_line(wanted, MAX_SHOWN),
+                escape_and_truncate_line(wanted, MAX_SHOWN_PRESET_NAME_BYTES),
                 listed.join(", ")
             )
         })
@@ -233,18 +233,19 @@ impl SubagentPresets {
         let mut list = String::new();
         let mut rest = Vec::new();
         for preset in &self.presets {
-            let description = clean_line(&preset.description, MAX_DESCRIPTION_BYTES);
+            let description =
+                escape_and_truncate_line(&preset.description, MAX_PRESET_DESCRIPTION_BYTES);
             let row = format!("\n- {}: {description}", preset.name);
-            if rest.is_empty() && list.len() + row.len() <= MAX_LIST_BYTES {
+            if rest.is_empty() && list.len() + row.len() <= MAX_PRESET_LIST_BYTES {
                 list.push_str(&row);
             } else {
                 rest.push(preset.name.as_str());
             }
         }
         if !rest.is_empty() {
-            let named = rest.get(..MAX_NAMED).unwrap_or(&rest);
+            let named = rest.get(..MAX_PRESET_NAMES_LISTED).unwrap_or(&rest);
             let _ = write!(list, "\n- without description here: {}", named.join(", "));
-            if let Some(n_more @ 1..) = rest.len().checked_sub(MAX_NAMED) {
+            if let Some(n_more @ 1..) = rest.len().checked_sub(MAX_PRESET_NAMES_LISTED) {
                 let _ = write!(list, " and {n_more} more");
             }
         }
@@ -255,7 +256,7 @@ impl SubagentPresets {
 /// Creates a preset from a file. Also returns a notice about the parts of the file that have no
 /// effect, if there are any.
 fn parse_preset(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
-    if let Some(row) = BUILT_IN.iter().find(|row| file.id == row.name) {
+    if let Some(row) = BUILT_IN_PRESETS.iter().find(|row| file.id == row.name) {
         return Err(format!(
             "`{}` is a built-in preset; rename the file",
             row.name
@@ -267,17 +268,20 @@ fn parse_preset(file: &Skill) -> Result<(SubagentPreset, Option<String>), String
             missing => format!("this machine lacks {}", missing.join(", ")),
         });
     }
-    if file.body.len() > MAX_PROMPT_BYTES {
+    if file.body.len() > MAX_PRESET_INSTRUCTIONS_BYTES {
         return Err(format!(
-            "its text has {} bytes, at most {MAX_PROMPT_BYTES} are accepted; make it shorter",
+            "its text has {} bytes, at most {MAX_PRESET_INSTRUCTIONS_BYTES} are accepted; make it shorter",
             file.body.len()
         ));
     }
-    let wanted = file.model.as_deref().filter(|name| *name != INHERIT);
+    let wanted = file
+        .model
+        .as_deref()
+        .filter(|name| *name != INHERIT_PARENT_MODEL_NAME);
     let (model, note) = match wanted {
         Some(name) if file.may_choose_model() => (Some(name.to_owned()), None),
         Some(name) => {
-            let name = clean_line(name, MAX_SHOWN);
+            let name = escape_and_truncate_line(name, MAX_SHOWN_PRESET_NAME_BYTES);
             let note =
                 format!("the model `{name}` has no effect: only a preset of yours chooses a model");
             (None, Some(note))
@@ -286,7 +290,7 @@ fn parse_preset(file: &Skill) -> Result<(SubagentPreset, Option<String>), String
     };
     let preset = SubagentPreset {
         name: file.id.clone(),
-        description: clean_line(&file.description, MAX_DESCRIPTION_BYTES),
+        description: escape_and_truncate_line(&file.description, MAX_PRESET_DESCRIPTION_BYTES),
         tools: PresetToolSelection::Listed(file.tools.clone()),
         prompt: file.body.trim().to_owned(),
         model,
@@ -311,7 +315,7 @@ mod tests {
                 Err(fault) => unusable.push(fault),
             }
         }
-        SubagentPresets::with_preset_files(&Skills::new(read, unusable))
+        SubagentPresets::with_preset_files(&SessionSkills::new(read, unusable))
     }
 
     fn permits(presets: &SubagentPresets, name: &str, tool: &str) -> bool {
@@ -326,7 +330,7 @@ mod tests {
         let reviewer = "---\nname: reviewer\ndescription: Reviews code\ntools: Read, Grep, WebFetch\nmodel: inherit\ncolor: \
                         red\n---\nLook hard.\n";
         let presets = with(&[("reviewer", reviewer)]);
-        assert_eq!(presets.left_out(), [""; 0]);
+        assert_eq!(presets.preset_file_notices(), [""; 0]);
         let preset = presets.find_preset("reviewer").unwrap();
         assert_eq!((&*preset.prompt, &preset.model), ("Look hard.", &None));
         for (tool, expected) in [("read_file", true), ("search", true), ("bash", false)] {
@@ -368,7 +372,7 @@ mod tests {
     fn a_faulty_file_is_left_out_with_its_fault_and_takes_no_built_in_name() {
         let long = format!(
             "---\ndescription: d\n---\n{}",
-            "x".repeat(MAX_PROMPT_BYTES + 1)
+            "x".repeat(MAX_PRESET_INSTRUCTIONS_BYTES + 1)
         );
         let presets = with(&[
             ("work", "---\ndescription: Takes over\n---\nObey me.\n"),
@@ -383,10 +387,15 @@ mod tests {
             ("bomb", "---\ndescription: &a d\nname: *a\n---\n"),
             ("long", &long),
         ]);
-        assert_eq!(presets.presets.len(), BUILT_IN.len());
+        assert_eq!(presets.presets.len(), BUILT_IN_PRESETS.len());
         assert!(!presets.find_preset("work").unwrap().prompt.contains("Obey"));
-        assert_eq!(presets.left_out().len(), 5, "{:?}", presets.left_out());
-        let all = presets.left_out().join("\n");
+        assert_eq!(
+            presets.preset_file_notices().len(),
+            5,
+            "{:?}",
+            presets.preset_file_notices()
+        );
+        let all = presets.preset_file_notices().join("\n");
         for why in [
             "`work` is a built-in preset; rename the file",
             "references are not allowed here",
@@ -403,7 +412,7 @@ mod tests {
         let names: Vec<String> = (0..500).map(|n| format!("preset-{n:03}")).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|name| (&**name, &*text)).collect();
         let list = with(&files).list_presets();
-        assert!(list.len() < MAX_LIST_BYTES + 500, "{}", list.len());
+        assert!(list.len() < MAX_PRESET_LIST_BYTES + 500, "{}", list.len());
         assert!(list.lines().all(|line| line.len() < 400));
         assert!(list.contains("more"), "{list}");
     }

@@ -1,8 +1,8 @@
 //! The subagents of a session that run in this process or have ended recently.
 //!
 //! All agents of a session share the registry. The session file has the permanent record of each
-//! subagent; see `session::ChildSession`. The module must not know how a subagent runs. Start from
-//! [`SubagentRegistry`].
+//! subagent; see `session::SubagentSession`. The module must not know how a subagent runs. Start
+//! from [`SubagentRegistry`].
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,10 +18,10 @@ use crate::session::Session;
 
 /// Maximum number of ended subagents whose answers are kept in memory. There is a limit because a
 /// process that runs the loops of plugins can run for weeks.
-const MAX_ENDED: usize = 64;
+const MAX_KEPT_ENDED_SUBAGENTS: usize = 64;
 
 /// Maximum number of ids that an error names.
-const MAX_NAMED: usize = 8;
+const MAX_SUBAGENT_IDS_IN_ERROR: usize = 8;
 
 /// Outcome of a subagent's work on one task.
 #[derive(Clone, Debug)]
@@ -169,7 +169,7 @@ impl SubagentRegistry {
     /// Creates the registry of a session. The number of started subagents includes those of earlier
     /// runs of the session.
     pub(in crate::agent) fn for_session(session: &Session) -> Self {
-        let children = session.children().into_iter();
+        let children = session.subagents().into_iter();
         let spawned = children.filter(|child| !child.is_holder && child.plugin.is_none());
         Self {
             live: Mutex::default(),
@@ -201,12 +201,15 @@ impl SubagentRegistry {
                 "{} subagents run, and no more may at once (subagents.max_running = {max_running}): {}; wait for one to end, or \
                  stop one",
                 running.len(),
-                running.get(..MAX_NAMED).unwrap_or(&running).join(", ")
+                running
+                    .get(..MAX_SUBAGENT_IDS_IN_ERROR)
+                    .unwrap_or(&running)
+                    .join(", ")
             )));
         }
         live.retain(|one| one.id != new.id);
         let n_ended = live.iter().filter(|one| !one.is_running()).count();
-        let mut n_left = n_ended.saturating_sub(MAX_ENDED - 1);
+        let mut n_left = n_ended.saturating_sub(MAX_KEPT_ENDED_SUBAGENTS - 1);
         live.retain(|one| {
             let is_dropped = n_left > 0 && !one.is_running();
             n_left -= usize::from(is_dropped);
@@ -218,7 +221,7 @@ impl SubagentRegistry {
 
     /// Counts a subagent that a model starts. Returns false, without counting it, if the limit
     /// `most` is reached.
-    pub(in crate::agent) fn count_model_subagent(&self, most: u32) -> bool {
+    pub(in crate::agent) fn count_model_started_subagent(&self, most: u32) -> bool {
         let counted = self
             .n_spawned
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
@@ -235,7 +238,7 @@ impl SubagentRegistry {
 
     /// Returns the subagents that the model of `parent` started and of whose end that model was not
     /// notified yet, oldest first.
-    pub(in crate::agent) fn unreported_agents(&self, parent: &str) -> Vec<Arc<LiveSubagent>> {
+    pub(in crate::agent) fn unreported_subagents(&self, parent: &str) -> Vec<Arc<LiveSubagent>> {
         let live = lock(&self.live);
         let unread = live.iter().filter(|one| {
             let is_own = &*one.parent == parent && one.plugin.is_none();
@@ -302,7 +305,7 @@ mod tests {
                     .unwrap(),
             );
         }
-        assert_eq!(lock(&registry.live).len(), MAX_ENDED + 1);
+        assert_eq!(lock(&registry.live).len(), MAX_KEPT_ENDED_SUBAGENTS + 1);
         assert!(registry.find_live_subagent("sub-199").is_some());
         assert!(registry.find_live_subagent("sub-0").is_none());
         let all = registry.running_subagents();
@@ -313,9 +316,9 @@ mod tests {
     #[test]
     fn the_count_of_a_session_ends_at_its_limit() {
         let registry = registry();
-        assert!(registry.count_model_subagent(2));
-        assert!(!registry.count_model_subagent(2));
-        assert!(registry.count_model_subagent(3));
+        assert!(registry.count_model_started_subagent(2));
+        assert!(!registry.count_model_started_subagent(2));
+        assert!(registry.count_model_started_subagent(3));
     }
 
     #[tokio::test]

@@ -3,24 +3,24 @@
 //!
 //! Start from [`outcome_text`] and [`find_own_child`].
 
-use super::find::{UnresolvedAgent, resolve_agent, unknown_agent_text};
+use super::find::{UnresolvedSubagentReason, resolve_agent, unknown_agent_text};
 use super::registry::{LiveSubagent, SubagentOutcome};
-use crate::agent::scope::TurnScope;
+use crate::agent::scope::SharedTurnState;
 use crate::event::SubagentState;
-use crate::session::{Body, ChildSession};
+use crate::session::{Body, SubagentSession};
 use crate::text::format_error_chain;
 use crate::tool::ToolOutput;
 
 /// Maximum number of ids in one call that waits for subagents.
-const MAX_AWAITED: usize = 256;
+const MAX_AWAITED_SUBAGENTS_PER_CALL: usize = 256;
 
 /// Checks that a call does not wait for too many subagents, because each id is searched among all
 /// subagents.
-pub(in crate::agent) fn check_id_count(ids: &[String]) -> Result<(), String> {
+pub(in crate::agent) fn check_subagent_id_count(ids: &[String]) -> Result<(), String> {
     match ids.len() {
-        0..=MAX_AWAITED => Ok(()),
+        0..=MAX_AWAITED_SUBAGENTS_PER_CALL => Ok(()),
         n => Err(format!(
-            "{n} ids are given, but a call can wait for at most {MAX_AWAITED} subagents"
+            "{n} ids are given, but a call can wait for at most {MAX_AWAITED_SUBAGENTS_PER_CALL} subagents"
         )),
     }
 }
@@ -67,15 +67,15 @@ pub(super) fn started_subagent_output(live: &LiveSubagent) -> ToolOutput {
 /// # Errors
 /// A message for the model: the id is unknown or ambiguous, or it is the id of a holder.
 pub(in crate::agent) fn find_own_child(
-    scope: &TurnScope,
+    scope: &SharedTurnState,
     text: &str,
-) -> Result<ChildSession, String> {
-    let mut children = scope.spec.session.children();
+) -> Result<SubagentSession, String> {
+    let mut children = scope.spec.session.subagents();
     let ids: Vec<&str> = children.iter().map(|child| &*child.agent).collect();
     let id = match resolve_agent(text, ids.iter().copied()) {
         Ok(id) => id.to_owned(),
-        Err(UnresolvedAgent::Ambiguous(why)) => return Err(why),
-        Err(UnresolvedAgent::Unknown) => return Err(unknown_agent_text(text, ids)),
+        Err(UnresolvedSubagentReason::Ambiguous(why)) => return Err(why),
+        Err(UnresolvedSubagentReason::Unknown) => return Err(unknown_agent_text(text, ids)),
     };
     let at = children.iter().position(|child| child.agent == id);
     match at.map(|at| children.swap_remove(at)) {
@@ -90,7 +90,7 @@ pub(in crate::agent) fn find_own_child(
 /// Returns the state of a subagent: the state in this process if `live` is given, otherwise the
 /// state that the session file records.
 pub(in crate::agent) fn subagent_state(
-    child: &ChildSession,
+    child: &SubagentSession,
     live: Option<&LiveSubagent>,
 ) -> SubagentState {
     let of_live = live.map(|live| {
@@ -104,15 +104,16 @@ pub(in crate::agent) fn subagent_state(
 
 /// Reads the last output of a subagent from its session file, for a subagent that is not in the
 /// registry.
-pub(super) async fn read_last_output(scope: &TurnScope, id: &str) -> Result<String, String> {
+pub(super) async fn read_last_output(scope: &SharedTurnState, id: &str) -> Result<String, String> {
     let session = &scope.spec.session;
     let (place, children, child) = (
         session.session_location(),
-        session.children(),
+        session.subagents(),
         id.to_owned(),
     );
     // Read in a blocking task, because the session file may be large.
-    let read = tokio::task::spawn_blocking(move || place.read_child(&children, &child)).await;
+    let read =
+        tokio::task::spawn_blocking(move || place.read_subagent_entries(&children, &child)).await;
     let unreadable = |why: String| format!("the session of {id} cannot be read: {why}");
     let entries = match read {
         Ok(Ok(entries)) => entries.unwrap_or_default(),

@@ -1,20 +1,20 @@
 //! Runs a subagent: an agent with its own session and with no more tools or permissions than its
 //! parent, from its start to the entries and events of its end.
 //!
-//! Start from [`SubagentRun`].
+//! Start from [`RunningSubagent`].
 
 use std::sync::Arc;
 
 use super::preset::SubagentPreset;
 use super::registry::{LiveSubagent, SubagentOutcome};
 use crate::agent::archive::query::add_query_tool_to_subagent;
-use crate::agent::call::NO_APPROVAL;
+use crate::agent::call::SUBAGENT_APPROVAL_REFUSAL_REASON;
 use crate::agent::config::AgentConfig;
 use crate::agent::host_calls::turn_interrupted_error;
 use crate::agent::lifecycle::LiveAgent;
 use crate::agent::outcome::{Error, TurnOutcome};
-use crate::agent::scope::{AgentTreeState, TurnScope};
-use crate::agent::skill::presets::StartPresets;
+use crate::agent::scope::{SharedAgentTreeState, SharedTurnState};
+use crate::agent::skill::presets::ParentAgentPresets;
 use crate::agent::spec::{AgentSpec, TurnSpec};
 use crate::event::{Event, SubagentState};
 use crate::point::caller::Caller;
@@ -23,11 +23,11 @@ use crate::point::handle::HandleError;
 use crate::point::payload::{Source, StopReason, SubagentInfo, Tier};
 use crate::prompt::host_prompt_part;
 use crate::session::{Body, Session};
-use crate::tool::approval::DenyAll;
+use crate::tool::approval::DenyAllApprover;
 use crate::tool::registry::ToolRegistry;
 
 /// System prompt that explains a subagent's role.
-const ROLE_PROMPT: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
+const SUBAGENT_ROLE_PROMPT: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
  decide \
      what you can and say what you could not do. When a call is refused as blocked, do not try to reach the same end in another \
      way: do what is left of the task, and say in your answer what you are blocked by. Answer with what was asked for and \
@@ -35,22 +35,22 @@ const ROLE_PROMPT: &str = "You are a subagent: a program gave you one task and r
 
 /// Keys of the parts of the system prompt that only subagents have. If the parent is a subagent
 /// too, these parts replace the parent's parts with the same keys.
-const SUBAGENT_PART_KEYS: [&str; 2] = ["subagent", "subagent-preset"];
+const SUBAGENT_SYSTEM_PROMPT_PART_KEYS: [&str; 2] = ["subagent", "subagent-preset"];
 
 /// A running subagent.
-pub(in crate::agent) struct SubagentRun {
+pub(in crate::agent) struct RunningSubagent {
     /// Turn of the parent.
-    pub(in crate::agent) scope: Arc<TurnScope>,
+    pub(in crate::agent) scope: Arc<SharedTurnState>,
     pub(in crate::agent) live: Arc<LiveSubagent>,
     pub(in crate::agent) caller: Caller,
     pub(in crate::agent) info: SubagentInfo,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
     /// Presets of the parent in the step that starts this subagent.
-    pub(in crate::agent) at_start: StartPresets,
+    pub(in crate::agent) at_start: ParentAgentPresets,
     pub(in crate::agent) is_continued: bool,
 }
 
-impl SubagentRun {
+impl RunningSubagent {
     /// Builds the agent. Its limits do not exceed those of its parent.
     pub(in crate::agent) fn build_agent(
         &self,
@@ -61,18 +61,18 @@ impl SubagentRun {
         let parent = &*self.scope.spec;
         let id = &self.live.id;
         let mut parts = parent.parts.clone();
-        parts.retain(|part| !SUBAGENT_PART_KEYS.contains(&&*part.key));
+        parts.retain(|part| !SUBAGENT_SYSTEM_PROMPT_PART_KEYS.contains(&&*part.key));
         parts.push(host_prompt_part(
             Tier::Stable,
-            SUBAGENT_PART_KEYS[0],
-            ROLE_PROMPT,
+            SUBAGENT_SYSTEM_PROMPT_PART_KEYS[0],
+            SUBAGENT_ROLE_PROMPT,
         ));
         let preset = self.preset.as_deref();
         let prompt = preset.map_or("", |preset| &preset.prompt);
         if !prompt.is_empty() {
             parts.push(host_prompt_part(
                 Tier::Stable,
-                SUBAGENT_PART_KEYS[1],
+                SUBAGENT_SYSTEM_PROMPT_PART_KEYS[1],
                 prompt,
             ));
         }
@@ -86,7 +86,7 @@ impl SubagentRun {
         let mut spec = AgentSpec {
             model: model.unwrap_or_else(|| parent.model.clone()),
             tools,
-            approver: Arc::new(DenyAll(NO_APPROVAL.to_owned())),
+            approver: Arc::new(DenyAllApprover(SUBAGENT_APPROVAL_REFUSAL_REASON.to_owned())),
             session,
             events: parent.events.sender_for_subagent(id),
             config: AgentConfig {
@@ -105,7 +105,7 @@ impl SubagentRun {
             ..parent.clone()
         };
         add_query_tool_to_subagent(&mut spec, &self.scope.family.active_turns);
-        let family = AgentTreeState {
+        let family = SharedAgentTreeState {
             parent: Some(self.scope.clone()),
             presets: self.at_start.clone(),
             ..self.scope.family.clone()
@@ -115,7 +115,7 @@ impl SubagentRun {
 
     /// Runs the subagent, emits its start and end events, and records its outcome.
     pub(in crate::agent) async fn run_to_end(mut self, mut agent: LiveAgent) {
-        let tools = tool_names(&agent);
+        let tools = agent_tool_names(&agent);
         self.emit_subagent_start(tools).await;
         let task = self.info.task.clone();
         let ended = self.run_turn(&mut agent, &task).await;
@@ -123,8 +123,8 @@ impl SubagentRun {
         background
             .stop_agent_commands(&self.live.id, "its subagent ended")
             .await;
-        agent.close_archival().await;
-        let synced = agent.spec().session.synced().await;
+        agent.archive_ready_turns_on_close().await;
+        let synced = agent.spec().session.sync_on_blocking_thread().await;
         self.scope.family.active_turns.leave_turn(&self.live.id);
         if let Err(error) = synced {
             tracing::error!(%error, "cannot write the session of a subagent");
@@ -212,7 +212,7 @@ impl SubagentRun {
             steps,
             cost_usd,
         });
-        scope.update_caller(&mut self.caller);
+        scope.update_caller_usage_and_skill(&mut self.caller);
         scope
             .emitter
             .dispatch_hooks::<at::SubagentEnd>(&self.caller, self.info)
@@ -222,7 +222,7 @@ impl SubagentRun {
 
 /// Records in the session of the parent that a subagent has ended.
 pub(super) fn record_subagent_end(above: &Session, agent: &str, outcome: &SubagentOutcome) {
-    above.append_or_defer(Body::SubagentEnd {
+    above.append_or_defer_error(Body::SubagentEnd {
         agent: agent.to_owned(),
         answer: outcome.text(),
         is_error: outcome.result.is_err(),
@@ -234,7 +234,7 @@ pub(super) fn record_subagent_end(above: &Session, agent: &str, outcome: &Subage
 }
 
 /// Returns the names of an agent's tools.
-fn tool_names(agent: &LiveAgent) -> Vec<String> {
+fn agent_tool_names(agent: &LiveAgent) -> Vec<String> {
     let tools = agent.spec().tools.specs().into_iter();
     tools.map(|spec| spec.name.clone()).collect()
 }
@@ -256,7 +256,7 @@ fn to_subagent_outcome(
     let summary = ended.summary;
     let (state, result) = match summary.stop {
         StopReason::Done | StopReason::MaxSteps if !blocked.is_empty() => {
-            let text = append_blocked_calls(&ended.output, blocked);
+            let text = append_blocked_call_list(&ended.output, blocked);
             (SubagentState::Blocked, Ok(text))
         }
         StopReason::Done => (SubagentState::Answered, Ok(ended.output)),
@@ -287,7 +287,7 @@ fn to_subagent_outcome(
 
 /// Appends to a subagent's answer the list of its calls that were not run, because the model of the
 /// subagent may not have mentioned them.
-fn append_blocked_calls(answer: &str, blocked: &[String]) -> String {
+fn append_blocked_call_list(answer: &str, blocked: &[String]) -> String {
     format!(
         "{answer}\n\n[blocked: a subagent cannot ask for approval, so these calls were not run: {}]",
         blocked.join("; ")

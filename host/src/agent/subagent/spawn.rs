@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::grant::grant_tools;
+use super::grant::choose_subagent_tools;
 use super::preset::SubagentPresets;
 use super::report::{ended_subagent_output, started_subagent_output};
-use super::start::{SubagentOrder, start_subagent, wait_for_subagent};
+use super::start::{SubagentStartRequest, start_subagent, wait_for_subagent};
 use crate::agent::scope::ActiveTurns;
 use crate::agent::spec::new_agent_id;
 use crate::message::{EffectClass, ToolSpec};
@@ -16,7 +16,7 @@ use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Beginning of the tool's description, before the list of presets.
-const ABOUT: &str = "Starts a subagent on a task of its own and returns at once; several work side by side, and \
+const SPAWN_TOOL_DESCRIPTION_INTRO: &str = "Starts a subagent on a task of its own and returns at once; several work side by side, and \
  `wait_subagents` \
      returns their answers. It cannot ask anybody: a call that needs an approval is refused, and it then reports that it is \
      blocked. Presets:";
@@ -44,15 +44,15 @@ struct Arguments {
 
 /// The tool `spawn_subagent`. Its effect class is `read`: starting a subagent has no effect, and
 /// each call of the subagent is judged like any other, but without a user who could approve it.
-pub(super) struct SpawnSubagent {
+pub(super) struct SpawnSubagentTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
 }
 
-impl SpawnSubagent {
+impl SpawnSubagentTool {
     /// Creates the tool `spawn_subagent`, which finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns, presets: &SubagentPresets) -> Self {
-        let about = format!("{ABOUT}{}", presets.list_presets());
+        let about = format!("{SPAWN_TOOL_DESCRIPTION_INTRO}{}", presets.list_presets());
         Self {
             spec: build_tool_spec::<Arguments>("spawn_subagent", &about, EffectClass::Read),
             active_turns,
@@ -72,11 +72,11 @@ impl SpawnSubagent {
             Some(Ok(preset)) => Some(preset),
             Some(Err(why)) => return ToolOutput::error(why),
         };
-        let tools = match grant_tools(&scope, preset.as_deref(), asked.tools) {
+        let tools = match choose_subagent_tools(&scope, preset.as_deref(), asked.tools) {
             Ok(tools) => tools,
             Err(error) => return ToolOutput::error(error.to_string()),
         };
-        let order = SubagentOrder {
+        let order = SubagentStartRequest {
             id: new_agent_id("sub"),
             plugin: None,
             task: asked.task,
@@ -97,7 +97,7 @@ impl SpawnSubagent {
     }
 }
 
-impl Tool for SpawnSubagent {
+impl Tool for SpawnSubagentTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use super::grant::require_available_tools;
 use super::preset::SubagentPreset;
 use super::registry::{LiveSubagent, SubagentOutcome};
-use super::run::{SubagentRun, record_subagent_end};
-use crate::agent::budget::LimitedHostCall;
-use crate::agent::host_calls::{PluginCalls, check_text, turn_interrupted_error};
-use crate::agent::scope::TurnScope;
-use crate::agent::skill::ready::SkillInvocation;
+use super::run::{RunningSubagent, record_subagent_end};
+use crate::agent::budget::LimitedHostCallKind;
+use crate::agent::host_calls::{
+    PluginHostCallExecutor, check_question_or_task_length, turn_interrupted_error,
+};
+use crate::agent::scope::SharedTurnState;
+use crate::agent::skill::ready::PreparedSkillInvocation;
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 use crate::point::payload::SubagentInfo;
@@ -22,10 +24,10 @@ use crate::tool::registry::ToolRegistry;
 
 /// Maximum number of subagents that the models of one turn start or continue, at all nesting levels
 /// together. The limit stops a turn that delegates the same task again and again.
-const MAX_SPAWNED: u32 = 16;
+const MAX_SUBAGENTS_STARTED_PER_TURN: u32 = 16;
 
 /// Parameters of a subagent to start or to continue.
-pub(in crate::agent) struct SubagentOrder {
+pub(in crate::agent) struct SubagentStartRequest {
     /// Id of the subagent.
     pub(in crate::agent) id: Arc<str>,
     /// Plugin that starts it; `None` if the model does.
@@ -38,7 +40,7 @@ pub(in crate::agent) struct SubagentOrder {
     pub(in crate::agent) max_steps: u32,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
     /// Skill with which it begins.
-    pub(in crate::agent) skill: Option<SkillInvocation>,
+    pub(in crate::agent) skill: Option<PreparedSkillInvocation>,
     /// Whether the subagent already has a session, which it continues.
     pub(in crate::agent) is_continued: bool,
 }
@@ -50,11 +52,11 @@ pub(in crate::agent) struct SubagentOrder {
 /// The subagent may not start: a tool is not available, a limit is reached, or its session cannot
 /// be written.
 pub(in crate::agent) async fn start_subagent(
-    scope: &Arc<TurnScope>,
-    order: SubagentOrder,
+    scope: &Arc<SharedTurnState>,
+    order: SubagentStartRequest,
     mut caller: Caller,
 ) -> Result<Arc<LiveSubagent>, HandleError> {
-    check_text("the prompt", &order.task)?;
+    check_question_or_task_length("the prompt", &order.task)?;
     check_subagent_depth(scope)?;
     let of_skill = order.skill.as_ref().map(|ready| &*ready.skill);
     // Read the presets together with the tools, before the first await, because the next step of
@@ -77,7 +79,7 @@ pub(in crate::agent) async fn start_subagent(
         .subagents
         .register_subagent(&live, max_running)?;
     let session = begin_subagent_session(scope, &order, &tools).await?;
-    let run = SubagentRun {
+    let run = RunningSubagent {
         scope: scope.clone(),
         live: live.clone(),
         caller,
@@ -93,7 +95,7 @@ pub(in crate::agent) async fn start_subagent(
     };
     let mut agent = run.build_agent(tools, order.max_steps, Arc::new(session));
     if let Some(ready) = order.skill {
-        agent.begin_with_skill(ready);
+        agent.set_skill_for_first_turn(ready);
     }
     // Spawn a task, so that the subagent ends cleanly even if the future of its caller is dropped.
     let task = tokio::spawn(async move {
@@ -110,8 +112,8 @@ pub(in crate::agent) async fn start_subagent(
 /// # Errors
 /// The subagent cannot be started, or it ended without an answer.
 pub(in crate::agent) async fn run_subagent(
-    scope: &Arc<TurnScope>,
-    order: SubagentOrder,
+    scope: &Arc<SharedTurnState>,
+    order: SubagentStartRequest,
     caller: Caller,
 ) -> Result<String, HandleError> {
     let live = start_subagent(scope, order, caller).await?;
@@ -134,7 +136,7 @@ impl Drop for SubagentStopGuard {
     }
 }
 
-fn check_subagent_depth(scope: &TurnScope) -> Result<(), HandleError> {
+fn check_subagent_depth(scope: &SharedTurnState) -> Result<(), HandleError> {
     let trigger = &scope.spec.config.archival.trigger;
     if scope.spec.depth < trigger.max_subagent_depth() {
         return Ok(());
@@ -149,28 +151,32 @@ fn check_subagent_depth(scope: &TurnScope) -> Result<(), HandleError> {
 /// Counts the subagent against the limits: a plugin's subagent against the limit of the plugin, a
 /// model's subagent against the limits of the turn and the session.
 fn count_subagent_against_limits(
-    scope: &Arc<TurnScope>,
-    order: &SubagentOrder,
+    scope: &Arc<SharedTurnState>,
+    order: &SubagentStartRequest,
     caller: &mut Caller,
 ) -> Result<(), HandleError> {
     if let Some(plugin) = &order.plugin {
-        return PluginCalls::new(scope, plugin).admit_call(LimitedHostCall::Agent, caller);
+        return PluginHostCallExecutor::new(scope, plugin)
+            .admit_call(LimitedHostCallKind::Agent, caller);
     }
     if scope.cancel.is_cancelled() {
         return Err(turn_interrupted_error());
     }
-    if !scope.budget.count_spawned_subagent(MAX_SPAWNED) {
+    if !scope
+        .budget
+        .count_spawned_subagent(MAX_SUBAGENTS_STARTED_PER_TURN)
+    {
         return Err(HandleError::Limit(format!(
-            "the limit of {MAX_SPAWNED} subagents in this turn is reached"
+            "the limit of {MAX_SUBAGENTS_STARTED_PER_TURN} subagents in this turn is reached"
         )));
     }
     let most = scope.spec.config.subagents.max_in_session;
-    if !order.is_continued && !scope.family.subagents.count_model_subagent(most) {
+    if !order.is_continued && !scope.family.subagents.count_model_started_subagent(most) {
         return Err(HandleError::Limit(format!(
             "the limit of {most} subagents in this session is reached (subagents.max_in_session); continue an existing subagent instead"
         )));
     }
-    scope.update_caller(caller);
+    scope.update_caller_usage_and_skill(caller);
     Ok(())
 }
 
@@ -178,8 +184,8 @@ fn count_subagent_against_limits(
 /// the session of the subagent: if the program is killed in between, every session file of a
 /// subagent is still recorded by its parent.
 async fn begin_subagent_session(
-    scope: &Arc<TurnScope>,
-    order: &SubagentOrder,
+    scope: &Arc<SharedTurnState>,
+    order: &SubagentStartRequest,
     tools: &ToolRegistry,
 ) -> Result<Session, HandleError> {
     let above = &scope.spec.session;
@@ -193,7 +199,7 @@ async fn begin_subagent_session(
         is_continued: order.is_continued,
     });
     let synced = match written {
-        Ok(()) => above.synced().await,
+        Ok(()) => above.sync_on_blocking_thread().await,
         Err(error) => Err(error),
     };
     synced.map_err(|error| {
@@ -201,7 +207,7 @@ async fn begin_subagent_session(
         tracing::error!(%error, "{what}");
         HandleError::Failed(what.to_owned())
     })?;
-    let opened = open_session(scope, order).await;
+    let opened = create_or_open_subagent_session(scope, order).await;
     if let Err(error) = &opened {
         let outcome = SubagentOutcome::from_error(error.clone());
         record_subagent_end(above, &order.id, &outcome);
@@ -210,9 +216,9 @@ async fn begin_subagent_session(
 }
 
 /// Creates the session of a subagent, or opens its existing session.
-async fn open_session(
-    scope: &Arc<TurnScope>,
-    order: &SubagentOrder,
+async fn create_or_open_subagent_session(
+    scope: &Arc<SharedTurnState>,
+    order: &SubagentStartRequest,
 ) -> Result<Session, HandleError> {
     let spec = SessionSpec {
         workspace: scope.spec.workspace.clone(),
@@ -222,8 +228,8 @@ async fn open_session(
     let (parent, id) = (scope.spec.session.session_location(), order.id.clone());
     let is_continued = order.is_continued;
     let opened = tokio::task::spawn_blocking(move || match is_continued {
-        true => parent.open_child(&id, &spec),
-        false => parent.create_child(&id, &spec),
+        true => parent.open_subagent_session(&id, &spec),
+        false => parent.create_subagent_session(&id, &spec),
     });
     let what = match is_continued {
         true => "the session of the subagent cannot be opened",

@@ -15,7 +15,7 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Maximum time to wait for the subagent to end; slightly longer than the time that the tools of
 /// the subagent have to stop.
-const PATIENCE: Duration = Duration::from_secs(8);
+const SUBAGENT_STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,12 +24,12 @@ struct Arguments {
     id: String,
 }
 
-pub(super) struct StopSubagent {
+pub(super) struct StopSubagentTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
 }
 
-impl StopSubagent {
+impl StopSubagentTool {
     /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl StopSubagent {
             return ToolOutput::ok(format!("the subagent {id} is not running: {state}"));
         };
         live.stop("its parent stopped it");
-        match tokio::time::timeout(PATIENCE, live.wait_for_end()).await {
+        match tokio::time::timeout(SUBAGENT_STOP_TIMEOUT, live.wait_for_end()).await {
             Ok(outcome) => {
                 live.mark_end_as_reported();
                 ToolOutput::ok(outcome_text(id, &outcome))
@@ -73,7 +73,7 @@ impl StopSubagent {
     }
 }
 
-impl Tool for StopSubagent {
+impl Tool for StopSubagentTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

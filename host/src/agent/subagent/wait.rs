@@ -10,18 +10,18 @@ use serde_json::Value;
 
 use super::registry::LiveSubagent;
 use super::report::{
-    check_id_count, find_own_child, outcome_text, read_last_output, subagent_state,
+    check_subagent_id_count, find_own_child, outcome_text, read_last_output, subagent_state,
 };
-use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::agent::scope::{ActiveTurns, SharedTurnState};
 use crate::message::{EffectClass, ToolSpec};
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Part of the deadline of a call that is reserved for composing its result.
-const RESULT_MARGIN: Duration = Duration::from_secs(5);
+const RESULT_COMPOSITION_TIME_RESERVE: Duration = Duration::from_secs(5);
 
 /// Separator between the answers of two subagents.
-const ANSWER_SEPARATOR: &str = "\n\n---\n\n";
+const SUBAGENT_ANSWER_SEPARATOR: &str = "\n\n---\n\n";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,12 +38,12 @@ struct Arguments {
     timeout_seconds: Option<u64>,
 }
 
-pub(super) struct WaitSubagents {
+pub(super) struct WaitSubagentsTool {
     spec: ToolSpec,
     active_turns: ActiveTurns,
 }
 
-impl WaitSubagents {
+impl WaitSubagentsTool {
     /// Creates the tool. It finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl WaitSubagents {
             .spec
             .config
             .tool_timeout()
-            .saturating_sub(RESULT_MARGIN);
+            .saturating_sub(RESULT_COMPOSITION_TIME_RESERVE);
         let limit = asked.timeout_seconds.map_or(most, Duration::from_secs);
         let running = awaited.iter().filter_map(|one| match one {
             AwaitedSubagent::Live(live) => Some(live),
@@ -102,7 +102,7 @@ impl WaitSubagents {
         for one in &awaited {
             told.push(one.describe_end(&scope).await);
         }
-        ToolOutput::ok(told.join(ANSWER_SEPARATOR))
+        ToolOutput::ok(told.join(SUBAGENT_ANSWER_SEPARATOR))
     }
 }
 
@@ -114,7 +114,7 @@ enum AwaitedSubagent {
 }
 
 impl AwaitedSubagent {
-    async fn describe_end(&self, scope: &TurnScope) -> String {
+    async fn describe_end(&self, scope: &SharedTurnState) -> String {
         match self {
             Self::Live(live) => match live.outcome() {
                 Some(outcome) => {
@@ -133,17 +133,20 @@ impl AwaitedSubagent {
 }
 
 /// Returns the subagents of this agent whose end was not yet reported to the agent's model.
-fn unreported_subagents(scope: &TurnScope) -> Vec<AwaitedSubagent> {
-    let own = scope.family.subagents.unreported_agents(&scope.spec.name);
+fn unreported_subagents(scope: &SharedTurnState) -> Vec<AwaitedSubagent> {
+    let own = scope
+        .family
+        .subagents
+        .unreported_subagents(&scope.spec.name);
     own.into_iter().map(AwaitedSubagent::Live).collect()
 }
 
 /// Returns the subagents with these ids, without duplicates.
 fn find_awaited_subagents(
-    scope: &TurnScope,
+    scope: &SharedTurnState,
     ids: &[String],
 ) -> Result<Vec<AwaitedSubagent>, String> {
-    check_id_count(ids)?;
+    check_subagent_id_count(ids)?;
     let mut seen = Vec::new();
     let mut awaited = Vec::new();
     for text in ids {
@@ -165,7 +168,7 @@ fn find_awaited_subagents(
     Ok(awaited)
 }
 
-impl Tool for WaitSubagents {
+impl Tool for WaitSubagentsTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

@@ -46,7 +46,7 @@ fn judge(records: &[ChangeRecord], from: u32) -> String {
     let Some(history) = histories.get("p") else {
         return String::new();
     };
-    let judged = ["a", "b", "c", "d"].map(|text| match history.judge_current_state(&file(text)) {
+    let judged = ["a", "b", "c", "d"].map(|text| match history.check_restorability(&file(text)) {
         PathRestorability::Same => '=',
         PathRestorability::Safe => 's',
         PathRestorability::Changed(UncertainRestoreReason::Now) => 'n',
@@ -143,7 +143,7 @@ fn the_mode_of_a_write_that_was_killed_is_uncertain() {
         mode: 0o600,
     };
     assert_eq!(
-        histories["p"].judge_current_state(&private),
+        histories["p"].check_restorability(&private),
         PathRestorability::Safe
     );
 }

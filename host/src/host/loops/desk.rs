@@ -1,10 +1,10 @@
 //! Serves the loop of one plugin: passes messages to it, starts and limits its turns, and notifies
 //! it when the host ends.
 //!
-//! A [`LoopService`] outlives the single runs of its loop, so that messages wait for the next run
+//! A [`PluginLoopService`] outlives the single runs of its loop, so that messages wait for the next run
 //! and the turns of a minute are counted over all runs. Turns end with the run that started them.
-//! The module must not know how a turn is run, which the [`TurnRunner`] decides. Start from
-//! [`LoopService`].
+//! The module must not know how a turn is run, which the [`LoopTurnRunner`] decides. Start from
+//! [`PluginLoopService`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,37 +16,37 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::names::LoopSessionNames;
-use super::order::{check_conversation, check_order};
-use super::spending::{LoopSpending, ReservedCost};
-use super::turn::{LoopTurn, SessionPerTurnRunner, TurnRunner};
+use super::names::LoopSessionIdGenerator;
+use super::order::{check_loop_may_use_session, check_turn_request};
+use super::spending::{LoopTurnCosts, TurnCostReservation};
+use super::turn::{LoopTurnRunner, RequestedLoopTurn, SessionPerTurnRunner};
 use crate::agent::TurnOutcome;
 use crate::event::Stamped;
 use crate::host::{Host, Session};
 use crate::lock::lock;
 use crate::point::handle::HandleError;
 use crate::point::loop_handle::{
-    LoopHandle, LoopMessage, LoopTurnReport, LoopTurnRequest, MAX_MESSAGES, MAX_RUNNING_TURNS,
-    MAX_TURNS_PER_MINUTE, TurnSession,
+    LoopHostFunctions, LoopMessage, LoopTurnReport, LoopTurnRequest, MAX_QUEUED_LOOP_MESSAGES,
+    MAX_RUNNING_TURNS, MAX_TURNS_PER_MINUTE, TurnSession,
 };
 use crate::point::payload::StopReason;
 use crate::session;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Period in which the turns that a loop starts are counted.
-const MINUTE: Duration = Duration::from_secs(60);
+const TURN_COUNT_PERIOD: Duration = Duration::from_secs(60);
 
 /// Grace period for the turns that a run of a loop has started, after the run itself has ended.
-pub(crate) const TURN_GRACE: Duration = Duration::from_secs(2);
+pub(crate) const STARTED_TURNS_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Maximum length of an id in an error, in bytes.
-const MAX_SHOWN: usize = 96;
+const MAX_QUOTED_ID_BYTES: usize = 96;
 
-/// Parts of a [`LoopService`] that the caller of a loop may choose.
-pub(crate) struct LoopServiceParts {
+/// Parts of a [`PluginLoopService`] that the caller of a loop may choose.
+pub(crate) struct LoopServiceOptions {
     /// Runs the turns that the loop requests. If `None`, each turn runs in a session that is opened
     /// for it.
-    pub(crate) runner: Option<Arc<dyn TurnRunner>>,
+    pub(crate) runner: Option<Arc<dyn LoopTurnRunner>>,
     /// Receives the events of the turns.
     pub(crate) watcher: Option<mpsc::Sender<Stamped>>,
     /// Maximum size of the session file of the loop itself, in bytes.
@@ -56,35 +56,35 @@ pub(crate) struct LoopServiceParts {
 }
 
 /// Service for one loop: its messages, its turns and their limits.
-pub(crate) struct LoopService {
+pub(crate) struct PluginLoopService {
     plugin: String,
     host: Host,
-    names: LoopSessionNames,
+    names: LoopSessionIdGenerator,
     /// Whether the loop may run turns in the sessions in which users have their conversations.
     uses_conversations: bool,
     /// Session of the loop itself.
     session: Arc<session::Session>,
-    runner: Arc<dyn TurnRunner>,
-    parts: LoopServiceParts,
+    runner: Arc<dyn LoopTurnRunner>,
+    parts: LoopServiceOptions,
     messages: tokio::sync::Mutex<mpsc::Receiver<LoopMessage>>,
     /// Whether the current run has asked for the token `shutdown`, so that it is notified when the
     /// host ends.
     is_told: AtomicBool,
-    turns: Mutex<LoopTurns>,
-    spending: LoopSpending,
+    turns: Mutex<StartedLoopTurns>,
+    spending: LoopTurnCosts,
 }
 
 /// Turns of a loop.
 #[derive(Default)]
-struct LoopTurns {
+struct StartedLoopTurns {
     /// Times within the last minute at which turns were started.
     started: VecDeque<Instant>,
     /// Turns that run, or whose reports the loop has not collected yet, by session id.
-    running: BTreeMap<String, Arc<RunningTurn>>,
+    running: BTreeMap<String, Arc<RunningLoopTurn>>,
 }
 
 /// A turn that was started.
-struct RunningTurn {
+struct RunningLoopTurn {
     cancel: CancellationToken,
     report: Mutex<Option<Result<LoopTurnReport, HandleError>>>,
     /// Token that is cancelled when the turn has ended and `report` is set.
@@ -92,7 +92,7 @@ struct RunningTurn {
 }
 
 /// Guard of a running turn. Dropping it marks the turn as ended, even if the turn's task panics.
-struct LoopTurnEndGuard(Arc<RunningTurn>);
+struct LoopTurnEndGuard(Arc<RunningLoopTurn>);
 
 impl LoopTurnEndGuard {
     fn end_turn(self, report: Result<LoopTurnReport, HandleError>) {
@@ -111,23 +111,23 @@ impl Drop for LoopTurnEndGuard {
     }
 }
 
-impl LoopService {
+impl PluginLoopService {
     /// Creates the service for a loop in its session, and the channel for messages to the loop.
     /// Returns `None` if the plugin has no loop.
     pub(crate) fn new(
         session: &Session,
         plugin: &str,
-        parts: LoopServiceParts,
+        parts: LoopServiceOptions,
     ) -> Option<(Arc<Self>, mpsc::Sender<LoopMessage>)> {
         let loops = session.loops();
-        let own = loops.iter().find(|own| own.plugin() == plugin)?;
+        let own = loops.iter().find(|own| own.plugin_name() == plugin)?;
         let host = session.host().clone();
-        let (sender, messages) = mpsc::channel(MAX_MESSAGES);
+        let (sender, messages) = mpsc::channel(MAX_QUEUED_LOOP_MESSAGES);
         let runner = parts.runner.clone();
-        let spending = LoopSpending::new(host.0.config.max_loop_cost_usd);
+        let spending = LoopTurnCosts::new(host.0.config.max_loop_cost_usd);
         let desk = Self {
             plugin: plugin.to_owned(),
-            names: LoopSessionNames::new(plugin, own.state_key(), host.workspace()),
+            names: LoopSessionIdGenerator::new(plugin, own.plugin_state_key(), host.workspace()),
             uses_conversations: own.may_read_conversations(),
             session: session.stored(),
             runner: runner.unwrap_or_else(|| Arc::new(SessionPerTurnRunner::new(host.clone()))),
@@ -151,13 +151,17 @@ impl LoopService {
         self.is_told.load(Ordering::Acquire)
     }
 
-    /// Interrupts the turns of the run, and waits up to [`TURN_GRACE`] for them to end.
-    pub(super) async fn end_run(&self) {
+    /// Interrupts the turns of the run, and waits up to [`STARTED_TURNS_GRACE_PERIOD`] for them to
+    /// end.
+    pub(super) async fn end_loop_run(&self) {
         let running = std::mem::take(&mut lock(&self.turns).running);
         running.values().for_each(|turn| turn.cancel.cancel());
         let ended = running.values().map(|turn| turn.has_ended.cancelled());
         let ended = futures_util::future::join_all(ended);
-        if tokio::time::timeout(TURN_GRACE, ended).await.is_err() {
+        if tokio::time::timeout(STARTED_TURNS_GRACE_PERIOD, ended)
+            .await
+            .is_err()
+        {
             tracing::warn!(
                 plugin = self.plugin,
                 "turns of a loop did not end in time; they can be resumed"
@@ -166,7 +170,7 @@ impl LoopService {
     }
 
     /// Returns the id of the session in which a turn is to run.
-    async fn session_id(&self, wanted: &TurnSession) -> Result<String, HandleError> {
+    async fn session_id_for_turn(&self, wanted: &TurnSession) -> Result<String, HandleError> {
         match wanted {
             TurnSession::Fresh => Ok(self.names.create_unnamed_session_id()),
             TurnSession::Named(name) => self.names.session_id_for_name(name),
@@ -179,10 +183,10 @@ impl LoopService {
                         return Err(HandleError::Denied(format!(
                             "`{}` is not a session that the loop of plugin `{plugin}` began in this workspace; conversations of people need \
                              `session` in `side_effects`",
-                            clean_line(&id, MAX_SHOWN)
+                            escape_and_truncate_line(&id, MAX_QUOTED_ID_BYTES)
                         )));
                     }
-                    check_conversation(&host, &id, is_own).map(|()| id)
+                    check_loop_may_use_session(&host, &id, is_own).map(|()| id)
                 });
                 let failed = |_| HandleError::Failed("the session cannot be looked up".to_owned());
                 checked.await.map_err(failed)?
@@ -191,11 +195,11 @@ impl LoopService {
     }
 
     /// Checks that a turn may start in a session, counts it, and reserves its cost.
-    fn admit_turn(
+    fn reserve_turn_slot_and_cost(
         &self,
         session: &str,
         max_cost_usd: Option<f64>,
-    ) -> Result<(Arc<RunningTurn>, ReservedCost), HandleError> {
+    ) -> Result<(Arc<RunningLoopTurn>, TurnCostReservation), HandleError> {
         let now = Instant::now();
         let mut turns = lock(&self.turns);
         if turns.running.contains_key(session) {
@@ -209,14 +213,14 @@ impl LoopService {
                 "{MAX_RUNNING_TURNS} turns of this loop are running, or their reports were not collected; `finish` one first"
             )));
         }
-        let is_over = |started: &&Instant| now.duration_since(**started) >= MINUTE;
+        let is_over = |started: &&Instant| now.duration_since(**started) >= TURN_COUNT_PERIOD;
         while turns.started.front().filter(is_over).is_some() {
             turns.started.pop_front();
         }
         let n_started = u32::try_from(turns.started.len()).unwrap_or(u32::MAX);
         if n_started >= MAX_TURNS_PER_MINUTE {
             let first = turns.started.front().copied().unwrap_or(now);
-            let left = MINUTE.saturating_sub(now.duration_since(first));
+            let left = TURN_COUNT_PERIOD.saturating_sub(now.duration_since(first));
             return Err(HandleError::Limit(format!(
                 "the loop of plugin `{}` has started its {MAX_TURNS_PER_MINUTE} turns of this minute; the next may start in {} s",
                 self.plugin,
@@ -226,7 +230,7 @@ impl LoopService {
         let spending = &self.spending;
         let reserved = spending.reserve_cost(&self.plugin, max_cost_usd, now)?;
         turns.started.push_back(now);
-        let turn = Arc::new(RunningTurn {
+        let turn = Arc::new(RunningLoopTurn {
             cancel: self.parts.shutdown.child_token(),
             report: Mutex::default(),
             has_ended: CancellationToken::new(),
@@ -235,16 +239,17 @@ impl LoopService {
         Ok((turn, reserved))
     }
 
-    async fn begin_turn(&self, order: LoopTurnRequest) -> Result<String, HandleError> {
+    async fn start_requested_turn(&self, order: LoopTurnRequest) -> Result<String, HandleError> {
         if self.shutdown().is_cancelled() {
             return Err(HandleError::Failed(
                 "the host is ending; no further turns can start".to_owned(),
             ));
         }
-        check_order(&self.host, &order)?;
-        let session = self.session_id(&order.session).await?;
-        let (running, mut reserved) = self.admit_turn(&session, order.max_cost_usd)?;
-        let turn = LoopTurn {
+        check_turn_request(&self.host, &order)?;
+        let session = self.session_id_for_turn(&order.session).await?;
+        let (running, mut reserved) =
+            self.reserve_turn_slot_and_cost(&session, order.max_cost_usd)?;
+        let turn = RequestedLoopTurn {
             plugin: self.plugin.clone(),
             session: session.clone(),
             input: order.input,
@@ -254,23 +259,23 @@ impl LoopService {
             max_cost_usd: reserved.max_cost_usd(),
             cancel: running.cancel.clone(),
             watcher: self.parts.watcher.clone(),
-            has_begun: reserved.begun_flag(),
+            has_begun: reserved.turn_begun_flag(),
         };
         let guard = LoopTurnEndGuard(running);
         let (work, id) = (self.runner.run_turn(turn), session.clone());
         tokio::spawn(async move {
             let ended = work.await;
             if let Ok(outcome) = &ended {
-                reserved.end_turn(outcome.summary.cost_usd);
+                reserved.record_turn_cost(outcome.summary.cost_usd);
             }
             drop(reserved);
-            let report = ended.map(|outcome| turn_report(id, outcome));
+            let report = ended.map(|outcome| turn_outcome_to_loop_report(id, outcome));
             guard.end_turn(report.map_err(HandleError::Failed));
         });
         Ok(session)
     }
 
-    fn find_turn(&self, session: &str) -> Option<Arc<RunningTurn>> {
+    fn find_running_turn(&self, session: &str) -> Option<Arc<RunningLoopTurn>> {
         lock(&self.turns).running.get(session).cloned()
     }
 
@@ -278,17 +283,17 @@ impl LoopService {
         HandleError::NotFound(format!(
             "no turn of the loop of plugin `{}` runs in session `{}`",
             self.plugin,
-            clean_line(session, MAX_SHOWN)
+            escape_and_truncate_line(session, MAX_QUOTED_ID_BYTES)
         ))
     }
 
-    async fn collect_report(
+    async fn wait_for_turn_report(
         &self,
         session: &str,
         limit: Option<Duration>,
     ) -> Result<Option<LoopTurnReport>, HandleError> {
         let unknown = || self.unknown_turn_error(session);
-        let turn = self.find_turn(session).ok_or_else(unknown)?;
+        let turn = self.find_running_turn(session).ok_or_else(unknown)?;
         let ended = turn.has_ended.cancelled();
         match limit {
             None => ended.await,
@@ -304,7 +309,7 @@ impl LoopService {
     }
 }
 
-impl Drop for LoopService {
+impl Drop for PluginLoopService {
     /// Interrupts the turns of a run whose future was dropped.
     fn drop(&mut self) {
         let turns = lock(&self.turns);
@@ -312,14 +317,17 @@ impl Drop for LoopService {
     }
 }
 
-impl LoopHandle for LoopService {
+impl LoopHostFunctions for PluginLoopService {
     fn shutdown(&self) -> CancellationToken {
         self.is_told.store(true, Ordering::Release);
         self.parts.shutdown.clone()
     }
 
     fn check_session(&self) -> Result<(), HandleError> {
-        let (bytes, most) = (self.session.bytes(), self.parts.max_session_bytes);
+        let (bytes, most) = (
+            self.session.total_entry_bytes(),
+            self.parts.max_session_bytes,
+        );
         if bytes > most {
             return Err(HandleError::Limit(format!(
                 "the session of the loop has {bytes} bytes, more than the maximum of {most}"
@@ -340,7 +348,7 @@ impl LoopHandle for LoopService {
     }
 
     fn start_turn(&self, order: LoopTurnRequest) -> BoxFuture<'_, Result<String, HandleError>> {
-        Box::pin(self.begin_turn(order))
+        Box::pin(self.start_requested_turn(order))
     }
 
     fn finish_turn<'a>(
@@ -348,7 +356,7 @@ impl LoopHandle for LoopService {
         session: &'a str,
         limit: Option<Duration>,
     ) -> BoxFuture<'a, Result<Option<LoopTurnReport>, HandleError>> {
-        Box::pin(self.collect_report(session, limit))
+        Box::pin(self.wait_for_turn_report(session, limit))
     }
 
     fn steer_turn<'a>(
@@ -357,7 +365,7 @@ impl LoopHandle for LoopService {
         text: String,
     ) -> BoxFuture<'a, Result<(), HandleError>> {
         Box::pin(async move {
-            let turn = self.find_turn(session);
+            let turn = self.find_running_turn(session);
             let is_running = turn.is_some_and(|turn| !turn.has_ended.is_cancelled());
             if text.trim().is_empty() {
                 return Err(HandleError::InvalidInput("the text is empty".to_owned()));
@@ -370,7 +378,7 @@ impl LoopHandle for LoopService {
     }
 
     fn stop_turn(&self, session: &str) -> bool {
-        let turn = self.find_turn(session);
+        let turn = self.find_running_turn(session);
         let running = turn.filter(|turn| !turn.has_ended.is_cancelled());
         running.inspect(|turn| turn.cancel.cancel()).is_some()
     }
@@ -380,7 +388,7 @@ impl LoopHandle for LoopService {
     }
 }
 
-fn turn_report(session: String, outcome: TurnOutcome) -> LoopTurnReport {
+fn turn_outcome_to_loop_report(session: String, outcome: TurnOutcome) -> LoopTurnReport {
     let TurnOutcome {
         turn,
         output,

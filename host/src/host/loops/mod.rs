@@ -1,6 +1,6 @@
 //! Runs loops of plugins in a session, and limits all runs together.
 //!
-//! [`LoopService`] provides the functions that a run has in addition to those of its session.
+//! [`PluginLoopService`] provides the functions that a run has in addition to those of its session.
 
 mod desk;
 mod names;
@@ -15,24 +15,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use desk::{LoopService, LoopServiceParts, TURN_GRACE};
-pub use names::loop_plugin_of_session;
-pub use turn::{LoopTurn, TurnRunner};
+pub(crate) use desk::{LoopServiceOptions, PluginLoopService, STARTED_TURNS_GRACE_PERIOD};
+pub use names::plugin_owning_loop_session;
+pub use turn::{LoopTurnRunner, RequestedLoopTurn};
 
 use super::Session;
-use crate::agent::{self, CountedCalls, EndedPluginCall};
+use crate::agent::{self, BetweenTurnsPluginCallOutcome, LimitedCallCounts};
 use crate::event::{Event, LoopResult};
-use crate::plugin::loops::{LoopReply, PluginLoop};
+use crate::plugin::loops::{LoopRunResult, PluginLoop};
 use crate::session::Body;
 
 /// Period in which all runs of loops in a session together may use the limits of one turn. Without
 /// it, a loop that runs ten times a second could start forty subagents in one second.
-const SHARED_LIMITS_PERIOD: Duration = Duration::from_secs(60);
+const SHARED_TURN_LIMITS_RESET_PERIOD: Duration = Duration::from_secs(60);
 
 /// Reason why a run of a loop has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LoopError {
+pub enum LoopRunError {
     /// The plugin has no loop in the session.
     #[error("plugin `{plugin}` has no loop in this session")]
     Unknown {
@@ -60,21 +60,21 @@ pub enum LoopError {
 
 /// Counters of a turn's limits, shared by all runs of loops in a session.
 #[derive(Default)]
-pub(super) struct SharedLimits {
-    spent: CountedCalls,
+pub(super) struct SharedTurnLimitCounters {
+    spent: LimitedCallCounts,
     /// Time of the first run in the current period, in which the limits are counted.
     since: Option<Instant>,
 }
 
-impl SharedLimits {
+impl SharedTurnLimitCounters {
     /// Returns the usage of earlier runs in this period, and begins a new period if the last one is
     /// over. The usage is kept until a run reports its own, because a run that cannot start reports
     /// none.
-    fn usage_in_current_period(&mut self, now: Instant) -> CountedCalls {
-        let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
+    fn usage_in_current_period(&mut self, now: Instant) -> LimitedCallCounts {
+        let is_over = |since: Instant| now.duration_since(since) >= SHARED_TURN_LIMITS_RESET_PERIOD;
         if self.since.is_none_or(is_over) {
             self.since = Some(now);
-            self.spent = CountedCalls::with_period_name("minute");
+            self.spent = LimitedCallCounts::with_period_name("minute");
         }
         self.spent.clone()
     }
@@ -98,15 +98,15 @@ impl Session {
         &mut self,
         plugin: &str,
         cancel: &CancellationToken,
-    ) -> Result<LoopReply, LoopError> {
-        let parts = LoopServiceParts {
+    ) -> Result<LoopRunResult, LoopRunError> {
+        let parts = LoopServiceOptions {
             runner: None,
             watcher: None,
             max_session_bytes: u64::MAX,
             shutdown: cancel.clone(),
         };
-        let Some((desk, _)) = LoopService::new(self, plugin, parts) else {
-            return Err(LoopError::Unknown {
+        let Some((desk, _)) = PluginLoopService::new(self, plugin, parts) else {
+            return Err(LoopRunError::Unknown {
                 plugin: plugin.to_owned(),
             });
         };
@@ -119,34 +119,37 @@ impl Session {
     pub(crate) async fn run_loop_with_service(
         &mut self,
         plugin: &str,
-        desk: &Arc<LoopService>,
+        desk: &Arc<PluginLoopService>,
         cancel: &CancellationToken,
-    ) -> Result<LoopReply, LoopError> {
+    ) -> Result<LoopRunResult, LoopRunError> {
         let loops = self.offers.plugin_loops();
-        let Some(own) = loops.iter().find(|own| own.plugin() == plugin) else {
-            return Err(LoopError::Unknown {
+        let Some(own) = loops.iter().find(|own| own.plugin_name() == plugin) else {
+            return Err(LoopRunError::Unknown {
                 plugin: plugin.to_owned(),
             });
         };
         let spent = self.shared.usage_in_current_period(Instant::now());
-        let caller = self.agent.begin_call(spent, cancel).await?;
+        let caller = self
+            .agent
+            .begin_plugin_call_between_turns(spent, cancel)
+            .await?;
         desk.begin_loop_run();
         let interrupt = CancellationToken::new();
         let run = self
             .agent
-            .wait_for_call_end(own.run(&caller, desk.clone()), &interrupt);
+            .wait_for_plugin_call_end(own.run(&caller, desk.clone()), &interrupt);
         let ended = tokio::select! {
             ended = run => ended,
-            never = interrupt_after_grace(desk, cancel, &interrupt) => match never {},
+            never = interrupt_run_after_grace(desk, cancel, &interrupt) => match never {},
         };
-        desk.end_run().await;
+        desk.end_loop_run().await;
         self.shared.spent = self.agent.take_call_counts();
-        let (body, event) = loop_run_records(plugin, &ended);
-        self.agent.record_call(body, event).await?;
+        let (body, event) = create_loop_run_entry_and_event(plugin, &ended);
+        self.agent.record_plugin_call(body, event).await?;
         let plugin = plugin.to_owned();
         ended.result.map_err(|why| match ended.was_interrupted {
-            true => LoopError::Interrupted { plugin },
-            false => LoopError::Failed { plugin, why },
+            true => LoopRunError::Interrupted { plugin },
+            false => LoopRunError::Failed { plugin, why },
         })
     }
 
@@ -157,35 +160,40 @@ impl Session {
 
     /// Returns the length of the session's file, in bytes.
     pub(crate) fn file_bytes(&self) -> u64 {
-        self.agent.spec().session.bytes()
+        self.agent.spec().session.total_entry_bytes()
     }
 
     /// Resets the counts of the plugins' usage in this session, such as log lines and requests.
     pub(crate) fn reset_limits(&self) {
-        self.offers.reset_limits();
+        self.offers.reset_plugin_usage_limit_counts();
     }
 }
 
-/// Waits until `cancel` is set, then interrupts a run of a loop: at once, or after [`TURN_GRACE`]
-/// if the run was notified that the host ends. Never returns.
-async fn interrupt_after_grace(
-    desk: &LoopService,
+/// Waits until `cancel` is set, then interrupts a run of a loop: at once, or after
+/// [`STARTED_TURNS_GRACE_PERIOD`] if the run was notified that the host ends. Never returns.
+async fn interrupt_run_after_grace(
+    desk: &PluginLoopService,
     cancel: &CancellationToken,
     interrupt: &CancellationToken,
 ) -> Infallible {
     cancel.cancelled().await;
     if desk.is_notified_of_shutdown() {
-        tokio::time::sleep(TURN_GRACE).await;
+        tokio::time::sleep(STARTED_TURNS_GRACE_PERIOD).await;
     }
     interrupt.cancel();
     std::future::pending().await
 }
 
 /// Creates the session entry and the event of a run.
-fn loop_run_records(plugin: &str, ended: &EndedPluginCall<LoopReply>) -> (Body, Event) {
+fn create_loop_run_entry_and_event(
+    plugin: &str,
+    ended: &BetweenTurnsPluginCallOutcome<LoopRunResult>,
+) -> (Body, Event) {
     let (outcome, after, reason) = match &ended.result {
-        Ok(LoopReply::Done) => (LoopResult::Done, None, None),
-        Ok(LoopReply::Again { after, reason }) => (LoopResult::Again, Some(after), Some(reason)),
+        Ok(LoopRunResult::Done) => (LoopResult::Done, None, None),
+        Ok(LoopRunResult::Again { after, reason }) => {
+            (LoopResult::Again, Some(after), Some(reason))
+        }
         Err(why) => (LoopResult::Failed, None, Some(why)),
     };
     let after_ms = after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));

@@ -2,41 +2,41 @@
 //!
 //! An id has the form `loop.PLUGIN.NAME.PLACE`. `PLACE` is a digest of the workspace and of the
 //! plugin's data folder, so that a plugin of the same name with another data folder, or in another
-//! workspace, has other ids. No name of a plugin contains a `.`. Start from [`LoopSessionNames`].
+//! workspace, has other ids. No name of a plugin contains a `.`. Start from [`LoopSessionIdGenerator`].
 
 use std::path::Path;
 
 use crate::point::handle::HandleError;
 use crate::session::is_session_id;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Prefix of the id of every session in which a loop runs turns.
-const PREFIX: &str = "loop.";
+const LOOP_SESSION_ID_PREFIX: &str = "loop.";
 
 /// First character of the part `NAME` of the id if the loop did not name the session.
-const UNNAMED: char = '_';
+const UNNAMED_SESSION_MARKER: char = '_';
 
 /// Number of digits of `PLACE`.
-const PLACE_DIGITS: usize = 8;
+const SESSION_PLACE_DIGEST_DIGITS: usize = 8;
 
 /// Number of random digits in `NAME` if the loop did not name the session.
-const FRESH_DIGITS: usize = 10;
+const RANDOM_SESSION_NAME_DIGITS: usize = 10;
 
 /// Maximum length of a session's name, in bytes.
-const MAX_NAME_BYTES: usize = 40;
+const MAX_SESSION_NAME_BYTES: usize = 40;
 
 /// Maximum length of a quoted text in an error, in bytes.
-const MAX_SHOWN: usize = 96;
+const MAX_ERROR_QUOTE_BYTES: usize = 96;
 
-/// Names of the sessions of one loop in one workspace.
+/// Ids of the sessions of one loop in one workspace.
 #[derive(Clone, Debug)]
-pub(super) struct LoopSessionNames {
+pub(super) struct LoopSessionIdGenerator {
     plugin: String,
     place: String,
 }
 
-impl LoopSessionNames {
-    /// Creates the names for the sessions of a plugin's loop in `workspace`. `keeper` is the name
+impl LoopSessionIdGenerator {
+    /// Creates the ids for the sessions of a plugin's loop in `workspace`. `keeper` is the name
     /// of the plugin's data folder.
     pub(super) fn new(plugin: &str, keeper: &str, workspace: &Path) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -44,7 +44,7 @@ impl LoopSessionNames {
         hasher.update(&[0]);
         hasher.update(keeper.as_bytes());
         let mut place = hasher.finalize().to_hex().to_string();
-        place.truncate(PLACE_DIGITS);
+        place.truncate(SESSION_PLACE_DIGEST_DIGITS);
         Self {
             plugin: plugin.to_owned(),
             place,
@@ -53,10 +53,13 @@ impl LoopSessionNames {
 
     /// Returns an id for a new session that the loop did not name.
     pub(super) fn create_unnamed_session_id(&self) -> String {
-        let id = crate::clock::new_id();
+        let id = crate::clock::new_uuid_v7();
         // Use the end of the new id, which is random; its beginning encodes the time.
-        let digits = id.get(id.len().saturating_sub(FRESH_DIGITS)..);
-        self.build_session_id(&format!("{UNNAMED}{}", digits.unwrap_or(&id)))
+        let digits = id.get(id.len().saturating_sub(RANDOM_SESSION_NAME_DIGITS)..);
+        self.build_session_id(&format!(
+            "{UNNAMED_SESSION_MARKER}{}",
+            digits.unwrap_or(&id)
+        ))
     }
 
     /// Returns the id of the session to which the loop gave this name.
@@ -66,11 +69,12 @@ impl LoopSessionNames {
     pub(super) fn session_id_for_name(&self, name: &str) -> Result<String, HandleError> {
         let is_in_name = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
         let id = self.build_session_id(name);
-        let is_fine = (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_in_name);
+        let is_fine =
+            (1..=MAX_SESSION_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_in_name);
         if !is_fine || !is_session_id(&id) {
             return Err(HandleError::InvalidInput(format!(
-                "`{}` is not a session name: use 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-` (fewer if the plugin has a long name)",
-                clean_line(name, MAX_SHOWN)
+                "`{}` is not a session name: use 1 to {MAX_SESSION_NAME_BYTES} of a-z, 0-9 and `-` (fewer if the plugin has a long name)",
+                escape_and_truncate_line(name, MAX_ERROR_QUOTE_BYTES)
             )));
         }
         Ok(id)
@@ -78,23 +82,27 @@ impl LoopSessionNames {
 
     /// Whether the id is that of a session of this loop in this workspace.
     pub(super) fn is_loop_session_id(&self, id: &str) -> bool {
-        let rest = id.strip_prefix(PREFIX);
+        let rest = id.strip_prefix(LOOP_SESSION_ID_PREFIX);
         let rest = rest.and_then(|rest| rest.strip_prefix(&self.plugin)?.strip_prefix('.'));
         let name = rest.and_then(|rest| rest.strip_suffix(&self.place)?.strip_suffix('.'));
         name.is_some_and(|name| !name.is_empty() && !name.contains('.'))
     }
 
     fn build_session_id(&self, name: &str) -> String {
-        format!("{PREFIX}{}.{name}.{}", self.plugin, self.place)
+        format!(
+            "{LOOP_SESSION_ID_PREFIX}{}.{name}.{}",
+            self.plugin, self.place
+        )
     }
 }
 
 /// Returns the plugin whose loop owns the session, which the id tells; `None` if no loop owns it.
 #[must_use]
-pub fn loop_plugin_of_session(id: &str) -> Option<&str> {
-    let mut parts = id.strip_prefix(PREFIX)?.split('.');
+pub fn plugin_owning_loop_session(id: &str) -> Option<&str> {
+    let mut parts = id.strip_prefix(LOOP_SESSION_ID_PREFIX)?.split('.');
     let (plugin, name, place) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_whole = parts.next().is_none() && place.len() == PLACE_DIGITS && !name.is_empty();
+    let is_whole =
+        parts.next().is_none() && place.len() == SESSION_PLACE_DIGEST_DIGITS && !name.is_empty();
     (is_whole && !plugin.is_empty()).then_some(plugin)
 }
 
@@ -102,8 +110,8 @@ pub fn loop_plugin_of_session(id: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn names(plugin: &str) -> LoopSessionNames {
-        LoopSessionNames::new(plugin, "keeper", Path::new("/work"))
+    fn names(plugin: &str) -> LoopSessionIdGenerator {
+        LoopSessionIdGenerator::new(plugin, "keeper", Path::new("/work"))
     }
 
     #[test]
@@ -115,7 +123,7 @@ mod tests {
         ] {
             assert!(is_session_id(&id), "{id}");
             assert!(own.is_loop_session_id(&id), "{id}");
-            assert_eq!(loop_plugin_of_session(&id), Some("heart"));
+            assert_eq!(plugin_owning_loop_session(&id), Some("heart"));
         }
         assert_eq!(
             own.session_id_for_name("main").unwrap(),
@@ -130,8 +138,8 @@ mod tests {
     #[test]
     fn a_session_of_another_plugin_place_or_workspace_is_not_its_own() {
         let own = names("heart");
-        let elsewhere = LoopSessionNames::new("heart", "keeper", Path::new("/other"));
-        let imitated = LoopSessionNames::new("heart", "another", Path::new("/work"));
+        let elsewhere = LoopSessionIdGenerator::new("heart", "keeper", Path::new("/other"));
+        let imitated = LoopSessionIdGenerator::new("heart", "another", Path::new("/work"));
         let others = [
             names("heart-2").session_id_for_name("main").unwrap(),
             names("hear").session_id_for_name("t").unwrap(),
@@ -145,13 +153,13 @@ mod tests {
         for id in others {
             assert!(!own.is_loop_session_id(&id), "{id}");
         }
-        assert_eq!(loop_plugin_of_session("loop.heart.a.b.12345678"), None);
-        assert_eq!(loop_plugin_of_session("20260101-000000-abcdef"), None);
+        assert_eq!(plugin_owning_loop_session("loop.heart.a.b.12345678"), None);
+        assert_eq!(plugin_owning_loop_session("20260101-000000-abcdef"), None);
     }
 
     #[test]
     fn a_name_that_leads_elsewhere_is_refused() {
-        let long = "x".repeat(MAX_NAME_BYTES + 1);
+        let long = "x".repeat(MAX_SESSION_NAME_BYTES + 1);
         for name in [
             "",
             "..",

@@ -6,40 +6,42 @@ use crate::host::Host;
 use crate::point::handle::HandleError;
 use crate::point::loop_handle::LoopTurnRequest;
 use crate::session::is_session_id;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of an input, in bytes: more than the context window of a model.
-const MAX_INPUT_BYTES: usize = 1 << 20;
+const MAX_TURN_INPUT_BYTES: usize = 1 << 20;
 
 /// Maximum length of the name of a model, in bytes.
-const MAX_MODEL_BYTES: usize = 128;
+const MAX_MODEL_NAME_BYTES: usize = 128;
 
 /// Maximum length of the id of an input, in bytes.
 const MAX_INPUT_ID_BYTES: usize = 256;
 
 /// Maximum length of a quoted text in an error, in bytes.
-const MAX_SHOWN: usize = 96;
+const MAX_ERROR_QUOTE_BYTES: usize = 96;
 
 /// Checks the parameters of a turn that a loop requests.
 ///
 /// # Errors
 /// The input is empty or too long, or another parameter is not valid.
-pub(super) fn check_order(host: &Host, order: &LoopTurnRequest) -> Result<(), HandleError> {
+pub(super) fn check_turn_request(host: &Host, order: &LoopTurnRequest) -> Result<(), HandleError> {
     let invalid = |why: String| Err(HandleError::InvalidInput(why));
     if order.input.trim().is_empty() {
         return invalid("the input is empty".to_owned());
     }
-    if order.input.len() > MAX_INPUT_BYTES {
+    if order.input.len() > MAX_TURN_INPUT_BYTES {
         return Err(HandleError::Limit(format!(
-            "the input has {} bytes, at most {MAX_INPUT_BYTES} are accepted",
+            "the input has {} bytes, at most {MAX_TURN_INPUT_BYTES} are accepted",
             order.input.len()
         )));
     }
     if let Some(model) = &order.model
-        && (model.is_empty() || model.len() > MAX_MODEL_BYTES || model.contains(char::is_control))
+        && (model.is_empty()
+            || model.len() > MAX_MODEL_NAME_BYTES
+            || model.contains(char::is_control))
     {
         return invalid(format!(
-            "the name of a model must have 1 to {MAX_MODEL_BYTES} bytes and no control characters"
+            "the name of a model must have 1 to {MAX_MODEL_NAME_BYTES} bytes and no control characters"
         ));
     }
     if let Some(id) = &order.input_id
@@ -66,8 +68,12 @@ pub(super) fn check_order(host: &Host, order: &LoopTurnRequest) -> Result<(), Ha
 ///
 /// # Errors
 /// There is no such session, it belongs to another workspace, or it is not a conversation.
-pub(super) fn check_conversation(host: &Host, id: &str, is_own: bool) -> Result<(), HandleError> {
-    let shown = clean_line(id, MAX_SHOWN);
+pub(super) fn check_loop_may_use_session(
+    host: &Host,
+    id: &str,
+    is_own: bool,
+) -> Result<(), HandleError> {
+    let shown = escape_and_truncate_line(id, MAX_ERROR_QUOTE_BYTES);
     if !is_session_id(id) {
         return Err(HandleError::InvalidInput(format!(
             "`{shown}` is not a session id"

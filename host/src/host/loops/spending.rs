@@ -1,7 +1,7 @@
 //! Adds up the cost of the turns of one loop, and checks it against the operator's daily limit.
 //!
 //! A turn reserves the maximum that it may cost, so that concurrent turns cannot exceed the limit
-//! together. The module must not know turns. Start from [`LoopSpending`].
+//! together. The module must not know turns. Start from [`LoopTurnCosts`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,22 +14,22 @@ use crate::lock::lock;
 use crate::point::handle::HandleError;
 
 /// Period over which costs are added up.
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const COST_SUM_PERIOD: Duration = Duration::from_secs(24 * 3600);
 
 /// Minimum amount of the loop's daily limit that must be left for a turn to start, in US dollars.
-const LEAST_USD: f64 = 0.000_001;
+const MIN_REMAINING_DAILY_BUDGET_USD: f64 = 0.000_001;
 
 /// Costs of the turns of one loop. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct LoopSpending {
+pub(super) struct LoopTurnCosts {
     /// Maximum cost per day, in US dollars; `None` for no limit.
     limit: Option<f64>,
-    costs: Arc<Mutex<LoopCosts>>,
+    costs: Arc<Mutex<SpentAndReservedCosts>>,
 }
 
 /// Costs in US dollars.
 #[derive(Debug, Default)]
-struct LoopCosts {
+struct SpentAndReservedCosts {
     /// Costs of ended turns, and when the turns ended.
     spent: VecDeque<(Instant, f64)>,
     /// Sum of the amounts that the running turns have reserved.
@@ -39,8 +39,8 @@ struct LoopCosts {
 /// Cost that a running turn has reserved. When it is dropped, the actual cost of the turn replaces
 /// the reserved one, even if the task of the turn failed.
 #[derive(Debug)]
-pub(super) struct ReservedCost {
-    spending: LoopSpending,
+pub(super) struct TurnCostReservation {
+    spending: LoopTurnCosts,
     most: Option<f64>,
     /// Actual cost of the turn; `None` until the turn ends normally.
     cost: Option<f64>,
@@ -48,7 +48,7 @@ pub(super) struct ReservedCost {
     has_begun: Arc<AtomicBool>,
 }
 
-impl LoopSpending {
+impl LoopTurnCosts {
     pub(super) fn new(limit: Option<f64>) -> Self {
         Self {
             limit,
@@ -66,17 +66,18 @@ impl LoopSpending {
         plugin: &str,
         wanted: Option<f64>,
         now: Instant,
-    ) -> Result<ReservedCost, HandleError> {
+    ) -> Result<TurnCostReservation, HandleError> {
         let mut most = wanted;
         if let Some(limit) = self.limit {
             let mut costs = lock(&self.costs);
-            let is_over = |(ended, _): &&(Instant, f64)| now.duration_since(*ended) >= DAY;
+            let is_over =
+                |(ended, _): &&(Instant, f64)| now.duration_since(*ended) >= COST_SUM_PERIOD;
             while costs.spent.front().filter(is_over).is_some() {
                 costs.spent.pop_front();
             }
             let spent: f64 = costs.spent.iter().map(|(_, usd)| usd).sum();
             let left = limit - spent - costs.reserved;
-            if left < LEAST_USD {
+            if left < MIN_REMAINING_DAILY_BUDGET_USD {
                 return Err(HandleError::Limit(format!(
                     "turns of the loop of plugin `{plugin}` have cost {spent:.4} USD within a day and running ones may cost {:.4} \
                      more, of the {limit} USD that `max_loop_cost_usd` under [agent] allows; turns run side by side only with a \
@@ -88,7 +89,7 @@ impl LoopSpending {
             costs.reserved += own;
             most = Some(own);
         }
-        Ok(ReservedCost {
+        Ok(TurnCostReservation {
             spending: self.clone(),
             most,
             cost: None,
@@ -97,24 +98,24 @@ impl LoopSpending {
     }
 }
 
-impl ReservedCost {
+impl TurnCostReservation {
     /// Returns the maximum cost of the turn in US dollars; `None` for no limit.
     pub(super) fn max_cost_usd(&self) -> Option<f64> {
         self.most
     }
 
     /// Returns the flag that the runner of the loop's turn must set when the turn begins.
-    pub(super) fn begun_flag(&self) -> Arc<AtomicBool> {
+    pub(super) fn turn_begun_flag(&self) -> Arc<AtomicBool> {
         self.has_begun.clone()
     }
 
     /// Records the cost of a turn that has ended, in US dollars.
-    pub(super) fn end_turn(&mut self, usd: f64) {
+    pub(super) fn record_turn_cost(&mut self, usd: f64) {
         self.cost = Some(usd);
     }
 }
 
-impl Drop for ReservedCost {
+impl Drop for TurnCostReservation {
     fn drop(&mut self) {
         let (Some(_), Some(most)) = (self.spending.limit, self.most) else {
             return;
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_limit_holds_over_all_turns_of_a_day_and_over_those_side_by_side() {
-        let (spending, now) = (LoopSpending::new(Some(1.0)), Instant::now());
+        let (spending, now) = (LoopTurnCosts::new(Some(1.0)), Instant::now());
         let reserve = |wanted, now| spending.reserve_cost("p", wanted, now);
         let mut first = reserve(Some(0.6), now).unwrap();
         let mut second = reserve(None, now).unwrap();
@@ -146,21 +147,21 @@ mod tests {
         let refused = reserve(Some(0.1), now);
         assert!(matches!(refused, Err(HandleError::Limit(why)) if why.contains("`p`")));
         for turn in [&first, &second] {
-            turn.begun_flag().store(true, Ordering::Release);
+            turn.turn_begun_flag().store(true, Ordering::Release);
         }
-        first.end_turn(0.7);
-        second.end_turn(0.2);
+        first.record_turn_cost(0.7);
+        second.record_turn_cost(0.2);
         drop((first, second));
         let left = reserve(Some(0.5), now).unwrap().max_cost_usd().unwrap();
         assert!((left - 0.1).abs() < 1e-9, "{left}");
         // A turn that did not begin costs nothing, one that broke off all that it had reserved.
         let broken = reserve(Some(0.1), now).unwrap();
-        broken.begun_flag().store(true, Ordering::Release);
+        broken.turn_begun_flag().store(true, Ordering::Release);
         drop(broken);
         assert!(reserve(Some(0.1), now).is_err());
-        let later = reserve(Some(0.5), now + 2 * DAY).unwrap();
+        let later = reserve(Some(0.5), now + 2 * COST_SUM_PERIOD).unwrap();
         assert_eq!(later.max_cost_usd(), Some(0.5));
-        let free = LoopSpending::new(None).reserve_cost("p", None, now);
+        let free = LoopTurnCosts::new(None).reserve_cost("p", None, now);
         assert_eq!(free.unwrap().max_cost_usd(), None);
     }
 }

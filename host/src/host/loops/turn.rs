@@ -1,7 +1,7 @@
 //! Defines a turn that a loop has requested, and runs it.
 //!
-//! A runner opens the session with [`LoopTurn::open_session`] and runs the turn with
-//! [`LoopTurn::run_in`]. Start from [`TurnRunner`].
+//! A runner opens the session with [`RequestedLoopTurn::session_opener`] and runs the turn with
+//! [`RequestedLoopTurn::run_in_session`]. Start from [`LoopTurnRunner`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,18 +11,18 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{SteerHandle, TurnOutcome};
+use crate::agent::{AgentSteeringHandle, TurnOutcome};
 use crate::event::Stamped;
-use crate::event::pump::EventPump;
+use crate::event::pump::SessionEventForwarder;
 use crate::host::{Error, Host, Session, SessionBuilder};
 use crate::lock::lock;
 use crate::point::payload::Source;
 use crate::text::format_error_chain;
 
 /// Runs the turns that loops request.
-pub trait TurnRunner: Send + Sync {
+pub trait LoopTurnRunner: Send + Sync {
     /// Runs a turn to its end. The error is the reason why the turn has no outcome.
-    fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>>;
+    fn run_turn(&self, turn: RequestedLoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>>;
 
     /// Sends a text to the turn that runs in a session. Returns whether a turn runs there.
     fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool>;
@@ -30,7 +30,7 @@ pub trait TurnRunner: Send + Sync {
 
 /// A turn that a loop has requested.
 #[derive(Debug)]
-pub struct LoopTurn {
+pub struct RequestedLoopTurn {
     pub(super) plugin: String,
     pub(super) session: String,
     pub(super) input: String,
@@ -44,16 +44,16 @@ pub struct LoopTurn {
     pub(super) has_begun: Arc<AtomicBool>,
 }
 
-impl LoopTurn {
+impl RequestedLoopTurn {
     /// Returns the id of the session in which the turn is to run.
     #[must_use]
-    pub fn session(&self) -> &str {
+    pub fn session_id(&self) -> &str {
         &self.session
     }
 
     /// Returns the token that interrupts the turn.
     #[must_use]
-    pub fn cancel(&self) -> &CancellationToken {
+    pub fn cancellation_token(&self) -> &CancellationToken {
         &self.cancel
     }
 
@@ -61,7 +61,7 @@ impl LoopTurn {
     /// belongs to the loop, so a user who resumes the session `last` never gets it.
     ///
     /// The function fails if the session is open elsewhere or cannot be read.
-    pub fn open_session(
+    pub fn session_opener(
         &self,
     ) -> impl Fn(SessionBuilder) -> Result<Session, Error> + Send + Sync + use<> {
         let (id, by) = (self.session.clone(), format!("the loop of {}", self.plugin));
@@ -72,7 +72,7 @@ impl LoopTurn {
     ///
     /// # Errors
     /// The session cannot be written, or there is no such preset.
-    pub async fn run_in(
+    pub async fn run_in_session(
         self,
         session: &mut Session,
         cancel: &CancellationToken,
@@ -81,9 +81,9 @@ impl LoopTurn {
         if let Some(model) = &self.model {
             session.set_model(session.provider().clone(), model);
         }
-        let mut pump = EventPump::new(session.events(), self.watcher.clone());
+        let mut pump = SessionEventForwarder::new(session.events(), self.watcher.clone());
         let outcome = pump
-            .emit_events_during(self.run_turn(session, cancel))
+            .forward_events_during(self.run_turn(session, cancel))
             .await;
         pump.flush_events(cancel).await;
         session.set_model(session.provider().clone(), usual);
@@ -125,7 +125,7 @@ impl LoopTurn {
 pub(super) struct SessionPerTurnRunner {
     host: Host,
     /// Handles that send texts to the running turns, by session id.
-    steering: Arc<Mutex<BTreeMap<String, SteerHandle>>>,
+    steering: Arc<Mutex<BTreeMap<String, AgentSteeringHandle>>>,
 }
 
 impl SessionPerTurnRunner {
@@ -137,20 +137,20 @@ impl SessionPerTurnRunner {
     }
 }
 
-impl TurnRunner for SessionPerTurnRunner {
-    fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
+impl LoopTurnRunner for SessionPerTurnRunner {
+    fn run_turn(&self, turn: RequestedLoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
         let (host, steering) = (self.host.clone(), self.steering.clone());
         Box::pin(async move {
             // Opening reads files and prepares plugins, so it runs on a blocking thread and other
             // loops need not wait for it.
-            let open = turn.open_session();
+            let open = turn.session_opener();
             let opened = tokio::task::spawn_blocking(move || open(host.session())).await;
             let opened = opened.map_err(|error| error.to_string())?;
             let mut session = opened.map_err(|error| format_error_chain(&error))?;
-            let id = turn.session().to_owned();
+            let id = turn.session_id().to_owned();
             lock(&steering).insert(id.clone(), session.steering());
-            let cancel = turn.cancel().clone();
-            let outcome = turn.run_in(&mut session, &cancel).await;
+            let cancel = turn.cancellation_token().clone();
+            let outcome = turn.run_in_session(&mut session, &cancel).await;
             lock(&steering).remove(&id);
             let closed = session.close().await;
             let outcome = outcome?;

@@ -11,7 +11,7 @@ use super::schemas::{is_byte_type, is_nullable};
 
 /// Maximum length of a `list<u8>` argument, in bytes: in the host, each byte takes the memory of a
 /// complete `Val`.
-const MAX_LIST_BYTES: usize = 1 << 20;
+const MAX_BYTE_LIST_ARGUMENT_BYTES: usize = 1 << 20;
 
 impl ComponentFunction {
     /// Converts the arguments of a call, which already fit the schema. Checks what the schema
@@ -22,7 +22,7 @@ impl ComponentFunction {
     pub(super) fn convert_arguments(&self, arguments: &Value) -> Result<Vec<Val>, String> {
         let values = self.parameters.iter().map(|(name, ty)| {
             let given = arguments.get(name).unwrap_or(&Value::Null);
-            convert_value(ty, given).map_err(|why| format!("the argument `{name}` {why}"))
+            convert_argument_value(ty, given).map_err(|why| format!("the argument `{name}` {why}"))
         });
         values.collect()
     }
@@ -30,7 +30,7 @@ impl ComponentFunction {
 
 /// Converts one value to the type `ty`. The error text is a phrase that follows the name of the
 /// argument.
-fn convert_value(ty: &Type, given: &Value) -> Result<Val, String> {
+fn convert_argument_value(ty: &Type, given: &Value) -> Result<Val, String> {
     Ok(match ty {
         Type::Bool => Val::Bool(
             given
@@ -67,9 +67,9 @@ fn convert_value(ty: &Type, given: &Value) -> Result<Val, String> {
         Type::List(list) if is_byte_type(&list.ty()) => {
             let bytes = STANDARD.decode(expect_text(given)?);
             let bytes = bytes.map_err(|error| format!("is not base64: {error}"))?;
-            if bytes.len() > MAX_LIST_BYTES {
+            if bytes.len() > MAX_BYTE_LIST_ARGUMENT_BYTES {
                 return Err(format!(
-                    "has {} bytes, more than the maximum of {MAX_LIST_BYTES}",
+                    "has {} bytes, more than the maximum of {MAX_BYTE_LIST_ARGUMENT_BYTES}",
                     bytes.len()
                 ));
             }
@@ -83,7 +83,7 @@ fn convert_value(ty: &Type, given: &Value) -> Result<Val, String> {
             let element = list.ty();
             Val::List(
                 items
-                    .map(|item| convert_value(&element, item))
+                    .map(|item| convert_argument_value(&element, item))
                     .collect::<Result<_, _>>()?,
             )
         }
@@ -99,7 +99,7 @@ fn convert_value(ty: &Type, given: &Value) -> Result<Val, String> {
             let items = tuple
                 .types()
                 .zip(items)
-                .map(|(ty, item)| convert_value(&ty, item));
+                .map(|(ty, item)| convert_argument_value(&ty, item));
             Val::Tuple(items.collect::<Result<_, _>>()?)
         }
         Type::Record(record) => convert_record_value(record, given)?,
@@ -134,13 +134,13 @@ fn convert_value(ty: &Type, given: &Value) -> Result<Val, String> {
                         .get("some")
                         .ok_or_else(|| expected_value_error("`{\"some\": …}` or null"))?,
                 };
-                Some(Box::new(convert_value(&inner, given)?))
+                Some(Box::new(convert_argument_value(&inner, given)?))
             }
         }),
         Type::Result(result) => {
             let case = |name: &str, ty: Option<Type>| {
                 let given = given.get(name)?;
-                let value = ty.map(|ty| convert_value(&ty, given).map(Box::new));
+                let value = ty.map(|ty| convert_argument_value(&ty, given).map(Box::new));
                 Some(value.transpose())
             };
             match (case("ok", result.ok()), case("err", result.err())) {
@@ -159,7 +159,7 @@ fn convert_record_value(record: &Record, given: &Value) -> Result<Val, String> {
         .ok_or_else(|| expected_value_error("an object"))?;
     let values = record.fields().map(|field| {
         let given = fields.get(field.name).unwrap_or(&Value::Null);
-        let value = convert_value(&field.ty, given);
+        let value = convert_argument_value(&field.ty, given);
         let value = value.map_err(|why| format!("has a field `{}` that {why}", field.name))?;
         Ok((field.name.to_owned(), value))
     });
@@ -175,7 +175,7 @@ fn convert_variant_value(variant: &Variant, given: &Value) -> Result<Val, String
     };
     let value = case.ty.map(|ty| {
         let given = given.get("val").unwrap_or(&Value::Null);
-        convert_value(&ty, given).map(Box::new)
+        convert_argument_value(&ty, given).map(Box::new)
     });
     Ok(Val::Variant(tag.to_owned(), value.transpose()?))
 }

@@ -7,28 +7,28 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use wasmtime::component::Val;
 
-use super::super::instance::InstanceSlot;
+use super::super::instance::ReusableInstanceSlot;
 use super::super::sanitize::CallSanitizer;
 use super::super::tools::run_guest_tool;
 use super::functions::ComponentFunction;
-use super::results::convert_results;
+use super::results::convert_call_results;
 use crate::message::ToolSpec;
 use crate::point::failure::Failure;
-use crate::tool::{FileTrackingMethod, Tool, ToolCtx, ToolOutput};
+use crate::tool::{FileChangeTrackingMethod, Tool, ToolCtx, ToolOutput};
 
 /// Tool of a component in a session.
-pub(in super::super) struct ComponentTool {
+pub(in super::super) struct ComponentFunctionTool {
     pub(in super::super) spec: ToolSpec,
     pub(in super::super) function: Arc<ComponentFunction>,
-    pub(in super::super) slot: Arc<InstanceSlot>,
+    pub(in super::super) slot: Arc<ReusableInstanceSlot>,
     pub(in super::super) deadline: Duration,
     /// Permissions of the component, for display.
     pub(in super::super) may: Arc<[String]>,
     /// Method by which the host detects the files that the component changes.
-    pub(in super::super) tracking: FileTrackingMethod,
+    pub(in super::super) tracking: FileChangeTrackingMethod,
 }
 
-impl Tool for ComponentTool {
+impl Tool for ComponentFunctionTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -37,7 +37,7 @@ impl Tool for ComponentTool {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileTrackingMethod {
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
         self.tracking
     }
 
@@ -49,7 +49,7 @@ impl Tool for ComponentTool {
     }
 }
 
-impl ComponentTool {
+impl ComponentFunctionTool {
     async fn call_guest(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
         let parameters = match self.function.convert_arguments(arguments) {
             Ok(parameters) => parameters,
@@ -70,7 +70,7 @@ impl ComponentTool {
             .call_async(&mut instance.store, &parameters, &mut results)
             .await;
         busy.finish_guest_call(called)?;
-        let sanitizer = CallSanitizer::new(self.slot.shared_state(), &ctx.caller, "tool");
-        Ok(convert_results(results, sanitizer))
+        let sanitizer = CallSanitizer::new(self.slot.shared_plugin_state(), &ctx.caller, "tool");
+        Ok(convert_call_results(results, sanitizer))
     }
 }

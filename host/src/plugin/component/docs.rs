@@ -11,11 +11,11 @@ use crate::secret::SecretScanner;
 
 /// Name of the custom section with the docs of a component's WIT package. Its first byte is the
 /// version of its format.
-const SECTION: &str = "package-docs";
-const VERSION: u8 = 1;
+const PACKAGE_DOCS_SECTION_NAME: &str = "package-docs";
+const PACKAGE_DOCS_FORMAT_VERSION: u8 = 1;
 
 /// Maximum size, in bytes, of a `package-docs` section that is read.
-const MAX_SECTION_BYTES: usize = 1 << 20;
+const MAX_PACKAGE_DOCS_SECTION_BYTES: usize = 1 << 20;
 
 /// Descriptions by the names of interface and function; the interface name is empty for functions
 /// that the world exports directly.
@@ -33,9 +33,9 @@ impl FunctionDocs {
                 continue;
             };
             let data = section.data();
-            if section.name() == SECTION
-                && data.len() <= MAX_SECTION_BYTES
-                && let Some((&VERSION, json)) = data.split_first()
+            if section.name() == PACKAGE_DOCS_SECTION_NAME
+                && data.len() <= MAX_PACKAGE_DOCS_SECTION_BYTES
+                && let Some((&PACKAGE_DOCS_FORMAT_VERSION, json)) = data.split_first()
                 && let Ok(package) = serde_json::from_slice::<Value>(json)
             {
                 docs.add_package_docs(&package);
@@ -45,14 +45,14 @@ impl FunctionDocs {
     }
 
     fn add_package_docs(&mut self, package: &Value) {
-        for (name, world) in object_entries(package, "worlds") {
+        for (name, world) in json_object_entries(package, "worlds") {
             let _ = name;
             self.add_function_docs("", &world["func_exports"]);
-            for (interface, own) in object_entries(world, "interface_exports") {
+            for (interface, own) in json_object_entries(world, "interface_exports") {
                 self.add_function_docs(interface, &own["funcs"]);
             }
         }
-        for (interface, own) in object_entries(package, "interfaces") {
+        for (interface, own) in json_object_entries(package, "interfaces") {
             self.add_function_docs(interface, &own["funcs"]);
         }
     }
@@ -79,7 +79,7 @@ impl FunctionDocs {
             [name] => self.0.get(&(String::new(), name.clone())),
             _ => None,
         };
-        let own = own.filter(|text| SecretScanner::shared().scan(text).is_empty());
+        let own = own.filter(|text| SecretScanner::shared().find_secrets(text).is_empty());
         match own {
             Some(text) => truncate_description(text.clone()),
             None => truncate_description(format!("Function `{shown}` of a WebAssembly component.")),
@@ -87,7 +87,7 @@ impl FunctionDocs {
     }
 }
 
-fn object_entries<'a>(
+fn json_object_entries<'a>(
     value: &'a Value,
     key: &str,
 ) -> impl Iterator<Item = (&'a String, &'a Value)> {

@@ -12,14 +12,16 @@ use super::super::manifest::Manifest;
 use super::super::tools::min_effect_class;
 use super::super::{Error, authority, contract};
 use super::docs::FunctionDocs;
-use super::schemas::{MAX_TYPES, type_schema};
+use super::schemas::{MAX_TYPES_PER_FUNCTION, component_type_schema};
 use crate::message::ToolSpec;
-use crate::text::clean_line;
-use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TOOLS_PER_PLUGIN};
+use crate::text::escape_and_truncate_line;
+use crate::tool::registry::{
+    MAX_TOOL_DESCRIPTION_BYTES, MAX_TOOL_NAME_BYTES, MAX_TOOLS_PER_PLUGIN,
+};
 use crate::tool::schema;
 
 /// Number of hexadecimal digits of the hash that keeps truncated names distinct.
-const HASH_DIGITS: usize = 8;
+const TRUNCATED_NAME_HASH_DIGITS: usize = 8;
 
 /// Exported function of a component, ready to be called.
 pub(in super::super) struct ComponentFunction {
@@ -45,10 +47,11 @@ pub(in super::super) fn check_component_import(
     manifest: &Manifest,
     interface: &str,
 ) -> Result<(), Error> {
-    if interface.starts_with("wasi:http/") && authority::find_import_row(interface).is_some() {
+    if interface.starts_with("wasi:http/") && authority::find_import_table_row(interface).is_some()
+    {
         return Ok(());
     }
-    authority::check_import(manifest, interface)
+    authority::check_import_declared(manifest, interface)
 }
 
 /// Lists the functions of a component as tools, named after the component in `manifest`.
@@ -56,7 +59,7 @@ pub(in super::super) fn check_component_import(
 /// # Errors
 /// The component exports an interface of the contract, two functions get the same tool name, or no
 /// function can be offered.
-pub(in super::super) fn list_functions(
+pub(in super::super) fn list_functions_as_tools(
     manifest: &Manifest,
     component: &Component,
     engine: &Engine,
@@ -76,8 +79,8 @@ pub(in super::super) fn list_functions(
         });
     }
     for (path, function, index) in exported {
-        let shown = clean_line(&path.join("/"), 120);
-        let name = tool_name(&manifest.name, &path);
+        let shown = escape_and_truncate_line(&path.join("/"), 120);
+        let name = component_tool_name(&manifest.name, &path);
         if let Some(other) = names.insert(name.clone(), shown.clone()) {
             return Err(Error::Tool {
                 tool: name,
@@ -86,7 +89,7 @@ pub(in super::super) fn list_functions(
                 ),
             });
         }
-        match arguments_schema(&function) {
+        match function_arguments_schema(&function) {
             Err(why) => listed.refused.push(format!(
                 "the function `{shown}` is not offered as a tool: {why}"
             )),
@@ -120,16 +123,16 @@ pub(in super::super) fn list_functions(
     Ok(listed)
 }
 
-type ExportedFunction = (Vec<String>, ComponentFunc, ComponentExportIndex);
+type NamedExportedFunction = (Vec<String>, ComponentFunc, ComponentExportIndex);
 
 /// Returns the functions that a component exports directly or in an exported interface.
 fn find_exported_functions(
     component: &Component,
     engine: &Engine,
-) -> Result<Vec<ExportedFunction>, Error> {
+) -> Result<Vec<NamedExportedFunction>, Error> {
     let mut found = Vec::new();
     for (export, item) in component.component_type().exports(engine) {
-        if contract::split_interface(export).is_some() {
+        if contract::split_interface_name(export).is_some() {
             return Err(Error::Export {
                 export: export.to_owned(),
                 why: "which is for plugins: load it as one, with --plugin".to_owned(),
@@ -172,7 +175,7 @@ fn find_exported_functions(
 /// now                                  clock_now
 /// local:time/zones@1.0.0, offset-of    clock_zones_offset-of
 /// ```
-fn tool_name(component: &str, path: &[String]) -> String {
+fn component_tool_name(component: &str, path: &[String]) -> String {
     let short = |part: &String| {
         let name = part.rsplit('/').next().unwrap_or(part);
         let name = name.split('@').next().unwrap_or(name);
@@ -184,35 +187,35 @@ fn tool_name(component: &str, path: &[String]) -> String {
     };
     let parts: Vec<String> = path.iter().map(short).collect();
     let whole = format!("{component}_{}", parts.join("_"));
-    if whole.len() <= MAX_NAME_BYTES {
+    if whole.len() <= MAX_TOOL_NAME_BYTES {
         return whole;
     }
     let hash = blake3::hash(path.join("/").as_bytes()).to_hex();
-    let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
+    let digits = hash.get(..TRUNCATED_NAME_HASH_DIGITS).unwrap_or_default();
     let head = whole
-        .get(..MAX_NAME_BYTES - HASH_DIGITS - 1)
+        .get(..MAX_TOOL_NAME_BYTES - TRUNCATED_NAME_HASH_DIGITS - 1)
         .unwrap_or(&whole);
     format!("{head}_{digits}")
 }
 
 /// Returns the schema of a function's arguments: an object with a property for each parameter. A
 /// parameter of an optional type may be omitted.
-fn arguments_schema(function: &ComponentFunc) -> Result<Value, String> {
+fn function_arguments_schema(function: &ComponentFunc) -> Result<Value, String> {
     if function.async_() {
         return Err("it is asynchronous (WASI 0.3)".to_owned());
     }
     let (mut properties, mut required) = (Map::new(), Vec::new());
-    let mut room = MAX_TYPES;
+    let mut room = MAX_TYPES_PER_FUNCTION;
     for (name, ty) in function.params() {
-        let schema =
-            type_schema(&ty, &mut room).map_err(|why| format!("its parameter `{name}` {why}"))?;
+        let schema = component_type_schema(&ty, &mut room)
+            .map_err(|why| format!("its parameter `{name}` {why}"))?;
         properties.insert(name.to_owned(), schema);
         if !matches!(ty, Type::Option(_)) {
             required.push(name.to_owned());
         }
     }
     for ty in function.results() {
-        type_schema(&ty, &mut room).map_err(|why| format!("its result {why}"))?;
+        component_type_schema(&ty, &mut room).map_err(|why| format!("its result {why}"))?;
     }
     let parameters = json!({
         "type": "object",
@@ -227,13 +230,13 @@ fn arguments_schema(function: &ComponentFunc) -> Result<Value, String> {
             schema::MAX_SCHEMA_BYTES
         ));
     }
-    schema::compile(&parameters).map(|_| parameters)
+    schema::compile_json_schema_check(&parameters).map(|_| parameters)
 }
 
 /// Truncates a description to the maximum length.
 pub(super) fn truncate_description(mut text: String) -> String {
-    if text.len() > MAX_DESCRIPTION_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_DESCRIPTION_BYTES - '…'.len_utf8()));
+    if text.len() > MAX_TOOL_DESCRIPTION_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_TOOL_DESCRIPTION_BYTES - '…'.len_utf8()));
         text.push('…');
     }
     text
@@ -241,7 +244,7 @@ pub(super) fn truncate_description(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::tool::registry::is_tool_name;
+    use crate::tool::registry::is_valid_tool_name;
 
     use super::*;
 
@@ -249,7 +252,7 @@ mod tests {
     fn names_are_short_and_stay_apart_when_they_are_cut() {
         let name = |path: &[&str]| {
             let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
-            tool_name("clock", &path)
+            component_tool_name("clock", &path)
         };
         assert_eq!(name(&["now"]), "clock_now");
         assert_eq!(
@@ -259,7 +262,7 @@ mod tests {
         let (one, other) = ("x".repeat(100), format!("{}y", "x".repeat(99)));
         assert_ne!(name(&["a:b/c", &one]), name(&["a:b/c", &other]));
         for odd in ["[method]a.b", "[constructor]a", &one] {
-            assert!(is_tool_name(&name(&[odd])), "{odd}");
+            assert!(is_valid_tool_name(&name(&[odd])), "{odd}");
         }
     }
 }

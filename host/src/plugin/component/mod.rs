@@ -6,7 +6,7 @@
 //! JSON Schema; a function whose types have no JSON form (resources, streams, futures) is not
 //! offered; it is reported instead.
 //!
-//! Start from [`ForeignComponent`].
+//! Start from [`ComponentWithoutOwnManifest`].
 
 mod arguments;
 mod call;
@@ -19,12 +19,12 @@ use std::path::PathBuf;
 
 use super::manifest::Manifest;
 
-pub(super) use call::ComponentTool;
-pub(super) use functions::{ComponentFunctions, check_component_import, list_functions};
+pub(super) use call::ComponentFunctionTool;
+pub(super) use functions::{ComponentFunctions, check_component_import, list_functions_as_tools};
 
 /// Component to load, with the permissions that the operator grants to it.
 #[derive(Clone, Debug)]
-pub struct ForeignComponent {
+pub struct ComponentWithoutOwnManifest {
     /// Canonical path of the folder that contains the component file.
     pub folder: PathBuf,
     /// Manifest that the host created for the component, which has no manifest of its own.

@@ -6,13 +6,13 @@ use serde_json::{Map, Number, Value};
 use wasmtime::component::Val;
 
 use super::super::sanitize::CallSanitizer;
-use crate::json::MAX_BYTES;
+use crate::json::DEFAULT_MAX_JSON_BYTES;
 use crate::message::{Blob, Part};
 use crate::tool::ToolOutput;
 
 /// Converts the result of a call: a text, an image, or a JSON value. A `result` that is `err`
 /// becomes an error of the tool.
-pub(super) fn convert_results(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -> ToolOutput {
+pub(super) fn convert_call_results(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -> ToolOutput {
     let (value, is_error) = match results.into_iter().next() {
         Some(Val::Result(Ok(value))) => (value.map(|value| *value), false),
         Some(Val::Result(Err(value))) => (value.map(|value| *value), true),
@@ -26,7 +26,7 @@ pub(super) fn convert_results(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -
             match byte_list_to_bytes(&value).filter(|bytes| Blob::from_bytes(bytes, "").is_image())
             {
                 Some(image) => ToolOutput::blob(image, ""),
-                None => json_output(value, sanitizer),
+                None => json_tool_output(value, sanitizer),
             }
         }
     };
@@ -34,11 +34,11 @@ pub(super) fn convert_results(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -
     output
 }
 
-fn json_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
+fn json_tool_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
     let text = value_to_json(value).to_string();
-    if text.len() > MAX_BYTES {
+    if text.len() > DEFAULT_MAX_JSON_BYTES {
         let why = format!(
-            "the result has {} bytes, at most {MAX_BYTES} are accepted",
+            "the result has {} bytes, at most {DEFAULT_MAX_JSON_BYTES} are accepted",
             text.len()
         );
         return ToolOutput::fault(why);

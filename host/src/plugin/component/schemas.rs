@@ -21,7 +21,7 @@ use wasmtime::component::Type;
 /// Maximum number of types and names within the parameters and results of one function. A type that
 /// is used twice is written out twice, so without this limit a small component could expand to
 /// millions of types.
-pub(super) const MAX_TYPES: usize = 4096;
+pub(super) const MAX_TYPES_PER_FUNCTION: usize = 4096;
 
 /// Returns the JSON Schema of a type. Subtracts the number of types within it from `room`, the
 /// number that may still be used.
@@ -29,7 +29,7 @@ pub(super) const MAX_TYPES: usize = 4096;
 /// # Errors
 /// The type has no JSON form, or `room` is used up. The error is phrased to follow the name of the
 /// parameter.
-pub(super) fn type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> {
+pub(super) fn component_type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> {
     subtract_from_type_limit(room, 1)?;
     Ok(match ty {
         Type::Bool => json!({"type": "boolean"}),
@@ -47,9 +47,11 @@ pub(super) fn type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> 
         Type::List(list) if is_byte_type(&list.ty()) => {
             json!({"type": "string", "contentEncoding": "base64"})
         }
-        Type::List(list) => json!({"type": "array", "items": type_schema(&list.ty(), room)?}),
+        Type::List(list) => {
+            json!({"type": "array", "items": component_type_schema(&list.ty(), room)?})
+        }
         Type::Tuple(tuple) => {
-            let items = tuple.types().map(|ty| type_schema(&ty, room));
+            let items = tuple.types().map(|ty| component_type_schema(&ty, room));
             let items = items.collect::<Result<Vec<Value>, String>>()?;
             let n_items = items.len();
             json!({"type": "array", "prefixItems": items, "minItems": n_items, "maxItems": n_items})
@@ -57,7 +59,10 @@ pub(super) fn type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> 
         Type::Record(record) => {
             let (mut properties, mut required) = (Map::new(), Vec::new());
             for field in record.fields() {
-                properties.insert(field.name.to_owned(), type_schema(&field.ty, room)?);
+                properties.insert(
+                    field.name.to_owned(),
+                    component_type_schema(&field.ty, room)?,
+                );
                 if !matches!(field.ty, Type::Option(_)) {
                     required.push(field.name.to_owned());
                 }
@@ -86,14 +91,14 @@ pub(super) fn type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> 
         Type::Option(option) => {
             let inner = option.ty();
             let some = match is_nullable(&inner) {
-                false => type_schema(&inner, room)?,
-                true => object_schema("some", Some(&inner), room)?,
+                false => component_type_schema(&inner, room)?,
+                true => single_property_object_schema("some", Some(&inner), room)?,
             };
             json!({"anyOf": [some, {"type": "null"}]})
         }
         Type::Result(result) => {
             let [ok, err] = [("ok", result.ok()), ("err", result.err())]
-                .map(|(name, ty)| object_schema(name, ty.as_ref(), room));
+                .map(|(name, ty)| single_property_object_schema(name, ty.as_ref(), room));
             json!({"oneOf": [ok?, err?]})
         }
         Type::Own(_) | Type::Borrow(_) => return reject_type_without_json("a resource"),
@@ -108,7 +113,8 @@ pub(super) fn type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> 
 
 fn subtract_from_type_limit(room: &mut usize, n: usize) -> Result<(), String> {
     let left = room.checked_sub(n);
-    *room = left.ok_or_else(|| format!("refers to more than {MAX_TYPES} types and names"))?;
+    *room = left
+        .ok_or_else(|| format!("refers to more than {MAX_TYPES_PER_FUNCTION} types and names"))?;
     Ok(())
 }
 
@@ -133,9 +139,13 @@ pub(super) fn is_nullable(ty: &Type) -> bool {
 
 /// Returns the schema of an object with the one property `name`. Without `ty`, the property is
 /// null.
-fn object_schema(name: &str, ty: Option<&Type>, room: &mut usize) -> Result<Value, String> {
+fn single_property_object_schema(
+    name: &str,
+    ty: Option<&Type>,
+    room: &mut usize,
+) -> Result<Value, String> {
     let value = match ty {
-        Some(ty) => type_schema(ty, room)?,
+        Some(ty) => component_type_schema(ty, room)?,
         None => json!({"type": "null"}),
     };
     Ok(json!({
@@ -149,7 +159,7 @@ fn tagged_object_schema(name: &str, ty: Option<&Type>, room: &mut usize) -> Resu
     properties.insert("tag".to_owned(), json!({"const": name}));
     let mut required = vec!["tag"];
     if let Some(ty) = ty {
-        properties.insert("val".to_owned(), type_schema(ty, room)?);
+        properties.insert("val".to_owned(), component_type_schema(ty, room)?);
         required.push("val");
     }
     Ok(json!({

@@ -12,7 +12,7 @@ pub mod skew;
 pub mod sources;
 pub mod stamp;
 
-use rind_embed::PackedFolder;
+use rind_embed::EmbeddedPackedFolder;
 use semver::Version;
 use wasmtime::component::{Linker, LinkerInstance};
 
@@ -22,36 +22,36 @@ use super::host::HostState;
 use crate::point::catalog;
 
 /// Prefix of the contract's interfaces.
-const PACKAGE: &str = "rind:plugin/";
+const CONTRACT_INTERFACE_PREFIX: &str = "rind:plugin/";
 
 /// Version of the current contract, which is in `wit/`.
-pub const CURRENT: &str = wit_package_version(include_str!("../../../../wit/world.wit"));
+pub const CURRENT_CONTRACT_VERSION: &str =
+    wit_package_version(include_str!("../../../../wit/world.wit"));
 
 /// Files of the contract, with their paths below `wit/`. Released versions are in subdirectories.
-static WIT: PackedFolder = PackedFolder::new(include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/contract.tar.zst"
-)));
+static CONTRACT_WIT_FILES: EmbeddedPackedFolder = EmbeddedPackedFolder::new(include_bytes!(
+    concat!(env!("OUT_DIR"), "/contract.tar.zst")
+));
 
 /// Returns the files of the newest contract with their names and texts: one interface each, and the
 /// tables that the SDKs are generated from.
 pub fn list_contract_files() -> impl Iterator<Item = (&'static str, &'static str)> {
-    WIT.files().filter_map(|(path, content)| {
+    CONTRACT_WIT_FILES.files().filter_map(|(path, content)| {
         let is_own = !path.contains('/') && !path.ends_with(".md");
         Some((path, std::str::from_utf8(content).ok()?)).filter(|_| is_own)
     })
 }
 
 /// Adds the functions of one interface to its instance in a linker.
-pub(super) type Link = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Result<()>;
+pub(super) type LinkInterfaceFn = fn(&mut LinkerInstance<'_, HostState>) -> wasmtime::Result<()>;
 
 /// Version of the contract, described by its differences from the newest version. Interfaces that
 /// are not listed are bound and linked with the types of the newest version.
-pub(super) struct ContractVersion {
+pub(super) struct ContractVersionDifferences {
     number: &'static str,
     /// Interfaces whose functions or types in this version differ from the newest version, each
     /// with its link function.
-    imports: &'static [(&'static str, Link)],
+    imports: &'static [(&'static str, LinkInterfaceFn)],
     /// Points that have other types or another name in this version: the name of the interface, the
     /// name of the point in the catalog, and the types.
     points: &'static [(&'static str, &'static str, &'static dyn PointBinding)],
@@ -59,9 +59,9 @@ pub(super) struct ContractVersion {
 
 /// Supported versions, oldest first. Among versions with semver-compatible names (0.1.0 and 0.1.1),
 /// only the last one is listed.
-static VERSIONS: &[ContractVersion] = &[
-    ContractVersion {
-        number: CURRENT,
+static SUPPORTED_CONTRACT_VERSIONS: &[ContractVersionDifferences] = &[
+    ContractVersionDifferences {
+        number: CURRENT_CONTRACT_VERSION,
         imports: &[],
         points: &[],
     },
@@ -71,19 +71,21 @@ static VERSIONS: &[ContractVersion] = &[
 
 /// Returns the numbers of the supported versions, oldest first.
 pub fn list_supported_versions() -> impl DoubleEndedIterator<Item = &'static str> {
-    VERSIONS.iter().map(|version| version.number)
+    SUPPORTED_CONTRACT_VERSIONS
+        .iter()
+        .map(|version| version.number)
 }
 
 /// Whether this host runs components that were built against `version`.
 #[must_use]
-pub fn is_supported(version: &Version) -> bool {
+pub fn is_supported_contract_version(version: &Version) -> bool {
     find_contract_version(version).is_some()
 }
 
 /// Finds the supported contract version that runs a component built against `wanted`: a compatible
 /// version that is not older.
-fn find_contract_version(wanted: &Version) -> Option<&'static ContractVersion> {
-    VERSIONS.iter().find(|known| {
+fn find_contract_version(wanted: &Version) -> Option<&'static ContractVersionDifferences> {
+    SUPPORTED_CONTRACT_VERSIONS.iter().find(|known| {
         let number = Version::parse(known.number);
         number.is_ok_and(|number| are_compatible_versions(&number, wanted) && *wanted <= number)
     })
@@ -109,13 +111,13 @@ pub(super) fn find_point_binding(
 pub(super) fn link_interface(
     linker: &mut Linker<HostState>,
     module: &str,
-    newest: Link,
+    newest: LinkInterfaceFn,
 ) -> wasmtime::Result<()> {
     let interface = module.replace('_', "-");
-    for version in VERSIONS {
+    for version in SUPPORTED_CONTRACT_VERSIONS {
         let mut others = version.imports.iter();
         let other = others.find(|(other, _)| *other == interface);
-        let name = format!("{PACKAGE}{interface}@{}", version.number);
+        let name = format!("{CONTRACT_INTERFACE_PREFIX}{interface}@{}", version.number);
         other.map_or(newest, |(_, link)| *link)(&mut linker.instance(&name)?)?;
     }
     Ok(())
@@ -137,8 +139,8 @@ const fn wit_package_version(wit: &str) -> &str {
 
 /// Splits `rind:plugin/pre-tool@0.1.0` into name and version; `None` for interfaces of other
 /// packages.
-pub(super) fn split_interface(interface: &str) -> Option<(&str, &str)> {
-    let rest = interface.strip_prefix(PACKAGE)?;
+pub(super) fn split_interface_name(interface: &str) -> Option<(&str, &str)> {
+    let rest = interface.strip_prefix(CONTRACT_INTERFACE_PREFIX)?;
     Some(rest.split_once('@').unwrap_or((rest, "")))
 }
 
@@ -149,8 +151,11 @@ fn are_compatible_versions(a: &Version, b: &Version) -> bool {
 }
 
 /// Whether a version is semver-compatible with the current contract.
-fn is_compatible_with_current(version: &str) -> bool {
-    let (version, current) = (Version::parse(version), Version::parse(CURRENT));
+fn is_compatible_with_current_contract(version: &str) -> bool {
+    let (version, current) = (
+        Version::parse(version),
+        Version::parse(CURRENT_CONTRACT_VERSION),
+    );
     version.is_ok_and(|version| {
         current.is_ok_and(|current| are_compatible_versions(&version, &current))
     })
@@ -166,7 +171,7 @@ pub(super) fn check_contract_version(what: &str, version: &str) -> Result<(), Er
                 "" => "no version".to_owned(),
                 version => format!(
                     "version {}",
-                    crate::text::clean_line(version, MAX_VERSION_BYTES)
+                    crate::text::escape_and_truncate_line(version, MAX_QUOTED_VERSION_BYTES)
                 ),
             },
             supported: list_supported_versions().collect::<Vec<_>>().join(", "),
@@ -177,7 +182,7 @@ pub(super) fn check_contract_version(what: &str, version: &str) -> Result<(), Er
     let Ok(wanted) = Version::parse(version) else {
         return refuse(rebuild);
     };
-    if is_supported(&wanted) {
+    if is_supported_contract_version(&wanted) {
         return Ok(());
     }
     let newest = list_supported_versions().next_back().map(Version::parse);
@@ -188,7 +193,7 @@ pub(super) fn check_contract_version(what: &str, version: &str) -> Result<(), Er
 }
 
 /// Maximum length in bytes of a version that is quoted in an error.
-const MAX_VERSION_BYTES: usize = 32;
+const MAX_QUOTED_VERSION_BYTES: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -200,18 +205,18 @@ mod tests {
             wit_package_version("package a:b@1.2.3;\n\nworld x {}"),
             "1.2.3"
         );
-        assert!(list_supported_versions().any(|version| version == CURRENT));
-        assert!(Version::parse(CURRENT).is_ok());
+        assert!(list_supported_versions().any(|version| version == CURRENT_CONTRACT_VERSION));
+        assert!(Version::parse(CURRENT_CONTRACT_VERSION).is_ok());
     }
 
     #[test]
     fn names_of_the_contract_are_split_and_others_are_not() {
         assert_eq!(
-            split_interface("rind:plugin/log@0.1.0"),
+            split_interface_name("rind:plugin/log@0.1.0"),
             Some(("log", "0.1.0"))
         );
-        assert_eq!(split_interface("rind:plugin/log"), Some(("log", "")));
-        assert_eq!(split_interface("wasi:io/poll@0.2.0"), None);
+        assert_eq!(split_interface_name("rind:plugin/log"), Some(("log", "")));
+        assert_eq!(split_interface_name("wasi:io/poll@0.2.0"), None);
     }
 
     #[test]
@@ -221,7 +226,7 @@ mod tests {
             let (major, minor) = (current.major, current.minor + minor);
             Version::new(major, minor, current.patch + patch).to_string()
         };
-        assert!(check_contract_version("it is here", CURRENT).is_ok());
+        assert!(check_contract_version("it is here", CURRENT_CONTRACT_VERSION).is_ok());
         for newer in [later(0, 1), later(1, 0), "99.0.0".to_owned()] {
             let error = check_contract_version("it imports `x`", &newer)
                 .unwrap_err()

@@ -13,50 +13,53 @@ use std::path::Path;
 use super::stamp;
 
 /// Name of the custom section, which contains `blake3:` and 64 hex digits.
-pub const SOURCES_SECTION: &str = "rind:sources";
+pub const SOURCE_DIGEST_SECTION_NAME: &str = "rind:sources";
 
 /// Package manifests of the supported languages; a folder without one of them has no sources.
-const MANIFESTS: [&str; 3] = ["Cargo.toml", "package.json", "pyproject.toml"];
+const PACKAGE_MANIFEST_FILE_NAMES: [&str; 3] = ["Cargo.toml", "package.json", "pyproject.toml"];
 
 /// Extensions of source files and of other files that a build reads.
-const EXTENSIONS: [&str; 14] = [
+const SOURCE_FILE_EXTENSIONS: [&str; 14] = [
     "rs", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "json", "py", "pyi", "wit", "toml",
 ];
 
 /// Directories that are not searched for sources: those that build tools write, and the directory
 /// of test cases.
-const OTHER_FOLDERS: [&str; 4] = ["target", "node_modules", "__pycache__", "tests"];
+const NON_SOURCE_FOLDER_NAMES: [&str; 4] = ["target", "node_modules", "__pycache__", "tests"];
 
 /// Files that are not hashed as sources: those that tools write, and the plugin's manifest, which
 /// the component stores in a separate section.
-const OTHER_FILES: [&str; 3] = ["plugin.toml", "plugin.schema.json", "package-lock.json"];
+const NON_SOURCE_FILE_NAMES: [&str; 3] = ["plugin.toml", "plugin.schema.json", "package-lock.json"];
 
 /// Maximum number of source files. A plugin with more files gets no digest, so whether its
 /// component is up to date is unknown.
-const MAX_FILES: usize = 5_000;
+const MAX_SOURCE_FILES: usize = 5_000;
 
 /// Maximum size of all source files together, in bytes.
-const MAX_BYTES: u64 = 64 << 20;
+const MAX_TOTAL_SOURCE_BYTES: u64 = 64 << 20;
 
 /// Maximum depth of nested directories that are searched for sources.
-const MAX_DEPTH: usize = 16;
+const MAX_SOURCE_FOLDER_DEPTH: usize = 16;
 
 /// Returns the digest of the sources in a plugin's folder; `None` if there are no sources or too
 /// many, or if one cannot be read. Symlinks are not followed.
 #[must_use]
-pub fn digest_sources(folder: &Path) -> Option<String> {
-    if !MANIFESTS.iter().any(|name| folder.join(name).is_file()) {
+pub fn digest_plugin_sources(folder: &Path) -> Option<String> {
+    if !PACKAGE_MANIFEST_FILE_NAMES
+        .iter()
+        .any(|name| folder.join(name).is_file())
+    {
         return None;
     }
     let mut found = Vec::new();
-    collect_source_paths(folder, folder, MAX_DEPTH, &mut found).ok()?;
+    collect_source_paths(folder, folder, MAX_SOURCE_FOLDER_DEPTH, &mut found).ok()?;
     found.sort();
     let mut hasher = blake3::Hasher::new();
     let mut n_bytes = 0;
     for path in found {
         let full = folder.join(&path);
         n_bytes += full.metadata().ok()?.len();
-        if n_bytes > MAX_BYTES {
+        if n_bytes > MAX_TOTAL_SOURCE_BYTES {
             return None;
         }
         let content = fs::read(full).ok()?;
@@ -87,18 +90,18 @@ fn collect_source_paths(
         let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
             continue;
         };
-        if kind.is_dir() && !OTHER_FOLDERS.contains(&name) {
+        if kind.is_dir() && !NON_SOURCE_FOLDER_NAMES.contains(&name) {
             collect_source_paths(root, &path, depth - 1, found)?;
             continue;
         }
         let extension = path.extension().and_then(|end| end.to_str());
-        let is_source = extension.is_some_and(|end| EXTENSIONS.contains(&end));
-        if !kind.is_file() || !is_source || OTHER_FILES.contains(&name) {
+        let is_source = extension.is_some_and(|end| SOURCE_FILE_EXTENSIONS.contains(&end));
+        if !kind.is_file() || !is_source || NON_SOURCE_FILE_NAMES.contains(&name) {
             continue;
         }
         let own = path.strip_prefix(root).ok().and_then(Path::to_str);
         found.extend(own.map(str::to_owned));
-        if found.len() > MAX_FILES {
+        if found.len() > MAX_SOURCE_FILES {
             return Err(too_many());
         }
     }
@@ -109,8 +112,8 @@ fn collect_source_paths(
 /// `None` if it was built from these sources, or if that is unknown.
 #[must_use]
 pub fn describe_stale_build(folder: &Path, component: &[u8]) -> Option<String> {
-    let built = stamp::find_section(component, SOURCES_SECTION)?;
-    let now = digest_sources(folder)?;
+    let built = stamp::find_custom_section(component, SOURCE_DIGEST_SECTION_NAME)?;
+    let now = digest_plugin_sources(folder)?;
     (built != now.as_bytes()).then(|| {
         format!(
             "its sources have changed since it was built: build it again with `rind plugin build {}`",
@@ -133,12 +136,16 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         put("src/lib.rs", "one");
-        assert_eq!(digest_sources(folder), None, "no manifest of a language");
+        assert_eq!(
+            digest_plugin_sources(folder),
+            None,
+            "no manifest of a language"
+        );
         put("Cargo.toml", "[package]");
         let mut component = b"\0asm\x0d\0\x01\0".to_vec();
         assert_eq!(describe_stale_build(folder, &component), None, "no section");
-        let digest = digest_sources(folder).unwrap();
-        stamp::append_sources(&mut component, &digest).unwrap();
+        let digest = digest_plugin_sources(folder).unwrap();
+        stamp::append_source_digest_section(&mut component, &digest).unwrap();
         assert_eq!(describe_stale_build(folder, &component), None);
         for (path, text) in [
             ("plugin.toml", "name = 1"),

@@ -10,24 +10,24 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use wasmparser::{Parser, Payload};
 
-use super::sources::SOURCES_SECTION;
-use super::{Error, check_contract_version, split_interface};
+use super::sources::SOURCE_DIGEST_SECTION_NAME;
+use super::{Error, check_contract_version, split_interface_name};
 use crate::text;
 
 /// Name of the custom section. The section contains JSON:
 /// `{"contract":"0.1.0","language":"rust","sdk":"rind-sdk 0.1.0"}`.
-pub const SECTION: &str = "rind:contract";
+pub const CONTRACT_STAMP_SECTION_NAME: &str = "rind:contract";
 
 /// Name of the custom section with the manifest. A packed plugin stores all its files in sections
 /// with this prefix.
-pub const MANIFEST_SECTION: &str = "rind:file/plugin.toml";
+pub const MANIFEST_SECTION_NAME: &str = "rind:file/plugin.toml";
 
 /// Maximum length in bytes of the custom section that contains a component's stamp. A component
 /// with a longer section is refused.
-const MAX_SECTION_BYTES: usize = 1024;
+const MAX_STAMP_SECTION_BYTES: usize = 1024;
 
 /// Maximum length in bytes of a stamp's text when it is displayed.
-const MAX_TEXT_BYTES: usize = 64;
+const MAX_DISPLAYED_STAMP_TEXT_BYTES: usize = 64;
 
 /// Stamp of a component: contract version, language and SDK that it was built with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,10 +51,10 @@ impl Stamp {
             return stamp_error("it is not a component");
         }
         let content = serde_json::to_vec(self)?;
-        if content.len() > MAX_SECTION_BYTES {
+        if content.len() > MAX_STAMP_SECTION_BYTES {
             return stamp_error("its stamp is too long");
         }
-        append_section(component, SECTION, &content);
+        append_custom_section(component, CONTRACT_STAMP_SECTION_NAME, &content);
         Ok(())
     }
 }
@@ -63,11 +63,11 @@ impl Stamp {
 ///
 /// # Errors
 /// The bytes are not a component.
-pub fn append_manifest(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<()> {
+pub fn append_manifest_section(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<()> {
     if !Parser::is_component(component) {
         return stamp_error("it is not a component");
     }
-    append_section(component, MANIFEST_SECTION, manifest);
+    append_custom_section(component, MANIFEST_SECTION_NAME, manifest);
     Ok(())
 }
 
@@ -76,11 +76,11 @@ pub fn append_manifest(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<(
 ///
 /// # Errors
 /// The bytes are not a component.
-pub fn append_sources(component: &mut Vec<u8>, digest: &str) -> io::Result<()> {
+pub fn append_source_digest_section(component: &mut Vec<u8>, digest: &str) -> io::Result<()> {
     if !Parser::is_component(component) {
         return stamp_error("it is not a component");
     }
-    append_section(component, SOURCES_SECTION, digest.as_bytes());
+    append_custom_section(component, SOURCE_DIGEST_SECTION_NAME, digest.as_bytes());
     Ok(())
 }
 
@@ -88,11 +88,11 @@ pub fn append_sources(component: &mut Vec<u8>, digest: &str) -> io::Result<()> {
 /// manifest.
 #[must_use]
 pub fn read_embedded_manifest(component: &[u8]) -> Option<Vec<u8>> {
-    find_section(component, MANIFEST_SECTION)
+    find_custom_section(component, MANIFEST_SECTION_NAME)
 }
 
 /// Returns the first custom section with this name in the outermost component.
-pub(super) fn find_section(component: &[u8], name: &str) -> Option<Vec<u8>> {
+pub(super) fn find_custom_section(component: &[u8], name: &str) -> Option<Vec<u8>> {
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(component) {
         match payload.ok()? {
@@ -111,7 +111,7 @@ fn stamp_error(why: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, why))
 }
 
-fn append_section(component: &mut Vec<u8>, name: &str, content: &[u8]) {
+fn append_custom_section(component: &mut Vec<u8>, name: &str, content: &[u8]) {
     let mut section = Vec::new();
     write_leb128_length(&mut section, name.len());
     section.extend(name.as_bytes());
@@ -147,7 +147,7 @@ pub(in super::super) fn check_contract_stamps(bytes: &[u8]) -> Result<Option<Sta
         match payload {
             Payload::Version { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::CustomSection(section) if section.name() == SECTION => {
+            Payload::CustomSection(section) if section.name() == CONTRACT_STAMP_SECTION_NAME => {
                 let stamp = parse_stamp(section.data())?;
                 let what = format!("it was built with {} ({})", stamp.sdk, stamp.language);
                 check_contract_version(&what, &stamp.contract)?;
@@ -166,7 +166,7 @@ pub(in super::super) fn check_contract_stamps(bytes: &[u8]) -> Result<Option<Sta
         }
     }
     for (side, name) in names {
-        if let Some((_, version)) = split_interface(&name) {
+        if let Some((_, version)) = split_interface_name(&name) {
             check_contract_version(&format!("it {side} `{name}`"), version)?;
         }
     }
@@ -175,29 +175,31 @@ pub(in super::super) fn check_contract_stamps(bytes: &[u8]) -> Result<Option<Sta
 
 fn parse_stamp(section: &[u8]) -> Result<Stamp, Error> {
     let refuse = |why: String| Error::Start {
-        message: format!("its section `{SECTION}` {why}; build it again"),
+        message: format!("its section `{CONTRACT_STAMP_SECTION_NAME}` {why}; build it again"),
     };
-    if section.len() > MAX_SECTION_BYTES {
-        return Err(refuse(format!("has more than {MAX_SECTION_BYTES} bytes")));
+    if section.len() > MAX_STAMP_SECTION_BYTES {
+        return Err(refuse(format!(
+            "has more than {MAX_STAMP_SECTION_BYTES} bytes"
+        )));
     }
     let stamp: Stamp = serde_json::from_slice(section)
         .map_err(|e| refuse(format!("does not have the format that an SDK writes ({e})")))?;
     Ok(Stamp {
-        contract: text::clean_line(&stamp.contract, MAX_TEXT_BYTES),
-        language: text::clean_line(&stamp.language, MAX_TEXT_BYTES),
-        sdk: text::clean_line(&stamp.sdk, MAX_TEXT_BYTES),
+        contract: text::escape_and_truncate_line(&stamp.contract, MAX_DISPLAYED_STAMP_TEXT_BYTES),
+        language: text::escape_and_truncate_line(&stamp.language, MAX_DISPLAYED_STAMP_TEXT_BYTES),
+        sdk: text::escape_and_truncate_line(&stamp.sdk, MAX_DISPLAYED_STAMP_TEXT_BYTES),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::contract::CURRENT;
+    use crate::plugin::contract::CURRENT_CONTRACT_VERSION;
 
     #[test]
     fn an_appended_stamp_is_read_again_and_nothing_else_takes_one() {
         let stamp = Stamp {
-            contract: CURRENT.to_owned(),
+            contract: CURRENT_CONTRACT_VERSION.to_owned(),
             language: "python".to_owned(),
             // Long enough that its length takes two LEB128 bytes.
             sdk: format!("rind-sdk {}", "9".repeat(50)),
@@ -209,7 +211,7 @@ mod tests {
             Some(stamp.clone())
         );
         assert_eq!(read_embedded_manifest(&component), None);
-        append_manifest(&mut component, b"name = \"x\"").unwrap();
+        append_manifest_section(&mut component, b"name = \"x\"").unwrap();
         assert_eq!(
             read_embedded_manifest(&component),
             Some(b"name = \"x\"".to_vec())
@@ -221,7 +223,7 @@ mod tests {
         let mut module = b"\0asm\x01\0\0\0".to_vec();
         assert!(stamp.append_stamp_to(&mut module).is_err());
         let long = Stamp {
-            sdk: "9".repeat(MAX_SECTION_BYTES),
+            sdk: "9".repeat(MAX_STAMP_SECTION_BYTES),
             ..stamp
         };
         assert!(

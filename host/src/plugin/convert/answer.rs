@@ -4,20 +4,21 @@
 use super::super::bindings::rind::plugin::types as wt;
 use super::super::sanitize::CallSanitizer;
 use crate::json;
-use crate::message::part::MAX_PARTS;
+use crate::message::part::MAX_ANSWER_PARTS;
 use crate::message::{Blob, Part};
 use crate::tool::ToolOutput;
 
 /// Converts the answer of a tool. An answer that breaks the contract becomes a tool output that is
 /// an error.
-pub(in super::super) fn convert_answer(
+pub(in super::super) fn convert_tool_answer(
     answer: wt::Answer,
     sanitizer: CallSanitizer<'_>,
 ) -> ToolOutput {
     let n_parts = answer.parts.len();
-    if n_parts > MAX_PARTS {
-        let why =
-            format!("the answer of the tool has {n_parts} parts, at most {MAX_PARTS} are allowed");
+    if n_parts > MAX_ANSWER_PARTS {
+        let why = format!(
+            "the answer of the tool has {n_parts} parts, at most {MAX_ANSWER_PARTS} are allowed"
+        );
         return ToolOutput::fault(why);
     }
     let (mut parts, mut all_bytes) = (Vec::with_capacity(n_parts), Vec::new());
@@ -27,7 +28,10 @@ pub(in super::super) fn convert_answer(
                 text: sanitizer.text("result", text),
             },
             wt::AnswerPart::Json(text) => {
-                match json::parse_json(&sanitizer.json("result", text), json::MAX_BYTES) {
+                match json::parse_json(
+                    &sanitizer.json("result", text),
+                    json::DEFAULT_MAX_JSON_BYTES,
+                ) {
                     Ok(value) => Part::Json { value },
                     Err(e) => {
                         return ToolOutput::fault(format!(

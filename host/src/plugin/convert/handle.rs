@@ -42,13 +42,13 @@ pub(in super::super) trait PassPayload {
 
 /// Payload that is passed to guests unconverted. Method resolution prefers the candidate with fewer
 /// references, so `payload.show(call)` picks [`PassPayload`] for a payload that implements both.
-pub(in super::super) trait PassUnconvertedPayload {
+pub(in super::super) trait PassUnconvertedPayloadToGuest {
     type Shown;
 
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
-impl<'a, T> PassUnconvertedPayload for &'a T {
+impl<'a, T> PassUnconvertedPayloadToGuest for &'a T {
     type Shown = &'a T;
 
     fn show(&self, _call: &mut CurrentCall) -> &'a T {
@@ -61,7 +61,7 @@ pub(in super::super) struct ConvertedPayload<T>(pub(in super::super) T);
 
 /// Value that can be passed as the payload to a function of the generated bindings: a handle is
 /// passed by value, any other payload by reference.
-pub(in super::super) trait PayloadArgument {
+pub(in super::super) trait GuestCallPayloadArgument {
     type As<'a>
     where
         Self: 'a;
@@ -69,7 +69,7 @@ pub(in super::super) trait PayloadArgument {
     fn as_call_argument(&self) -> Self::As<'_>;
 }
 
-impl<T> PayloadArgument for &T {
+impl<T> GuestCallPayloadArgument for &T {
     type As<'a>
         = &'a T
     where
@@ -80,7 +80,7 @@ impl<T> PayloadArgument for &T {
     }
 }
 
-impl<T> PayloadArgument for ConvertedPayload<T> {
+impl<T> GuestCallPayloadArgument for ConvertedPayload<T> {
     type As<'a>
         = &'a T
     where
@@ -91,7 +91,7 @@ impl<T> PayloadArgument for ConvertedPayload<T> {
     }
 }
 
-impl<T: 'static> PayloadArgument for Resource<T> {
+impl<T: 'static> GuestCallPayloadArgument for Resource<T> {
     type As<'a> = Resource<T>;
 
     fn as_call_argument(&self) -> Self {

@@ -8,12 +8,15 @@ mod handle;
 mod outcome;
 mod payload;
 
-pub(super) use answer::convert_answer;
+pub(super) use answer::convert_tool_answer;
 pub(super) use handle::{
-    PassPayload, PassUnconvertedPayload, PayloadArgument, PayloadBehindHandle, main_payload_text,
+    GuestCallPayloadArgument, PassPayload, PassUnconvertedPayloadToGuest, PayloadBehindHandle,
+    main_payload_text,
 };
 pub(super) use outcome::{SanitizeOutcome, sanitize_point_outcome};
-pub(super) use payload::{convert_effect_class, convert_message, convert_part, convert_tool_call};
+pub(super) use payload::{
+    effect_class_from_wit, message_to_wit, tool_call_to_wit, tool_result_part_to_wit,
+};
 
 use super::bindings::rind::plugin::types as wt;
 use super::sanitize::CallSanitizer;

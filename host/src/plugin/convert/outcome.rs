@@ -14,10 +14,10 @@ use crate::point::outcome::*;
 use crate::point::payload::{Assessment, Decision, PromptPart, Tier};
 
 /// Maximum length of a log line or notice of a plugin, in bytes.
-const MAX_LINE_BYTES: usize = 4096;
+const MAX_LOG_LINE_BYTES: usize = 4096;
 
 /// Maximum length of a metric name, in bytes.
-const MAX_METRIC_BYTES: usize = 128;
+const MAX_METRIC_NAME_BYTES: usize = 128;
 
 /// Data from a guest that contains texts, which must be sanitized.
 pub(in super::super) trait SanitizeOutcome {
@@ -131,9 +131,9 @@ impl SanitizeOutcome for Effect {
             *text = sanitizer.sanitize_line(what, text, limit)
         };
         match self {
-            Self::Log(LogLine { level: _, text }) => line("log", text, MAX_LINE_BYTES),
-            Self::Notify(LogLine { level: _, text }) => line("notice", text, MAX_LINE_BYTES),
-            Self::Metric(Metric { name, value: _ }) => line("metric", name, MAX_METRIC_BYTES),
+            Self::Log(LogLine { level: _, text }) => line("log", text, MAX_LOG_LINE_BYTES),
+            Self::Notify(LogLine { level: _, text }) => line("notice", text, MAX_LOG_LINE_BYTES),
+            Self::Metric(Metric { name, value: _ }) => line("metric", name, MAX_METRIC_NAME_BYTES),
             Self::Store(Stored { key, value }) => {
                 field!(sanitizer, key, text "stored key");
                 field!(sanitizer, value, text "stored value");
@@ -147,19 +147,22 @@ impl SanitizeOutcome for Effect {
 pub(in super::super) fn sanitize_point_outcome(
     outcome: wi::Outcome,
     sanitizer: CallSanitizer<'_>,
-) -> Result<PointOutcome, Failure> {
+) -> Result<PluginDefinedPointOutcome, Failure> {
     let reason = |text: String| sanitizer.sanitize_line("reason", &text, MAX_REASON_BYTES);
     let verdict = match outcome.verdict {
-        wi::Verdict::Pass => PointVerdict::Pass,
+        wi::Verdict::Pass => PluginDefinedPointVerdict::Pass,
         wi::Verdict::Value(value) => {
-            let value = json::parse_json(&sanitizer.json("answer", value), json::MAX_BYTES)
-                .map_err(|e| Failure::Malformed(format!("the answer {e}")))?;
-            PointVerdict::Value(value)
+            let value = json::parse_json(
+                &sanitizer.json("answer", value),
+                json::DEFAULT_MAX_JSON_BYTES,
+            )
+            .map_err(|e| Failure::Malformed(format!("the answer {e}")))?;
+            PluginDefinedPointVerdict::Value(value)
         }
-        wi::Verdict::Ask(text) => PointVerdict::Ask(reason(text)),
-        wi::Verdict::Block(text) => PointVerdict::Block(reason(text)),
+        wi::Verdict::Ask(text) => PluginDefinedPointVerdict::Ask(reason(text)),
+        wi::Verdict::Block(text) => PluginDefinedPointVerdict::Block(reason(text)),
     };
     let mut effects = outcome.effects;
     effects.sanitize(sanitizer);
-    Ok(PointOutcome { verdict, effects })
+    Ok(PluginDefinedPointOutcome { verdict, effects })
 }

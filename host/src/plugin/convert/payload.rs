@@ -8,7 +8,7 @@ use crate::message::{
 };
 use crate::point::payload as p;
 
-pub(in super::super) fn convert_message(message: &Message) -> wt::Message {
+pub(in super::super) fn message_to_wit(message: &Message) -> wt::Message {
     let role = match message.role {
         Role::User => wt::Role::User,
         Role::Assistant => wt::Role::Assistant,
@@ -17,12 +17,12 @@ pub(in super::super) fn convert_message(message: &Message) -> wt::Message {
     wt::Message {
         id: message.id.clone(),
         role,
-        origin: convert_message_origin(message),
-        content: message.content.iter().map(convert_content).collect(),
+        origin: message_origin_to_wit(message),
+        content: message.content.iter().map(content_to_wit).collect(),
     }
 }
 
-fn convert_message_origin(message: &Message) -> wt::Origin {
+fn message_origin_to_wit(message: &Message) -> wt::Origin {
     match (message.origin, &message.plugin, message.role) {
         (Some(Origin::Summary), _, _) => wt::Origin::Summary,
         (Some(Origin::Reflection), _, _) => wt::Origin::Reflection,
@@ -34,17 +34,17 @@ fn convert_message_origin(message: &Message) -> wt::Origin {
     }
 }
 
-fn convert_content(part: &Content) -> wt::Content {
+fn content_to_wit(part: &Content) -> wt::Content {
     match part {
         Content::Text { text } => wt::Content::Text(text.clone()),
         Content::Thinking { text, .. } => wt::Content::Thinking(text.clone()),
-        Content::Blob(reference) => wt::Content::Blob(convert_blob(reference)),
-        Content::ToolCall(call) => wt::Content::ToolCall(convert_tool_call(call)),
-        Content::ToolResult(result) => wt::Content::ToolResult(convert_tool_result(result)),
+        Content::Blob(reference) => wt::Content::Blob(blob_to_wit(reference)),
+        Content::ToolCall(call) => wt::Content::ToolCall(tool_call_to_wit(call)),
+        Content::ToolResult(result) => wt::Content::ToolResult(tool_result_to_wit(result)),
     }
 }
 
-pub(in super::super) fn convert_tool_call(call: &ToolCall) -> wt::ToolCall {
+pub(in super::super) fn tool_call_to_wit(call: &ToolCall) -> wt::ToolCall {
     wt::ToolCall {
         id: call.id.clone(),
         name: call.name.clone(),
@@ -52,7 +52,7 @@ pub(in super::super) fn convert_tool_call(call: &ToolCall) -> wt::ToolCall {
     }
 }
 
-fn convert_blob(blob: &Blob) -> wt::Blob {
+fn blob_to_wit(blob: &Blob) -> wt::Blob {
     wt::Blob {
         id: blob.id.clone(),
         media_type: blob.media_type.clone(),
@@ -60,24 +60,24 @@ fn convert_blob(blob: &Blob) -> wt::Blob {
     }
 }
 
-pub(in super::super) fn convert_part(part: &Part) -> wt::Part {
+pub(in super::super) fn tool_result_part_to_wit(part: &Part) -> wt::Part {
     match part {
         Part::Text { text } => wt::Part::Text(text.clone()),
         Part::Json { value } => wt::Part::Json(value.to_string()),
-        Part::Blob(reference) => wt::Part::Blob(convert_blob(reference)),
+        Part::Blob(reference) => wt::Part::Blob(blob_to_wit(reference)),
     }
 }
 
-fn convert_tool_result(result: &ToolResult) -> wt::ToolResult {
+fn tool_result_to_wit(result: &ToolResult) -> wt::ToolResult {
     wt::ToolResult {
         call_id: result.call_id.clone(),
         name: result.name.clone(),
-        parts: result.content.iter().map(convert_part).collect(),
+        parts: result.content.iter().map(tool_result_part_to_wit).collect(),
         is_error: result.is_error,
     }
 }
 
-pub(in super::super) fn convert_effect_class(class: wt::EffectClass) -> EffectClass {
+pub(in super::super) fn effect_class_from_wit(class: wt::EffectClass) -> EffectClass {
     match class {
         wt::EffectClass::Read => EffectClass::Read,
         wt::EffectClass::Write => EffectClass::Write,
@@ -91,7 +91,7 @@ impl PassPayload for Message {
 
     fn show(&self, call: &mut CurrentCall) -> Self::Shown {
         call.shown.extend(self.blobs().cloned());
-        ConvertedPayload(convert_message(self))
+        ConvertedPayload(message_to_wit(self))
     }
 }
 
@@ -100,7 +100,7 @@ impl PassPayload for p::ProposedCall {
 
     fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
         ConvertedPayload(wp::ProposedCall {
-            call: convert_tool_call(&self.call),
+            call: tool_call_to_wit(&self.call),
             effect_class: match self.effect_class {
                 EffectClass::Read => wt::EffectClass::Read,
                 EffectClass::Write => wt::EffectClass::Write,

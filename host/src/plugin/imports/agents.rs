@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::super::bindings::rind::plugin::agents;
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
-use crate::point::handle::{AgentReport, AgentTask, ConcurrentAgentTask, HandleError};
+use crate::point::handle::{BackgroundSubagentTask, HandleError, SubagentReport, SubagentTask};
 
 impl agents::Host for HostState {
     async fn run(&mut self, task: agents::Task) -> Result<String, HandleError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
-        let task = AgentTask {
+        let task = SubagentTask {
             prompt: CallSanitizer::for_current_call(self, "agents").text("prompt", task.prompt),
             tools: task.tools,
             max_steps: task.max_steps,
@@ -33,7 +33,7 @@ impl agents::Host for HostState {
     async fn start(&mut self, order: agents::Order) -> Result<String, HandleError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
-        let order = ConcurrentAgentTask {
+        let order = BackgroundSubagentTask {
             prompt: CallSanitizer::for_current_call(self, "agents").text("prompt", order.prompt),
             preset: order.preset,
             tools: order.tools,
@@ -77,7 +77,7 @@ impl agents::Host for HostState {
     }
 }
 
-fn convert_agent_report(report: AgentReport) -> agents::Report {
+fn convert_agent_report(report: SubagentReport) -> agents::Report {
     agents::Report {
         id: report.id,
         state: report.state.to_owned(),

@@ -5,22 +5,24 @@ use super::super::bindings::rind::plugin::ask;
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
 use crate::point::deadline::wait_with_paused_deadline;
-use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
+use crate::point::handle::{
+    HandleError, PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind,
+};
 
 /// Maximum length of a question or of an answer, in bytes.
-pub(super) const MAX_TEXT_BYTES: usize = 1_000;
+pub(super) const MAX_QUESTION_OR_ANSWER_BYTES: usize = 1_000;
 
 /// Maximum length of an answer option, in bytes.
-const MAX_OPTION_BYTES: usize = 100;
+const MAX_ANSWER_OPTION_BYTES: usize = 100;
 
 /// Allowed number of answer options. The person types one digit to select an option.
-const OPTIONS: std::ops::RangeInclusive<usize> = 2..=9;
+const ANSWER_OPTION_COUNT_RANGE: std::ops::RangeInclusive<usize> = 2..=9;
 
 impl ask::Host for HostState {
     async fn confirm(&mut self, text: String, default: bool) -> Result<bool, HandleError> {
-        let kind = QuestionKind::Confirm { default };
+        let kind = PluginUserQuestionKind::Confirm { default };
         match ask_person(self, &text, kind).await? {
-            PersonAnswer::Yes(yes) => Ok(yes),
+            PluginUserAnswer::Yes(yes) => Ok(yes),
             _ => Err(mismatched_answer_error()),
         }
     }
@@ -31,42 +33,47 @@ impl ask::Host for HostState {
         options: Vec<String>,
         default: u32,
     ) -> Result<u32, HandleError> {
-        if !OPTIONS.contains(&options.len()) || default as usize >= options.len() {
+        if !ANSWER_OPTION_COUNT_RANGE.contains(&options.len()) || default as usize >= options.len()
+        {
             return Err(HandleError::InvalidInput(format!(
                 "a choice must have {} to {} options, and its default must be the index of one of them",
-                OPTIONS.start(),
-                OPTIONS.end()
+                ANSWER_OPTION_COUNT_RANGE.start(),
+                ANSWER_OPTION_COUNT_RANGE.end()
             )));
         }
-        if options.iter().any(|option| option.len() > MAX_OPTION_BYTES) {
+        if options
+            .iter()
+            .any(|option| option.len() > MAX_ANSWER_OPTION_BYTES)
+        {
             return Err(HandleError::Limit(format!(
-                "an option of a question may have at most {MAX_OPTION_BYTES} bytes"
+                "an option of a question may have at most {MAX_ANSWER_OPTION_BYTES} bytes"
             )));
         }
         let sanitizer = CallSanitizer::for_current_call(self, "ask");
-        let line = |option: &String| sanitizer.sanitize_line("option", option, MAX_OPTION_BYTES);
+        let line =
+            |option: &String| sanitizer.sanitize_line("option", option, MAX_ANSWER_OPTION_BYTES);
         let options = options.iter().map(line).collect();
-        let kind = QuestionKind::Choose { options, default };
+        let kind = PluginUserQuestionKind::Choose { options, default };
         match ask_person(self, &text, kind).await? {
-            PersonAnswer::Choice(at) => Ok(at),
+            PluginUserAnswer::Choice(at) => Ok(at),
             _ => Err(mismatched_answer_error()),
         }
     }
 
     async fn text(&mut self, text: String, default: String) -> Result<String, HandleError> {
-        if default.len() > MAX_TEXT_BYTES {
+        if default.len() > MAX_QUESTION_OR_ANSWER_BYTES {
             return Err(HandleError::Limit(format!(
-                "the default answer of a question may have at most {MAX_TEXT_BYTES} bytes"
+                "the default answer of a question may have at most {MAX_QUESTION_OR_ANSWER_BYTES} bytes"
             )));
         }
         let default = CallSanitizer::for_current_call(self, "ask").sanitize_line(
             "default",
             &default,
-            MAX_TEXT_BYTES,
+            MAX_QUESTION_OR_ANSWER_BYTES,
         );
-        let kind = QuestionKind::Text { default };
+        let kind = PluginUserQuestionKind::Text { default };
         match ask_person(self, &text, kind).await? {
-            PersonAnswer::Text(text) => Ok(text),
+            PluginUserAnswer::Text(text) => Ok(text),
             _ => Err(mismatched_answer_error()),
         }
     }
@@ -79,27 +86,27 @@ fn mismatched_answer_error() -> HandleError {
 async fn ask_person(
     host: &mut HostState,
     text: &str,
-    kind: QuestionKind,
-) -> Result<PersonAnswer, HandleError> {
+    kind: PluginUserQuestionKind,
+) -> Result<PluginUserAnswer, HandleError> {
     if text.trim().is_empty() {
         return Err(HandleError::InvalidInput(
             "the question is empty".to_owned(),
         ));
     }
-    if text.len() > MAX_TEXT_BYTES {
+    if text.len() > MAX_QUESTION_OR_ANSWER_BYTES {
         return Err(HandleError::Limit(format!(
-            "a question has at most {MAX_TEXT_BYTES} bytes, this one has {}",
+            "a question has at most {MAX_QUESTION_OR_ANSWER_BYTES} bytes, this one has {}",
             text.len()
         )));
     }
     let backing = host.backing.clone();
     let caller = host.call.caller.with_calling_plugin(&backing.plugin);
-    let question = PersonQuestion {
+    let question = PluginUserQuestion {
         plugin: backing.plugin.to_string(),
         text: CallSanitizer::for_current_call(host, "ask").sanitize_line(
             "question",
             text,
-            MAX_TEXT_BYTES,
+            MAX_QUESTION_OR_ANSWER_BYTES,
         ),
         kind,
         is_muted: backing.is_muted,

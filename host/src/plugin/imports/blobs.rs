@@ -10,21 +10,21 @@ use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
 
 /// Maximum length of one read of a blob, in bytes.
-pub(super) const MAX_READ_BYTES: u64 = 8 << 20;
+pub(super) const MAX_BLOB_READ_BYTES: u64 = 8 << 20;
 
 impl blobs::Host for HostState {
     async fn read(&mut self, id: String, offset: u64, length: u64) -> Result<Vec<u8>, HandleError> {
         if !may_read_blob(self, &id) {
             let why = "it was not shown to the plugin in this call, and any other needs `session`, which was not granted";
             let log = self.access_log();
-            log.record_file_access(&format!("read blob {id}"), AccessOutcome::Denied, why);
+            log.record_failed_file_access(&format!("read blob {id}"), AccessOutcome::Denied, why);
             let text = format!("the blob cannot be read: {why}");
             return Err(HandleError::Denied(text));
         }
         let handle = self.backing.handle.clone();
         let bytes = handle.read_blob(&id).await?;
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-        let end = offset.saturating_add(length.min(MAX_READ_BYTES));
+        let end = offset.saturating_add(length.min(MAX_BLOB_READ_BYTES));
         Ok(bytes[place(offset)..place(end)].to_vec())
     }
 }
@@ -43,7 +43,9 @@ fn may_read_blob(host: &HostState, id: &str) -> bool {
             false
         }
     };
-    host.backing.granted.has(&Capability::Session) || host.call.shown.iter().any(is_it) || is_lent()
+    host.backing.granted.has_capability(&Capability::Session)
+        || host.call.shown.iter().any(is_it)
+        || is_lent()
 }
 
 fn contains_blob(messages: &[Message], id: &str) -> bool {

@@ -15,7 +15,7 @@ use crate::point::trace::AccessOutcome;
 /// not in the blocking pool. The append runs there only if the size of the directory is already
 /// known. The session file on the same disk is written at every step anyway, and switching threads
 /// would take longer than the write.
-const INLINE_BYTES: usize = 16 << 10;
+const MAX_CURRENT_THREAD_APPEND_BYTES: usize = 16 << 10;
 
 impl files::Host for HostState {
     async fn read(
@@ -24,7 +24,7 @@ impl files::Host for HostState {
         offset: u64,
         length: u32,
     ) -> Result<Vec<u8>, HandleError> {
-        self.run_file_work("read", path, move |folders, path| {
+        self.run_blocking_file_operation("read", path, move |folders, path| {
             folders.read(path, offset, length)
         })
         .await
@@ -33,12 +33,12 @@ impl files::Host for HostState {
     async fn write(&mut self, path: String, content: Vec<u8>) -> Result<(), HandleError> {
         let content: Arc<[u8]> = content.into();
         let written = content.clone();
-        let change = PathChange {
+        let change = GuestPathChange {
             verb: "write",
             content: Some(content),
             follows: true,
         };
-        self.change_path(change, path, move |folders, path| {
+        self.run_path_change(change, path, move |folders, path| {
             folders.write(path, &written)
         })
         .await
@@ -46,13 +46,15 @@ impl files::Host for HostState {
 
     async fn append(&mut self, path: String, content: Vec<u8>) -> Result<(), HandleError> {
         let folders = &self.backing.folders;
-        if path.starts_with("data/") && content.len() <= INLINE_BYTES && folders.is_usage_counted()
+        if path.starts_with("data/")
+            && content.len() <= MAX_CURRENT_THREAD_APPEND_BYTES
+            && folders.is_usage_counted()
         {
             let result = folders.append(&path, &content);
             return self.record_and_convert_error("append", &path, result);
         }
-        self.change_path(
-            PathChange::new("append", true),
+        self.run_path_change(
+            GuestPathChange::new("append", true),
             path,
             move |folders, path| folders.append(path, &content),
         )
@@ -60,7 +62,7 @@ impl files::Host for HostState {
     }
 
     async fn list(&mut self, path: String) -> Result<Vec<files::Entry>, HandleError> {
-        self.run_file_work("list", path, |folders, path| {
+        self.run_blocking_file_operation("list", path, |folders, path| {
             let entries = folders.list(path)?.into_iter();
             let entry = |entry: crate::folder::FolderEntry| files::Entry {
                 name: entry.name,
@@ -77,8 +79,8 @@ impl files::Host for HostState {
     }
 
     async fn create_folder(&mut self, path: String) -> Result<(), HandleError> {
-        self.change_path(
-            PathChange::new(CREATE_FOLDER, true),
+        self.run_path_change(
+            GuestPathChange::new(CREATE_FOLDER_RECORD_VERB, true),
             path,
             |folders, path| folders.create_folder(path),
         )
@@ -86,18 +88,20 @@ impl files::Host for HostState {
     }
 
     async fn remove(&mut self, path: String) -> Result<(), HandleError> {
-        self.change_path(PathChange::new("remove", false), path, |folders, path| {
-            folders.remove(path)
-        })
+        self.run_path_change(
+            GuestPathChange::new("remove", false),
+            path,
+            |folders, path| folders.remove(path),
+        )
         .await
     }
 }
 
 /// Verb in access records for the creation of a folder and its missing parents.
-const CREATE_FOLDER: &str = "create-folder";
+const CREATE_FOLDER_RECORD_VERB: &str = "create-folder";
 
 /// Change that a plugin makes to the file or folder at a path.
-struct PathChange {
+struct GuestPathChange {
     verb: &'static str,
     /// New content of the file; `None` if the content is not known before the operation.
     content: Option<Arc<[u8]>>,
@@ -105,7 +109,7 @@ struct PathChange {
     follows: bool,
 }
 
-impl PathChange {
+impl GuestPathChange {
     fn new(verb: &'static str, follows: bool) -> Self {
         let content = None;
         Self {
@@ -119,9 +123,9 @@ impl PathChange {
 impl HostState {
     /// Runs blocking work that changes a path. In the workspace, the previous state of the path is
     /// saved first.
-    async fn change_path<T: Send + 'static>(
+    async fn run_path_change<T: Send + 'static>(
         &mut self,
-        change: PathChange,
+        change: GuestPathChange,
         path: String,
         work: impl FnOnce(&GrantedFolders, &str) -> Result<T, FolderError> + Send + 'static,
     ) -> Result<T, HandleError> {
@@ -133,9 +137,9 @@ impl HostState {
             handle.change_recorder(&backing.plugin, &self.call.caller)
         });
         let recorder = recorder.flatten();
-        self.run_file_work(change.verb, path, move |folders, path| {
+        self.run_blocking_file_operation(change.verb, path, move |folders, path| {
             let begun = recorder.and_then(|recorder| {
-                let makes_parents = change.verb == CREATE_FOLDER;
+                let makes_parents = change.verb == CREATE_FOLDER_RECORD_VERB;
                 let own = folders.resolve_workspace_path(path, change.follows, makes_parents)?;
                 let record = recorder.begin_change(&own, change.content.as_deref())?;
                 Some((recorder, record))
@@ -151,7 +155,7 @@ impl HostState {
 
     /// Runs blocking file work and records failures. If the call is cancelled, the work still
     /// completes: a file is written completely or not at all.
-    async fn run_file_work<T: Send + 'static>(
+    async fn run_blocking_file_operation<T: Send + 'static>(
         &mut self,
         verb: &str,
         path: String,
@@ -184,7 +188,7 @@ impl HostState {
             AccessOutcome::Failed
         };
         self.access_log()
-            .record_file_access(target, outcome, &error.to_string());
+            .record_failed_file_access(target, outcome, &error.to_string());
     }
 }
 
@@ -198,7 +202,10 @@ pub(super) async fn run_on_blocking_pool<T: Send + 'static>(
 }
 
 fn convert_folder_error(path: &str, error: &FolderError) -> HandleError {
-    let text = format!("`{}`: {error}", crate::text::clean_line(path, 256));
+    let text = format!(
+        "`{}`: {error}",
+        crate::text::escape_and_truncate_line(path, 256)
+    );
     match error {
         FolderError::Invalid(_) => HandleError::InvalidInput(text),
         FolderError::TooMuch(_) | FolderError::Full { .. } => HandleError::Limit(text),

@@ -12,13 +12,13 @@ use super::super::host::HostState;
 use crate::message::{Content, Message};
 
 /// Maximum number of messages per read.
-const MAX_MESSAGES: usize = 100;
+const MAX_MESSAGES_PER_READ: usize = 100;
 
 /// Maximum size in bytes of the messages that one read returns, except for a single larger message.
-const MAX_MESSAGES_BYTES: usize = 8 << 20;
+const MAX_MESSAGE_BYTES_PER_READ: usize = 8 << 20;
 
 /// Maximum number of bytes that one read of a text returns.
-const MAX_READ_BYTES: u64 = 1 << 20;
+const MAX_TEXT_BYTES_PER_READ: u64 = 1 << 20;
 
 impl wh::Host for HostState {}
 
@@ -27,22 +27,22 @@ fn count_messages(messages: &[Message]) -> u32 {
 }
 
 fn message_at(messages: &[Message], index: u32) -> Option<types::Message> {
-    messages.get(index as usize).map(convert::convert_message)
+    messages.get(index as usize).map(convert::message_to_wit)
 }
 
 /// Converts at most `count` messages from the index `start` on, within the limits of one read.
 fn select_messages_in_range(messages: &[Message], start: u32, count: u32) -> Vec<types::Message> {
-    let count = MAX_MESSAGES.min(count as usize);
+    let count = MAX_MESSAGES_PER_READ.min(count as usize);
     let mut n_bytes = 0_usize;
     let fits = |message: &&Message| {
         let is_first = n_bytes == 0;
         n_bytes = n_bytes.saturating_add(message_size(message));
-        is_first || n_bytes <= MAX_MESSAGES_BYTES
+        is_first || n_bytes <= MAX_MESSAGE_BYTES_PER_READ
     };
     let messages = messages.iter().skip(start as usize).take(count);
     messages
         .take_while(fits)
-        .map(convert::convert_message)
+        .map(convert::message_to_wit)
         .collect()
 }
 
@@ -60,7 +60,7 @@ fn message_size(message: &Message) -> usize {
 /// Returns the part of a text at `offset`, shortened to character boundaries.
 fn slice_text(text: &str, offset: u64, length: u64) -> String {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-    let end = offset.saturating_add(length.min(MAX_READ_BYTES));
+    let end = offset.saturating_add(length.min(MAX_TEXT_BYTES_PER_READ));
     let (start, end) = (
         text.floor_char_boundary(place(offset)),
         text.ceil_char_boundary(place(end)),
@@ -117,14 +117,14 @@ answers! {
         body(offset: u64, length: u64) -> String: |response| slice_text(&response.body, offset, length);
     }
     HostFinishedCall: FinishedCall {
-        call() -> types::ToolCall: |finished| convert::convert_tool_call(&finished.call);
+        call() -> types::ToolCall: |finished| convert::tool_call_to_wit(&finished.call);
         plugin() -> Option<String>: |finished| finished.plugin.clone();
         is_error() -> bool: |finished| finished.result.is_error;
         is_refused() -> bool: |finished| finished.is_refused;
         duration_ms() -> u64: |finished| finished.duration_ms;
         len() -> u32: |finished| u32::try_from(finished.result.content.iter().len()).unwrap_or(u32::MAX);
         part(index: u32) -> Option<types::Part>: |finished| {
-            finished.result.content.iter().nth(index as usize).map(convert::convert_part)
+            finished.result.content.iter().nth(index as usize).map(convert::tool_result_part_to_wit)
         };
         size() -> u64: |finished| finished.result.content.text().len() as u64;
         content(offset: u64, length: u64) -> String: |finished| {
@@ -154,10 +154,10 @@ mod tests {
         }
         assert_eq!(slice_text(&text, 2, 1), "é", "within a character");
         assert_eq!(slice_text(&text, u64::MAX, u64::MAX), "");
-        let long = "x".repeat(MAX_READ_BYTES as usize + 1);
+        let long = "x".repeat(MAX_TEXT_BYTES_PER_READ as usize + 1);
         assert_eq!(
             slice_text(&long, 0, u64::MAX).len(),
-            MAX_READ_BYTES as usize
+            MAX_TEXT_BYTES_PER_READ as usize
         );
     }
 
@@ -170,14 +170,14 @@ mod tests {
         let n_read = |sizes: &[usize], start, count| {
             select_messages_in_range(&conversation(sizes), start, count).len()
         };
-        assert_eq!(n_read(&[1; 101], 0, u32::MAX), MAX_MESSAGES);
+        assert_eq!(n_read(&[1; 101], 0, u32::MAX), MAX_MESSAGES_PER_READ);
         assert_eq!(n_read(&[1; 101], 100, 5), 1);
         assert_eq!(n_read(&[1; 3], u32::MAX, u32::MAX), 0);
         assert_eq!(n_read(&[0; 3], 0, 2), 2);
-        let half = MAX_MESSAGES_BYTES / 2;
+        let half = MAX_MESSAGE_BYTES_PER_READ / 2;
         assert_eq!(n_read(&[half, half, 1], 0, 3), 2);
         assert_eq!(
-            n_read(&[MAX_MESSAGES_BYTES + 1, 1], 0, 2),
+            n_read(&[MAX_MESSAGE_BYTES_PER_READ + 1, 1], 0, 2),
             1,
             "the first comes anyway"
         );

@@ -3,7 +3,7 @@
 
 use super::super::bindings::rind::plugin::http;
 use super::super::host::HostState;
-use crate::egress::{Body, Request, RequestTimeouts, Response};
+use crate::egress::{EgressRequest, EgressRequestBody, EgressResponse, PluginRequestTimeouts};
 use crate::point::handle::HandleError;
 
 impl http::Host for HostState {
@@ -13,21 +13,21 @@ impl http::Host for HostState {
             return Err(HandleError::Denied(text.to_owned()));
         };
         let headers = request.headers.into_iter();
-        let request = Request {
+        let request = EgressRequest {
             method: request.method,
             url: request.url,
             headers: headers
                 .map(|header| (header.name, header.value.into_bytes()))
                 .collect(),
-            body: Body::Whole(request.body),
-            timeouts: RequestTimeouts::default(),
+            body: EgressRequestBody::Whole(request.body),
+            timeouts: PluginRequestTimeouts::default(),
         };
         let answer = egress.send(request, self.call.caller.origin()).await;
         Ok(convert_response(answer?))
     }
 }
 
-fn convert_response(response: Response) -> http::Response {
+fn convert_response(response: EgressResponse) -> http::Response {
     let header = |(name, value): (&::http::HeaderName, &::http::HeaderValue)| http::Header {
         name: name.to_string(),
         value: String::from_utf8_lossy(value.as_bytes()).into_owned(),

@@ -9,11 +9,11 @@ use super::super::sanitize::CallSanitizer;
 use crate::point::outcome::Level;
 
 /// Maximum length of a line, in bytes.
-pub(super) const MAX_LINE_BYTES: usize = 4096;
+pub(super) const MAX_LOG_LINE_BYTES: usize = 4096;
 
 /// Maximum number of lines per plugin and session; after that, one warning is logged and further
 /// lines are dropped.
-pub(in super::super) const MAX_LINES: u32 = 1000;
+pub(in super::super) const MAX_LOG_LINES_PER_SESSION: u32 = 1000;
 
 impl log::Host for HostState {
     async fn write(&mut self, level: types::Level, text: String) -> wasmtime::Result<()> {
@@ -29,7 +29,7 @@ impl log::Host for HostState {
                 &backing.plugin,
                 Level::Warn,
                 &format!(
-                    "more than {MAX_LINES} log lines in one session; further lines are dropped"
+                    "more than {MAX_LOG_LINES_PER_SESSION} log lines in one session; further lines are dropped"
                 ),
             ),
             Ok(_) => backing.handle.log(
@@ -38,7 +38,7 @@ impl log::Host for HostState {
                 &CallSanitizer::for_current_call(self, "log").sanitize_line(
                     "line",
                     &text,
-                    MAX_LINE_BYTES,
+                    MAX_LOG_LINE_BYTES,
                 ),
             ),
             Err(_) => {}

@@ -33,11 +33,11 @@ mod wasi_place;
 mod wasi_streams;
 mod websocket;
 
-pub(super) use log::MAX_LINES as MAX_LOG_LINES;
-pub use row::{ImportRow, InterfaceImportRequirement, Limit};
-pub(super) use status::StatusLine;
+pub(super) use log::MAX_LOG_LINES_PER_SESSION;
+pub use row::{ImportRow, ImportedInterfaceLimit, InterfaceImportRequirement};
+pub(super) use status::PluginStatusLine;
 pub(super) use waiting::LoopRunState;
-pub(super) use wasi_http::WasiHttp;
+pub(super) use wasi_http::WasiHttpContextAndHooks;
 pub(super) use wasi_place::GuestFileHandles;
 use wasmtime::Engine;
 use wasmtime::component::{HasSelf, Linker};
@@ -46,32 +46,35 @@ use super::Error;
 use super::bindings::rind::plugin as wit;
 use super::contract;
 use super::host::HostState;
-use super::limits::MAX_POINT_CALLS;
+use super::limits::MAX_POINT_CALLS_PER_PLUGIN_CALL;
 use super::store as plugin_store;
 use crate::egress::{
-    DEFAULT_REQUESTS, MAX_CONNECTIONS, MAX_FRAME_BYTES, MAX_QUEUED, MAX_REQUEST_BYTES,
-    MAX_RESPONSE_BYTES,
+    DEFAULT_MAX_REQUESTS_PER_SESSION, MAX_QUEUED_RECEIVED_MESSAGES, MAX_REQUEST_BODY_BYTES,
+    MAX_RESPONSE_BODY_BYTES, MAX_WEBSOCKET_MESSAGE_BYTES, MAX_WEBSOCKETS_PER_PLUGIN,
 };
-use crate::folder::{MAX_BYTES as MAX_FILE_BYTES, MAX_ENTRIES};
-use crate::grant::{ExternalCall, Granted};
-use crate::json::MAX_BYTES as MAX_JSON_BYTES;
-use crate::point::agent_loop::{MAX_ADDED_BYTES, MAX_CANDIDATES, MAX_PRIMITIVES};
+use crate::folder::{MAX_LISTED_FOLDER_ENTRIES, MAX_READ_OR_WRITE_BYTES};
+use crate::grant::{ExternalCall, GrantedCapabilities};
+use crate::json::DEFAULT_MAX_JSON_BYTES;
+use crate::point::agent_loop::{
+    MAX_ADDED_TEXT_BYTES, MAX_CANDIDATE_ANSWERS, MAX_OPERATIONS_BETWEEN_REQUESTS,
+};
 use crate::point::handle::{
-    HandleError, MAX_PERSON_QUESTIONS, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS,
+    HandleError, MAX_MODEL_QUESTIONS_PER_TURN, MAX_PLUGIN_SUBAGENTS_PER_TURN,
+    MAX_PLUGIN_TOOL_CALLS_PER_TURN, MAX_USER_QUESTIONS_PER_TURN,
 };
 use crate::point::loop_handle::{
-    MAX_MESSAGE_BYTES, MAX_MESSAGES, MAX_RUNNING_TURNS, MAX_TURNS_PER_MINUTE,
+    MAX_LOOP_MESSAGE_BYTES, MAX_QUEUED_LOOP_MESSAGES, MAX_RUNNING_TURNS, MAX_TURNS_PER_MINUTE,
 };
 use crate::session as sessions;
 
 /// Description of the access for interfaces that contain only types.
-const TYPES: &str = "data types, no access";
+const TYPES_ACCESS_DESCRIPTION: &str = "data types, no access";
 
 /// Description of the access for `files` and `wasi:filesystem`.
-pub(super) const FILES: &str = "files in the granted folders";
+pub(super) const FILES_ACCESS_DESCRIPTION: &str = "files in the granted folders";
 
 /// Description of the access for `http` and `wasi:http`.
-const HTTP: &str = "requests to the granted hosts";
+const HTTP_ACCESS_DESCRIPTION: &str = "requests to the granted hosts";
 
 /// Creates the [`ImportRow`] of an interface that the plugin contract defines.
 macro_rules! own {
@@ -93,31 +96,34 @@ macro_rules! own {
 /// Interfaces that a plugin may import: those of `wit/` in the order of its world, then WASI. A
 /// lookup returns the first row whose name is a prefix of the interface, so a longer prefix comes
 /// before a shorter one.
-pub const IMPORTS: &[ImportRow] = &[
-    own!("types", types, TYPES),
-    own!("payloads", payloads, TYPES),
+pub const IMPORTABLE_INTERFACES: &[ImportRow] = &[
+    own!("types", types, TYPES_ACCESS_DESCRIPTION),
+    own!("payloads", payloads, TYPES_ACCESS_DESCRIPTION),
     own!("handles", handles, "parts of what its hooks are shown"),
-    own!("outcomes", outcomes, TYPES),
+    own!("outcomes", outcomes, TYPES_ACCESS_DESCRIPTION),
     own!("caller", caller, "who calls it, and what the turn has used"),
     own!(
         "blobs",
         blobs,
         "bytes of images and the like in what it is shown"
     )
-    .with_limits(&[Limit::Bytes(blobs::MAX_READ_BYTES as usize, "a read")]),
+    .with_limits(&[ImportedInterfaceLimit::Bytes(
+        blobs::MAX_BLOB_READ_BYTES as usize,
+        "a read",
+    )]),
     own!("log", log, "its own lines in the log").with_limits(&[
-        Limit::Count(log::MAX_LINES, "lines in a session"),
-        Limit::Bytes(log::MAX_LINE_BYTES, "a line"),
+        ImportedInterfaceLimit::Count(log::MAX_LOG_LINES_PER_SESSION, "lines in a session"),
+        ImportedInterfaceLimit::Bytes(log::MAX_LOG_LINE_BYTES, "a line"),
     ]),
     own!("state", state, "its own values in the session").with_limits(&[
-        Limit::Bytes(sessions::MAX_KEY_BYTES, "a key"),
-        Limit::Bytes(sessions::MAX_VALUE_BYTES, "a value"),
-        Limit::Bytes(sessions::MAX_PLUGIN_BYTES, "together"),
+        ImportedInterfaceLimit::Bytes(sessions::MAX_STATE_KEY_BYTES, "a key"),
+        ImportedInterfaceLimit::Bytes(sessions::MAX_STATE_VALUE_BYTES, "a value"),
+        ImportedInterfaceLimit::Bytes(sessions::MAX_STATE_BYTES_PER_PLUGIN, "together"),
     ]),
     own!("store", store, "its own values across sessions").with_limits(&[
-        Limit::Bytes(plugin_store::MAX_KEY_BYTES, "a key"),
-        Limit::Bytes(plugin_store::MAX_VALUE_BYTES, "a value"),
-        Limit::Bytes(plugin_store::MAX_TOTAL_BYTES as usize, "together"),
+        ImportedInterfaceLimit::Bytes(plugin_store::MAX_STORE_KEY_BYTES, "a key"),
+        ImportedInterfaceLimit::Bytes(plugin_store::MAX_STORE_VALUE_BYTES, "a value"),
+        ImportedInterfaceLimit::Bytes(plugin_store::MAX_PLUGIN_STORE_BYTES as usize, "together"),
     ]),
     own!("config", config, "its own settings"),
     own!(
@@ -126,69 +132,88 @@ pub const IMPORTS: &[ImportRow] = &[
         "calling its own points, and those that let it"
     )
     .with_limits(&[
-        Limit::Count(MAX_POINT_CALLS, "calls while the plugin is called once"),
-        Limit::Bytes(MAX_JSON_BYTES, "a payload"),
+        ImportedInterfaceLimit::Count(
+            MAX_POINT_CALLS_PER_PLUGIN_CALL,
+            "calls while the plugin is called once",
+        ),
+        ImportedInterfaceLimit::Bytes(DEFAULT_MAX_JSON_BYTES, "a payload"),
     ])
-    .mark_import_as_waiting(),
+    .with_waiting_for_events(),
     own!("session", session, "reading the conversation")
         .with_requirement(InterfaceImportRequirement::Session)
-        .with_limits(&[Limit::Count(session::MAX_MESSAGES, "messages at a time")]),
+        .with_limits(&[ImportedInterfaceLimit::Count(
+            session::MAX_MESSAGES_PER_CALL,
+            "messages at a time",
+        )]),
     own!(
         "model",
         model,
         "asking a model, without tools; it costs tokens"
     )
     .with_requirement(InterfaceImportRequirement::Call(ExternalCall::Model))
-    .with_limits(&[Limit::Count(MAX_QUESTIONS, "questions in a turn")])
-    .mark_import_as_waiting(),
+    .with_limits(&[ImportedInterfaceLimit::Count(
+        MAX_MODEL_QUESTIONS_PER_TURN,
+        "questions in a turn",
+    )])
+    .with_waiting_for_events(),
     own!(
         "agents",
         agents,
         "running subagents, which cannot ask for approval"
     )
     .with_requirement(InterfaceImportRequirement::Call(ExternalCall::Agents))
-    .with_limits(&[Limit::Count(MAX_SUBAGENTS, "subagents in a turn")])
-    .mark_import_as_waiting(),
+    .with_limits(&[ImportedInterfaceLimit::Count(
+        MAX_PLUGIN_SUBAGENTS_PER_TURN,
+        "subagents in a turn",
+    )])
+    .with_waiting_for_events(),
     own!(
         "tools-host",
         tools_host,
         "calling the tools that it was granted"
     )
     .with_requirement(InterfaceImportRequirement::Tool)
-    .with_limits(&[Limit::Count(MAX_TOOL_CALLS, "calls in a turn")])
-    .mark_import_as_waiting(),
-    own!("files", files, FILES)
+    .with_limits(&[ImportedInterfaceLimit::Count(
+        MAX_PLUGIN_TOOL_CALLS_PER_TURN,
+        "calls in a turn",
+    )])
+    .with_waiting_for_events(),
+    own!("files", files, FILES_ACCESS_DESCRIPTION)
         .with_requirement(InterfaceImportRequirement::Folder)
         .with_limits(&[
-            Limit::Bytes(MAX_FILE_BYTES, "a call"),
-            Limit::Count(MAX_ENTRIES as u32, "entries of a folder"),
+            ImportedInterfaceLimit::Bytes(MAX_READ_OR_WRITE_BYTES, "a call"),
+            ImportedInterfaceLimit::Count(MAX_LISTED_FOLDER_ENTRIES as u32, "entries of a folder"),
         ]),
-    own!("http", http, HTTP)
+    own!("http", http, HTTP_ACCESS_DESCRIPTION)
         .with_requirement(InterfaceImportRequirement::Host)
-        .with_limits(HTTP_LIMITS),
+        .with_limits(HTTP_REQUEST_LIMITS),
     own!("ask", ask, "asking the person, who sees which plugin asks")
         .with_limits(&[
-            Limit::Count(MAX_PERSON_QUESTIONS, "questions in a turn"),
-            Limit::Bytes(ask::MAX_TEXT_BYTES, "a question or an answer"),
+            ImportedInterfaceLimit::Count(MAX_USER_QUESTIONS_PER_TURN, "questions in a turn"),
+            ImportedInterfaceLimit::Bytes(
+                ask::MAX_QUESTION_OR_ANSWER_BYTES,
+                "a question or an answer",
+            ),
         ])
-        .mark_import_as_waiting(),
+        .with_waiting_for_events(),
     own!("status", status, "a line of status of its own").with_limits(&[
-        Limit::Count(status::MAX_CHARS as u32, "characters"),
-        Limit::Count(status::MAX_CHANGES, "changes in a session"),
+        ImportedInterfaceLimit::Count(status::MAX_STATUS_LINE_CHARS as u32, "characters"),
+        ImportedInterfaceLimit::Count(status::MAX_STATUS_LINE_CHANGES, "changes in a session"),
     ]),
-    own!("shell", shell, "reading what a shell command starts")
-        .with_limits(&[Limit::Bytes(shell::MAX_COMMAND_BYTES, "a command")]),
+    own!("shell", shell, "reading what a shell command starts").with_limits(&[
+        ImportedInterfaceLimit::Bytes(shell::MAX_COMMAND_BYTES, "a command"),
+    ]),
     own!(
         "waiting",
         waiting,
         "waiting in its loop, for a time, a change of files, or a message"
     )
     .with_limits(&[
-        Limit::Count(waiting::MAX_PATHS as u32, "paths at a time"),
-        Limit::Count(MAX_MESSAGES as u32, "messages kept"),
-        Limit::Bytes(MAX_MESSAGE_BYTES, "a message"),
+        ImportedInterfaceLimit::Count(waiting::MAX_PATHS_PER_WAIT as u32, "paths at a time"),
+        ImportedInterfaceLimit::Count(MAX_QUEUED_LOOP_MESSAGES as u32, "messages kept"),
+        ImportedInterfaceLimit::Bytes(MAX_LOOP_MESSAGE_BYTES, "a message"),
     ])
-    .mark_import_as_waiting(),
+    .with_waiting_for_events(),
     own!(
         "websocket",
         websocket,
@@ -196,18 +221,21 @@ pub const IMPORTS: &[ImportRow] = &[
     )
     .with_requirement(InterfaceImportRequirement::Host)
     .with_limits(&[
-        Limit::Count(MAX_CONNECTIONS as u32, "connections"),
-        Limit::Bytes(MAX_FRAME_BYTES, "a message"),
-        Limit::Count(MAX_QUEUED as u32, "messages kept on a connection"),
+        ImportedInterfaceLimit::Count(MAX_WEBSOCKETS_PER_PLUGIN as u32, "connections"),
+        ImportedInterfaceLimit::Bytes(MAX_WEBSOCKET_MESSAGE_BYTES, "a message"),
+        ImportedInterfaceLimit::Count(
+            MAX_QUEUED_RECEIVED_MESSAGES as u32,
+            "messages kept on a connection",
+        ),
     ])
-    .mark_import_as_waiting(),
+    .with_waiting_for_events(),
     own!("turns", turns, "running turns of the agent from its loop")
         .with_requirement(InterfaceImportRequirement::Call(ExternalCall::Turns))
         .with_limits(&[
-            Limit::Count(MAX_TURNS_PER_MINUTE, "turns a minute"),
-            Limit::Count(MAX_RUNNING_TURNS, "turns at once"),
+            ImportedInterfaceLimit::Count(MAX_TURNS_PER_MINUTE, "turns a minute"),
+            ImportedInterfaceLimit::Count(MAX_RUNNING_TURNS, "turns at once"),
         ])
-        .mark_import_as_waiting(),
+        .with_waiting_for_events(),
     own!(
         "agent-turn",
         agent_turn,
@@ -215,11 +243,14 @@ pub const IMPORTS: &[ImportRow] = &[
     )
     .with_requirement(InterfaceImportRequirement::Call(ExternalCall::AgentLoop))
     .with_limits(&[
-        Limit::Count(MAX_PRIMITIVES, "primitives without a request between"),
-        Limit::Count(MAX_CANDIDATES as u32, "answers aside"),
-        Limit::Bytes(MAX_ADDED_BYTES, "a text"),
+        ImportedInterfaceLimit::Count(
+            MAX_OPERATIONS_BETWEEN_REQUESTS,
+            "primitives without a request between",
+        ),
+        ImportedInterfaceLimit::Count(MAX_CANDIDATE_ANSWERS as u32, "answers aside"),
+        ImportedInterfaceLimit::Bytes(MAX_ADDED_TEXT_BYTES, "a text"),
     ])
-    .mark_import_as_waiting(),
+    .with_waiting_for_events(),
     // `wasi:http/types` is linked together with `outgoing-handler`; the other interfaces of the
     // package are for servers.
     ImportRow::new(
@@ -228,10 +259,18 @@ pub const IMPORTS: &[ImportRow] = &[
         None,
     )
     .with_requirement(InterfaceImportRequirement::Host),
-    ImportRow::new("wasi:http/outgoing-handler@", HTTP, Some(wasi::link_http))
-        .with_requirement(InterfaceImportRequirement::Host)
-        .with_limits(HTTP_LIMITS),
-    ImportRow::new("wasi:filesystem/", FILES, Some(wasi::link_files)),
+    ImportRow::new(
+        "wasi:http/outgoing-handler@",
+        HTTP_ACCESS_DESCRIPTION,
+        Some(wasi::link_http),
+    )
+    .with_requirement(InterfaceImportRequirement::Host)
+    .with_limits(HTTP_REQUEST_LIMITS),
+    ImportRow::new(
+        "wasi:filesystem/",
+        FILES_ACCESS_DESCRIPTION,
+        Some(wasi::link_files),
+    ),
     // Standard libraries always import the following interfaces, which are linked to an empty WASI
     // context.
     ImportRow::new(
@@ -240,8 +279,8 @@ pub const IMPORTS: &[ImportRow] = &[
         Some(wasi::link_streams),
     ),
     ImportRow::new("wasi:cli/environment@", "an empty environment", None),
-    ImportRow::new("wasi:cli/stdin@", STREAM, None),
-    ImportRow::new("wasi:cli/stdout@", STREAM, None),
+    ImportRow::new("wasi:cli/stdin@", STDIO_ACCESS_DESCRIPTION, None),
+    ImportRow::new("wasi:cli/stdout@", STDIO_ACCESS_DESCRIPTION, None),
     ImportRow::new(
         "wasi:cli/stderr@",
         "a buffer that only shows in its error messages",
@@ -263,12 +302,12 @@ pub const IMPORTS: &[ImportRow] = &[
     .with_requirement(InterfaceImportRequirement::InertSockets),
 ];
 
-const STREAM: &str = "a stream that leads nowhere";
+const STDIO_ACCESS_DESCRIPTION: &str = "a stream that leads nowhere";
 
-const HTTP_LIMITS: &[Limit] = &[
-    Limit::Count(DEFAULT_REQUESTS, "requests in a session"),
-    Limit::Bytes(MAX_REQUEST_BYTES, "a request"),
-    Limit::Bytes(MAX_RESPONSE_BYTES, "a response"),
+const HTTP_REQUEST_LIMITS: &[ImportedInterfaceLimit] = &[
+    ImportedInterfaceLimit::Count(DEFAULT_MAX_REQUESTS_PER_SESSION, "requests in a session"),
+    ImportedInterfaceLimit::Bytes(MAX_REQUEST_BODY_BYTES, "a request"),
+    ImportedInterfaceLimit::Bytes(MAX_RESPONSE_BODY_BYTES, "a response"),
 ];
 
 /// Builds a linker with exactly the granted interfaces. An interface that is not granted is absent
@@ -278,12 +317,12 @@ const HTTP_LIMITS: &[Limit] = &[
 /// granted.
 pub(super) fn build_linker(
     engine: &Engine,
-    granted: &Granted,
+    granted: &GrantedCapabilities,
     has_sockets: bool,
     is_foreign: bool,
 ) -> Result<Linker<HostState>, Error> {
     let mut linker = Linker::new(engine);
-    for row in IMPORTS {
+    for row in IMPORTABLE_INTERFACES {
         let is_linked = match row.needs {
             InterfaceImportRequirement::InertSockets => has_sockets,
             InterfaceImportRequirement::Host if is_foreign && !row.is_contract_interface() => true,

@@ -3,14 +3,14 @@
 use super::super::bindings::rind::plugin::model;
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
-use crate::point::handle::{HandleError, ModelQuestion};
+use crate::point::handle::{HandleError, PluginModelQuestion};
 
 impl model::Host for HostState {
     async fn ask(&mut self, question: model::Question) -> Result<model::Reply, HandleError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let sanitizer = CallSanitizer::for_current_call(self, "model");
-        let question = ModelQuestion {
+        let question = PluginModelQuestion {
             system: sanitizer.text("system prompt", question.system),
             prompt: sanitizer.text("prompt", question.prompt),
             model: question.model,

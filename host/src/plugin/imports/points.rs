@@ -2,22 +2,22 @@
 
 use super::super::bindings::rind::plugin::points;
 use super::super::host::HostState;
-use super::super::limits::MAX_POINT_CALLS;
+use super::super::limits::MAX_POINT_CALLS_PER_PLUGIN_CALL;
 use super::super::sanitize::CallSanitizer;
 use crate::json;
-use crate::point::dispatch::{AttributedText, HookVerdict};
+use crate::point::dispatch::{CombinedHookVerdict, PluginAttributedText};
 use crate::point::handle::HandleError;
 
 impl points::Host for HostState {
     async fn call(&mut self, name: String, payload: String) -> Result<points::Answer, HandleError> {
         let Some(left) = self.call.point_calls_left.checked_sub(1) else {
             return Err(HandleError::Limit(format!(
-                "a plugin may call points at most {MAX_POINT_CALLS} times in one call of the plugin"
+                "a plugin may call points at most {MAX_POINT_CALLS_PER_PLUGIN_CALL} times in one call of the plugin"
             )));
         };
         self.call.point_calls_left = left;
         let payload = CallSanitizer::for_current_call(self, "points").json("payload", payload);
-        let payload = json::parse_json(&payload, json::MAX_BYTES)
+        let payload = json::parse_json(&payload, json::DEFAULT_MAX_JSON_BYTES)
             .map_err(|e| HandleError::InvalidInput(format!("the payload {e}")))?;
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
@@ -25,18 +25,18 @@ impl points::Host for HostState {
             .handle
             .call_point(&backing.plugin, &name, payload, caller);
         let answer = called.await?;
-        let objection = |said: AttributedText| points::Objection {
+        let objection = |said: PluginAttributedText| points::Objection {
             plugin: said.plugin.to_string(),
             reason: said.text,
         };
         Ok(points::Answer {
             value: answer.value.to_string(),
             verdict: match answer.verdict {
-                HookVerdict::Pass => points::Verdict::Pass,
-                HookVerdict::Ask(said) => {
+                CombinedHookVerdict::Pass => points::Verdict::Pass,
+                CombinedHookVerdict::Ask(said) => {
                     points::Verdict::Ask(said.into_iter().map(objection).collect())
                 }
-                HookVerdict::Block(said) => points::Verdict::Block(objection(said)),
+                CombinedHookVerdict::Block(said) => points::Verdict::Block(objection(said)),
             },
         })
     }

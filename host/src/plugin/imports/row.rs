@@ -4,11 +4,11 @@
 use wasmtime::component::Linker;
 
 use super::super::host::HostState;
-use crate::grant::{Capability, ExternalCall, Granted, SideEffect};
+use crate::grant::{Capability, ExternalCall, GrantedCapabilities, SideEffect};
 use crate::plugin::manifest::Manifest;
 
 /// Adds one interface to a linker.
-pub(super) type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
+pub(super) type LinkInterfaceFn = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 
 /// Requirement for importing an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl InterfaceImportRequirement {
 
     /// Returns the reason why the interface is not linked with these grants, phrased to follow
     /// "but"; `None` if it is linked.
-    pub(in super::super) fn refusal_reason(self, granted: &Granted) -> Option<String> {
+    pub(in super::super) fn refusal_reason(self, granted: &GrantedCapabilities) -> Option<String> {
         let has = |needs: Self| {
             granted
                 .capabilities()
@@ -117,14 +117,14 @@ impl std::fmt::Display for InterfaceImportRequirement {
 
 /// Limit on the use of an imported interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum ImportedInterfaceLimit {
     /// Maximum number of the items that the text names.
     Count(u32, &'static str),
     /// Maximum size, in bytes, of what the text names.
     Bytes(usize, &'static str),
 }
 
-impl std::fmt::Display for Limit {
+impl std::fmt::Display for ImportedInterfaceLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             Self::Count(n, of) if n >= 1000 => write!(f, "{},{:03} {of}", n / 1000, n % 1000),
@@ -146,18 +146,22 @@ pub struct ImportRow {
     /// Short description of the access that the interface gives.
     pub gives: &'static str,
     /// Limits of the import.
-    pub limits: &'static [Limit],
+    pub limits: &'static [ImportedInterfaceLimit],
     /// Whether a call of the import may wait for other work. While the call waits, the plugin's
     /// instance is not considered hung.
     pub(in super::super) waits: bool,
     /// Function that links the interface; `None` if the function of another row also links this
     /// interface.
-    pub(super) link: Option<Link>,
+    pub(super) link: Option<LinkInterfaceFn>,
 }
 
 impl ImportRow {
     /// Creates a row for an interface without requirements and limits.
-    pub(super) const fn new(name: &'static str, gives: &'static str, link: Option<Link>) -> Self {
+    pub(super) const fn new(
+        name: &'static str,
+        gives: &'static str,
+        link: Option<LinkInterfaceFn>,
+    ) -> Self {
         Self {
             name,
             needs: InterfaceImportRequirement::Nothing,
@@ -172,11 +176,11 @@ impl ImportRow {
         Self { needs, ..self }
     }
 
-    pub(super) const fn with_limits(self, limits: &'static [Limit]) -> Self {
+    pub(super) const fn with_limits(self, limits: &'static [ImportedInterfaceLimit]) -> Self {
         Self { limits, ..self }
     }
 
-    pub(super) const fn mark_import_as_waiting(self) -> Self {
+    pub(super) const fn with_waiting_for_events(self) -> Self {
         let waits = true;
         Self { waits, ..self }
     }

@@ -9,21 +9,21 @@ use crate::message::Message;
 use crate::point::handle::HandleError;
 
 /// Maximum number of messages that one call returns.
-pub(super) const MAX_MESSAGES: u32 = 1000;
+pub(super) const MAX_MESSAGES_PER_CALL: u32 = 1000;
 
 /// Takes the last `last` messages of the conversation, computes an index with `from`, and returns
 /// the messages from that index on.
-fn list_last_messages(
+fn list_messages_from_index(
     state: &HostState,
     last: u32,
     from: impl Fn(&[Message]) -> usize,
 ) -> Vec<types::Message> {
-    let last = last.min(MAX_MESSAGES) as usize;
+    let last = last.min(MAX_MESSAGES_PER_CALL) as usize;
     let mut shown = Vec::new();
     let handle = &state.backing.handle;
     handle.view_messages(&state.call.caller, last, &mut |messages| {
         let asked = messages.iter().skip(from(messages));
-        shown = asked.map(convert::convert_message).collect();
+        shown = asked.map(convert::message_to_wit).collect();
     });
     shown
 }
@@ -36,20 +36,25 @@ fn find_index_after_message(messages: &[Message], id: &str) -> usize {
 
 impl session::Host for HostState {
     fn messages(&mut self, last: u32) -> wasmtime::Result<Vec<types::Message>> {
-        Ok(list_last_messages(self, last, |_| 0))
+        Ok(list_messages_from_index(self, last, |_| 0))
     }
 
     fn messages_after(&mut self, id: String) -> wasmtime::Result<Vec<types::Message>> {
-        Ok(list_last_messages(self, MAX_MESSAGES, |messages| {
-            find_index_after_message(messages, &id)
-        }))
+        Ok(list_messages_from_index(
+            self,
+            MAX_MESSAGES_PER_CALL,
+            |messages| find_index_after_message(messages, &id),
+        ))
     }
 
     fn append(&mut self, name: String, value: String) -> Result<(), HandleError> {
         let sanitizer = CallSanitizer::for_current_call(self, "session");
-        sanitizer.name("name of an entry", &name)?;
-        let value = json::parse_json(&sanitizer.json("entry", value), json::MAX_BYTES)
-            .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))?;
+        sanitizer.check_name_without_secrets("name of an entry", &name)?;
+        let value = json::parse_json(
+            &sanitizer.json("entry", value),
+            json::DEFAULT_MAX_JSON_BYTES,
+        )
+        .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))?;
         let backing = &self.backing;
         backing.handle.append(&backing.plugin, &name, value)
     }

@@ -3,13 +3,13 @@
 use super::super::bindings::rind::plugin::state;
 use super::super::host::{HostState, SharedPluginState};
 use super::super::sanitize::CallSanitizer;
-use crate::point::handle::{HandleError, StateWrite};
+use crate::point::handle::{HandleError, PluginStateWriteTime};
 
 /// Writes a change of the plugin's state to the session. If the process is killed, the continued
 /// turn runs the hooks of the interrupted step again, so their changes are written only together
 /// with the next session entry. For a plugin with effects beyond the session, the change is written
 /// at once, because the plugin's next action cannot be undone.
-fn write_state(host: &HostState, key: &str, value: Option<&str>) -> Result<(), HandleError> {
+fn write_plugin_state(host: &HostState, key: &str, value: Option<&str>) -> Result<(), HandleError> {
     let SharedPluginState {
         handle,
         keeper,
@@ -19,9 +19,9 @@ fn write_state(host: &HostState, key: &str, value: Option<&str>) -> Result<(), H
     let caller = &host.call.caller;
     let is_in_step = caller.context.step > 0 && caller.point.is_some();
     let when = if is_in_step && granted.has_only_session_capability() {
-        StateWrite::WithNextEntry
+        PluginStateWriteTime::WithNextEntry
     } else {
-        StateWrite::AtOnce
+        PluginStateWriteTime::AtOnce
     };
     handle.state_set(keeper, key, value, when)
 }
@@ -33,13 +33,13 @@ impl state::Host for HostState {
 
     fn set(&mut self, key: String, value: String) -> Result<(), HandleError> {
         let sanitizer = CallSanitizer::for_current_call(self, "state");
-        sanitizer.name("key", &key)?;
+        sanitizer.check_name_without_secrets("key", &key)?;
         let value = sanitizer.text("value", value);
-        write_state(self, &key, Some(&value))
+        write_plugin_state(self, &key, Some(&value))
     }
 
     fn remove(&mut self, key: String) -> Result<(), HandleError> {
-        write_state(self, &key, None)
+        write_plugin_state(self, &key, None)
     }
 
     fn keys(&mut self, prefix: String) -> wasmtime::Result<Vec<String>> {

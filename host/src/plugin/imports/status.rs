@@ -6,20 +6,20 @@ use super::super::sanitize::CallSanitizer;
 use crate::lock::lock;
 
 /// Maximum length of a plugin's status line, in characters.
-pub(super) const MAX_CHARS: usize = 80;
+pub(super) const MAX_STATUS_LINE_CHARS: usize = 80;
 
 /// Maximum number of times that a plugin may change its status line before the count is reset;
 /// further changes are ignored.
-pub(in super::super) const MAX_CHANGES: u32 = 1_000;
+pub(in super::super) const MAX_STATUS_LINE_CHANGES: u32 = 1_000;
 
 #[derive(Debug, Default)]
-pub(in super::super) struct StatusLine {
+pub(in super::super) struct PluginStatusLine {
     text: String,
     n_changes: u32,
 }
 
-impl StatusLine {
-    /// Resets the number of changes that counts towards [`MAX_CHANGES`].
+impl PluginStatusLine {
+    /// Resets the number of changes that counts towards [`MAX_STATUS_LINE_CHANGES`].
     pub(in super::super) fn reset_change_count(&mut self) {
         self.n_changes = 0;
     }
@@ -32,12 +32,12 @@ impl status::Host for HostState {
         let text = CallSanitizer::for_current_call(self, "status").sanitize_line(
             "line",
             &text,
-            MAX_CHARS * 4,
+            MAX_STATUS_LINE_CHARS * 4,
         );
-        let text: String = text.chars().take(MAX_CHARS).collect();
+        let text: String = text.chars().take(MAX_STATUS_LINE_CHARS).collect();
         let backing = &self.backing;
         let mut line = lock(&backing.status);
-        if line.text == text || line.n_changes >= MAX_CHANGES {
+        if line.text == text || line.n_changes >= MAX_STATUS_LINE_CHANGES {
             return Ok(());
         }
         line.n_changes += 1;

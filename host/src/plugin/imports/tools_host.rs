@@ -9,10 +9,10 @@ use crate::grant::Capability;
 use crate::json;
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length in bytes of a tool name in error messages; the name comes from the guest.
-const MAX_NAME_BYTES: usize = 64;
+const MAX_QUOTED_TOOL_NAME_BYTES: usize = 64;
 
 impl tools_host::Host for HostState {
     async fn call(
@@ -20,13 +20,18 @@ impl tools_host::Host for HostState {
         name: String,
         arguments: String,
     ) -> Result<Vec<types::Part>, HandleError> {
-        if !self.backing.granted.has(&Capability::Tool(name.clone())) {
+        if !self
+            .backing
+            .granted
+            .has_capability(&Capability::Tool(name.clone()))
+        {
             return Err(tool_not_granted_error(self, &name));
         }
         let arguments =
             CallSanitizer::for_current_call(self, "tools-host").json("arguments", arguments);
         let invalid = |e| HandleError::InvalidInput(format!("the text of the arguments {e}"));
-        let arguments = json::parse_json(&arguments, json::MAX_BYTES).map_err(invalid)?;
+        let arguments =
+            json::parse_json(&arguments, json::DEFAULT_MAX_JSON_BYTES).map_err(invalid)?;
         let backing = self.backing.clone();
         let caller = self.call.caller.with_calling_plugin(&backing.plugin);
         let called = backing
@@ -34,15 +39,18 @@ impl tools_host::Host for HostState {
             .call_tool(&backing.plugin, name, arguments, caller);
         let content = called.await?;
         self.call.shown.extend(content.blobs().cloned());
-        Ok(content.iter().map(convert::convert_part).collect())
+        Ok(content
+            .iter()
+            .map(convert::tool_result_part_to_wit)
+            .collect())
     }
 }
 
 /// Returns the error for a tool that is not granted, and records the attempt.
 fn tool_not_granted_error(host: &HostState, name: &str) -> HandleError {
     let backing = &host.backing;
-    let name = clean_line(name, MAX_NAME_BYTES);
-    let granted: Vec<&str> = backing.granted.tools().collect();
+    let name = escape_and_truncate_line(name, MAX_QUOTED_TOOL_NAME_BYTES);
+    let granted: Vec<&str> = backing.granted.callable_tools().collect();
     let why = format!(
         "plugin `{}` was not granted the tool `{name}`; it was granted: {}",
         backing.plugin,

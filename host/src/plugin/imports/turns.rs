@@ -7,25 +7,25 @@ use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
 use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::HandleError;
-use crate::point::loop_handle::{LoopHandle, LoopTurnReport, LoopTurnRequest, TurnSession};
+use crate::point::loop_handle::{LoopHostFunctions, LoopTurnReport, LoopTurnRequest, TurnSession};
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length in bytes of the target and of the reason of an access record.
-const MAX_TEXT_BYTES: usize = 256;
+const MAX_ACCESS_RECORD_TEXT_BYTES: usize = 256;
 
 impl turns::Host for HostState {
     async fn run(&mut self, order: turns::TurnOrder) -> Result<turns::TurnReport, HandleError> {
-        let handle = self.loop_handle("turns")?;
-        let session = start_turn(self, &*handle, order).await?;
+        let handle = self.current_loop_handle("turns")?;
+        let session = start_loop_turn(self, &*handle, order).await?;
         let ended = wait_with_paused_deadline(handle.finish_turn(&session, None)).await?;
         let report = ended.ok_or_else(|| HandleError::Failed("the turn has no report".to_owned()));
         report.map(convert_turn_report)
     }
 
     async fn start(&mut self, order: turns::TurnOrder) -> Result<String, HandleError> {
-        let handle = self.loop_handle("turns")?;
-        start_turn(self, &*handle, order).await
+        let handle = self.current_loop_handle("turns")?;
+        start_loop_turn(self, &*handle, order).await
     }
 
     async fn finish(
@@ -33,31 +33,31 @@ impl turns::Host for HostState {
         session: String,
         timeout_ms: u64,
     ) -> Result<Option<turns::TurnReport>, HandleError> {
-        let handle = self.loop_handle("turns")?;
+        let handle = self.current_loop_handle("turns")?;
         let limit = Duration::from_millis(timeout_ms);
         let ended = wait_with_paused_deadline(handle.finish_turn(&session, Some(limit))).await?;
         Ok(ended.map(convert_turn_report))
     }
 
     async fn steer(&mut self, session: String, text: String) -> Result<(), HandleError> {
-        let handle = self.loop_handle("turns")?;
+        let handle = self.current_loop_handle("turns")?;
         let text = CallSanitizer::for_current_call(self, "turns").text("text", text);
         handle.steer_turn(&session, text).await
     }
 
     async fn stop(&mut self, session: String) -> Result<bool, HandleError> {
-        Ok(self.loop_handle("turns")?.stop_turn(&session))
+        Ok(self.current_loop_handle("turns")?.stop_turn(&session))
     }
 
     async fn running(&mut self) -> Result<Vec<String>, HandleError> {
-        Ok(self.loop_handle("turns")?.running_turns())
+        Ok(self.current_loop_handle("turns")?.running_turns())
     }
 }
 
 /// Starts a turn, and records the start or the reason why the turn was refused or failed.
-async fn start_turn(
+async fn start_loop_turn(
     host: &mut HostState,
-    handle: &dyn LoopHandle,
+    handle: &dyn LoopHostFunctions,
     order: turns::TurnOrder,
 ) -> Result<String, HandleError> {
     let order = LoopTurnRequest {
@@ -88,9 +88,10 @@ async fn start_turn(
     host.backing.handle.access(AccessRecord {
         plugin: host.backing.plugin.clone(),
         reached: Reached::External,
-        target: clean_line(&format!("turn in {named}"), MAX_TEXT_BYTES),
+        target: escape_and_truncate_line(&format!("turn in {named}"), MAX_ACCESS_RECORD_TEXT_BYTES),
         outcome,
-        reason: reason.map(|reason| clean_line(&reason, MAX_TEXT_BYTES)),
+        reason: reason
+            .map(|reason| escape_and_truncate_line(&reason, MAX_ACCESS_RECORD_TEXT_BYTES)),
         origin: host.call.caller.origin(),
     });
     started

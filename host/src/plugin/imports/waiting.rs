@@ -11,43 +11,43 @@ use std::time::{Duration, Instant};
 
 use super::super::bindings::rind::plugin::waiting;
 use super::super::host::HostState;
-use super::super::limits::MAX_POINT_CALLS;
+use super::super::limits::MAX_POINT_CALLS_PER_PLUGIN_CALL;
 use super::files::run_on_blocking_pool;
-use super::websocket::{RunSockets, SocketSignals};
+use super::websocket::{LoopRunWebSockets, WebSocketDataSignals};
 use crate::folder::{FolderError, GrantedFolders};
 use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::HandleError;
-use crate::point::loop_handle::{LoopHandle, LoopMessage};
+use crate::point::loop_handle::{LoopHostFunctions, LoopMessage};
 
 /// Maximum number of paths of one wait.
-pub(super) const MAX_PATHS: usize = 8;
+pub(super) const MAX_PATHS_PER_WAIT: usize = 8;
 
 /// Minimum duration of a timed wait, so that a loop that requests waits of 0 ms does not keep a
 /// core busy.
-const MIN_WAIT: Duration = Duration::from_millis(10);
+const MIN_TIMED_WAIT: Duration = Duration::from_millis(10);
 
 /// Maximum duration of a timed wait.
-const MAX_WAIT: Duration = Duration::from_secs(100 * 365 * 86_400);
+const MAX_TIMED_WAIT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Interval between two checks of the watched paths.
-const LOOK_PAUSE: Duration = Duration::from_millis(500);
+const WATCHED_PATH_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Minimum pause after a check of the watched paths, as a multiple of the time that the check took:
 /// a folder of ten thousand entries must not keep the disk busy.
-const LOOK_RATIO: u32 = 20;
+const PATH_CHECK_PAUSE_FACTOR: u32 = 20;
 
 /// Maximum number of watched paths whose last observed state is stored during one run of a loop.
-const MAX_WATCHED: usize = 64;
+const MAX_WATCHED_PATHS_PER_RUN: usize = 64;
 
 /// Interval after which a run of a loop that waits gets the full limits of a turn again.
-const MINUTE: Duration = Duration::from_secs(60);
+const TURN_LIMITS_RESET_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Interval after which a run of a loop that waits gets the full limits of a session again.
-const HOUR: Duration = Duration::from_secs(3600);
+const SESSION_LIMITS_RESET_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// State of one run of a loop.
 pub(in super::super) struct LoopRunState {
-    handle: Arc<dyn LoopHandle>,
+    handle: Arc<dyn LoopHostFunctions>,
     /// Last reported state of each path that this run has waited for.
     watched: BTreeMap<String, u64>,
     /// Time at which the limits of a turn were last reset; `hour` is that of the limits of a
@@ -55,24 +55,24 @@ pub(in super::super) struct LoopRunState {
     minute: Instant,
     hour: Instant,
     /// WebSocket connections of the run. Dropping a connection closes it.
-    pub(super) sockets: RunSockets,
+    pub(super) sockets: LoopRunWebSockets,
 }
 
 impl LoopRunState {
-    pub(in super::super) fn new(handle: Arc<dyn LoopHandle>) -> Self {
+    pub(in super::super) fn new(handle: Arc<dyn LoopHostFunctions>) -> Self {
         let now = Instant::now();
         Self {
             handle,
             watched: BTreeMap::new(),
             minute: now,
             hour: now,
-            sockets: RunSockets::default(),
+            sockets: LoopRunWebSockets::default(),
         }
     }
 }
 
 /// Event that ended a wait.
-enum WaitEndEvent {
+enum LoopWakeEvent {
     Timer,
     Changed(Result<(String, u64), (String, FolderError)>),
     Message(LoopMessage),
@@ -85,43 +85,43 @@ impl waiting::Host for HostState {
         &mut self,
         until: waiting::WakeConditions,
     ) -> Result<waiting::Wakeup, HandleError> {
-        let handle = self.loop_handle("waiting")?;
-        if until.paths.len() > MAX_PATHS {
+        let handle = self.current_loop_handle("waiting")?;
+        if until.paths.len() > MAX_PATHS_PER_WAIT {
             return Err(HandleError::Limit(format!(
-                "a wait may watch at most {MAX_PATHS} paths, but {} were passed",
+                "a wait may watch at most {MAX_PATHS_PER_WAIT} paths, but {} were passed",
                 until.paths.len()
             )));
         }
         handle.check_session()?;
-        let watched = self.take_watched_paths();
+        let watched = self.take_watched_path_states();
         let folders = self.backing.folders.clone();
-        let sockets = self.socket_signals();
-        let event = wait_for_event(&*handle, until, folders, &watched, &sockets);
+        let sockets = self.web_socket_data_signals();
+        let event = wait_for_wake_event(&*handle, until, folders, &watched, &sockets);
         let event = match self.backing.fixed {
             // In a test with a fixed clock, which does not advance, do not wait for real time.
-            Some(_) => check_events_once(event).await,
+            Some(_) => check_wake_events_once(event).await,
             None => wait_with_paused_deadline(event).await,
         };
         let wakeup = self.convert_wake_event(watched, event);
-        self.reset_expired_limits(Instant::now());
+        self.reset_expired_turn_and_session_limits(Instant::now());
         wakeup
     }
 }
 
 /// Waits until one of the events in `until` or a shutdown happens, and returns the first.
-async fn wait_for_event(
-    handle: &dyn LoopHandle,
+async fn wait_for_wake_event(
+    handle: &dyn LoopHostFunctions,
     until: waiting::WakeConditions,
     folders: Arc<GrantedFolders>,
     watched: &BTreeMap<String, u64>,
-    sockets: &SocketSignals,
-) -> WaitEndEvent {
+    sockets: &WebSocketDataSignals,
+) -> LoopWakeEvent {
     let shutdown = handle.shutdown();
     let timer = async {
         match until.timeout_ms {
             Some(ms) => {
                 let time = Duration::from_millis(ms);
-                tokio::time::sleep(time.clamp(MIN_WAIT, MAX_WAIT)).await;
+                tokio::time::sleep(time.clamp(MIN_TIMED_WAIT, MAX_TIMED_WAIT)).await;
             }
             None => pending().await,
         }
@@ -134,33 +134,33 @@ async fn wait_for_event(
     };
     let connection = async {
         match until.messages {
-            true => sockets.ready().await,
+            true => sockets.wait_for_ready_socket().await,
             false => pending().await,
         }
     };
     tokio::select! {
         biased;
-        () = shutdown.cancelled() => WaitEndEvent::Shutdown,
-        message = message => WaitEndEvent::Message(message),
-        number = connection => WaitEndEvent::Connection(number),
-        changed = wait_for_change(folders, until.paths, watched) => WaitEndEvent::Changed(changed),
-        () = timer => WaitEndEvent::Timer,
+        () = shutdown.cancelled() => LoopWakeEvent::Shutdown,
+        message = message => LoopWakeEvent::Message(message),
+        number = connection => LoopWakeEvent::Connection(number),
+        changed = poll_paths_for_change(folders, until.paths, watched) => LoopWakeEvent::Changed(changed),
+        () = timer => LoopWakeEvent::Timer,
     }
 }
 
 /// Checks the events and the watched paths once instead of waiting. If no event has happened, or
 /// only a timer has ended, reports that the host shuts down, so that the loop ends.
-async fn check_events_once(event: impl Future<Output = WaitEndEvent>) -> WaitEndEvent {
-    let looked = tokio::time::timeout(LOOK_PAUSE / 2, event).await;
+async fn check_wake_events_once(event: impl Future<Output = LoopWakeEvent>) -> LoopWakeEvent {
+    let looked = tokio::time::timeout(WATCHED_PATH_CHECK_INTERVAL / 2, event).await;
     match looked {
-        Ok(WaitEndEvent::Timer) | Err(_) => WaitEndEvent::Shutdown,
+        Ok(LoopWakeEvent::Timer) | Err(_) => LoopWakeEvent::Shutdown,
         Ok(event) => event,
     }
 }
 
 /// Polls the paths until the state of one differs from its known state. Returns that path with its
 /// state, or the path that cannot be read with the error.
-async fn wait_for_change(
+async fn poll_paths_for_change(
     folders: Arc<GrantedFolders>,
     paths: Vec<String>,
     watched: &BTreeMap<String, u64>,
@@ -179,7 +179,10 @@ async fn wait_for_change(
             }
         }
         let took = started.elapsed();
-        tokio::time::sleep(LOOK_PAUSE.max(took.saturating_mul(LOOK_RATIO))).await;
+        tokio::time::sleep(
+            WATCHED_PATH_CHECK_INTERVAL.max(took.saturating_mul(PATH_CHECK_PAUSE_FACTOR)),
+        )
+        .await;
     }
 }
 
@@ -188,7 +191,10 @@ impl HostState {
     ///
     /// # Errors
     /// The current call is not a run of a loop but of a hook, a tool or a command.
-    pub(super) fn loop_handle(&self, import: &str) -> Result<Arc<dyn LoopHandle>, HandleError> {
+    pub(super) fn current_loop_handle(
+        &self,
+        import: &str,
+    ) -> Result<Arc<dyn LoopHostFunctions>, HandleError> {
         if let Some(run) = &self.call.run {
             return Ok(run.handle.clone());
         }
@@ -203,15 +209,17 @@ impl HostState {
     }
 
     /// Returns signals that become ready when a WebSocket connection of the run has received data.
-    fn socket_signals(&self) -> SocketSignals {
+    fn web_socket_data_signals(&self) -> WebSocketDataSignals {
         let run = self.call.run.as_ref();
-        run.map_or_else(SocketSignals::default, |run| run.sockets.data_signals())
+        run.map_or_else(WebSocketDataSignals::default, |run| {
+            run.sockets.data_signals()
+        })
     }
 
-    fn take_watched_paths(&mut self) -> BTreeMap<String, u64> {
+    fn take_watched_path_states(&mut self) -> BTreeMap<String, u64> {
         let run = self.call.run.as_mut();
         let mut watched = run.map_or_else(BTreeMap::new, |run| std::mem::take(&mut run.watched));
-        if watched.len() > MAX_WATCHED {
+        if watched.len() > MAX_WATCHED_PATHS_PER_RUN {
             watched.clear();
         }
         watched
@@ -222,21 +230,21 @@ impl HostState {
     fn convert_wake_event(
         &mut self,
         mut watched: BTreeMap<String, u64>,
-        event: WaitEndEvent,
+        event: LoopWakeEvent,
     ) -> Result<waiting::Wakeup, HandleError> {
         let wakeup = match event {
-            WaitEndEvent::Timer => Ok(waiting::Wakeup::Timer),
-            WaitEndEvent::Shutdown => Ok(waiting::Wakeup::Shutdown),
-            WaitEndEvent::Message(message) => Ok(waiting::Wakeup::Message(waiting::LoopMessage {
+            LoopWakeEvent::Timer => Ok(waiting::Wakeup::Timer),
+            LoopWakeEvent::Shutdown => Ok(waiting::Wakeup::Shutdown),
+            LoopWakeEvent::Message(message) => Ok(waiting::Wakeup::Message(waiting::LoopMessage {
                 sender: message.sender,
                 text: message.text,
             })),
-            WaitEndEvent::Connection(number) => Ok(waiting::Wakeup::Connection(number)),
-            WaitEndEvent::Changed(Ok((path, state))) => {
+            LoopWakeEvent::Connection(number) => Ok(waiting::Wakeup::Connection(number)),
+            LoopWakeEvent::Changed(Ok((path, state))) => {
                 watched.insert(path.clone(), state);
                 Ok(waiting::Wakeup::Changed(path))
             }
-            WaitEndEvent::Changed(Err((path, error))) => {
+            LoopWakeEvent::Changed(Err((path, error))) => {
                 self.record_and_convert_error("watch", &path, Err(error))
             }
         };
@@ -248,17 +256,17 @@ impl HostState {
 
     /// Resets the limits of a turn if a minute has passed since their last reset, and the limits of
     /// a session if an hour has passed.
-    fn reset_expired_limits(&mut self, now: Instant) {
+    fn reset_expired_turn_and_session_limits(&mut self, now: Instant) {
         let Some(run) = &mut self.call.run else {
             return;
         };
-        if now.saturating_duration_since(run.hour) >= HOUR {
+        if now.saturating_duration_since(run.hour) >= SESSION_LIMITS_RESET_INTERVAL {
             run.hour = now;
-            self.backing.reset_limits();
+            self.backing.reset_session_limits();
         }
-        if now.saturating_duration_since(run.minute) >= MINUTE {
+        if now.saturating_duration_since(run.minute) >= TURN_LIMITS_RESET_INTERVAL {
             run.minute = now;
-            self.call.point_calls_left = MAX_POINT_CALLS;
+            self.call.point_calls_left = MAX_POINT_CALLS_PER_PLUGIN_CALL;
             self.backing.handle.reset_call_limits(&self.call.caller);
         }
     }

@@ -11,7 +11,7 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use super::super::host::HostState;
 
 /// Name under which calls of `wasi:filesystem` are counted in tests.
-const FILES: &str = "wasi:filesystem";
+const FILESYSTEM_CALL_COUNTER_NAME: &str = "wasi:filesystem";
 
 /// Links `wasi:io`, `wasi:clocks`, `wasi:random/random`, and the three standard streams.
 pub(super) fn link_streams(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -43,9 +43,11 @@ pub(super) fn link_cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
 /// Links `wasi:filesystem`, through which a guest reaches only the granted directories.
 pub(super) fn link_files(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| {
-        state.count_import(FILES)
+        state.count_import(FILESYSTEM_CALL_COUNTER_NAME)
     })?;
-    filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| state.count_import(FILES))
+    filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| {
+        state.count_import(FILESYSTEM_CALL_COUNTER_NAME)
+    })
 }
 
 /// Links sockets to a context that denies every use.

@@ -58,7 +58,7 @@ macro_rules! at {
             let result: Result<_, GuestFileError> = async { Ok($done) }.await;
             $self.close_parent_handle(rep)?;
             if let (Err(_), PathOperation::Add, Some(usage)) =
-                (&result, $need, $place.folder_usage())
+                (&result, $need, $place.data_folder_usage())
             {
                 usage.credit_quota(0, 1);
             }
@@ -96,7 +96,7 @@ macro_rules! on_removed {
         $(async fn $name(&mut self, fd: Fd, path: String) -> FsResult<()> {
             let result = at!(self, fd, path, false, PathOperation::Remove, |place, folder, name| {
                 self.filesystem().$name(folder, name).await?;
-                place.subtract_removed_file(place.metadata_before());
+                place.subtract_removed_file(place.stored_metadata());
             });
             self.record_and_convert_result(describe_path($verb, &path, fd.rep()), result)
         })*
@@ -147,7 +147,7 @@ impl HostDescriptor for HostState {
         let rep = fd.rep();
         let result = async {
             let length = bytes.len() as u64;
-            let _writing = self.mark_as_written_to(&fd);
+            let _writing = self.register_open_file_write(&fd);
             let charged =
                 self.charge_file_growth(&fd, |file| file_growth(file, Some(offset), length))?;
             let result = self.filesystem().write(fd, bytes, offset).await;
@@ -172,7 +172,8 @@ impl HostDescriptor for HostState {
     fn write_via_stream(&mut self, fd: Fd, offset: u64) -> FsResult<Resource<DynOutputStream>> {
         let rep = fd.rep();
         let stream = self.filesystem().write_via_stream(fd, offset);
-        let result = stream.and_then(|stream| self.charge_stream(stream, rep, Some(offset)));
+        let result =
+            stream.and_then(|stream| self.wrap_stream_with_quota(stream, rep, Some(offset)));
         self.record_and_convert_result(
             describe_fd("write", rep),
             result.map_err(GuestFileError::Theirs),
@@ -182,7 +183,7 @@ impl HostDescriptor for HostState {
     fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
         let rep = fd.rep();
         let stream = self.filesystem().append_via_stream(fd);
-        let result = stream.and_then(|stream| self.charge_stream(stream, rep, None));
+        let result = stream.and_then(|stream| self.wrap_stream_with_quota(stream, rep, None));
         self.record_and_convert_result(
             describe_fd("append to", rep),
             result.map_err(GuestFileError::Theirs),
@@ -375,7 +376,7 @@ impl HostDirectoryEntryStream for HostState {
                 Err(error) if is_unreadable(&error) => {
                     let why = "an entry whose name is not UTF-8 was left out of a listing";
                     self.access_log()
-                        .record_file_access("list", AccessOutcome::Failed, why);
+                        .record_failed_file_access("list", AccessOutcome::Failed, why);
                 }
                 read => return read,
             }

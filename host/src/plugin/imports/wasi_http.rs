@@ -18,31 +18,34 @@ use wasmtime_wasi_http::{
 };
 
 use crate::egress::{
-    Body, Egress, Error, ErrorKind, MAX_HEADER_BYTES, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES,
-    Request, RequestTimeouts, Response, is_refused,
+    EgressErrorKind, EgressRequest, EgressRequestBody, EgressResponse, Error,
+    MAX_REQUEST_BODY_BYTES, MAX_REQUEST_HEADER_BYTES, MAX_RESPONSE_BODY_BYTES,
+    PluginRequestTimeouts, PluginSessionEgress, is_forbidden_plugin_header,
 };
 use crate::point::trace::Origin;
 
 /// Maximum size of one write to an HTTP body, in bytes. Every open body buffers two of them.
-const CHUNK_BYTES: usize = 64 << 10;
+const MAX_BODY_WRITE_BYTES: usize = 64 << 10;
 
-type Io = Box<dyn Future<Output = Result<(), WasiError>> + Send>;
-type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), WasiError>> + Send>;
+type HttpConnectionFuture = Box<dyn Future<Output = Result<(), WasiError>> + Send>;
+type HttpResponseFuture = Box<
+    dyn Future<Output = Result<(http::Response<WasiBody>, HttpConnectionFuture), WasiError>> + Send,
+>;
 
-pub(in super::super) struct WasiHttp {
+pub(in super::super) struct WasiHttpContextAndHooks {
     ctx: WasiHttpCtx,
     hooks: OutgoingRequestHooks,
 }
 
 struct OutgoingRequestHooks {
-    egress: Option<Arc<Egress>>,
+    egress: Option<Arc<PluginSessionEgress>>,
     origin: Origin,
 }
 
-impl WasiHttp {
-    pub(in super::super) fn new(egress: Option<Arc<Egress>>) -> Self {
+impl WasiHttpContextAndHooks {
+    pub(in super::super) fn new(egress: Option<Arc<PluginSessionEgress>>) -> Self {
         let mut ctx = WasiHttpCtx::new();
-        ctx.set_field_size_limit(MAX_HEADER_BYTES);
+        ctx.set_field_size_limit(MAX_REQUEST_HEADER_BYTES);
         let origin = Origin::default();
         Self {
             ctx,
@@ -68,7 +71,8 @@ impl WasiHttpHooks for OutgoingRequestHooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         Arc::new(|name| {
             let is_length = *name == http::header::CONTENT_LENGTH;
-            DEFAULT_FORBIDDEN_HEADERS.contains(name) || (is_refused(name.as_str()) && !is_length)
+            DEFAULT_FORBIDDEN_HEADERS.contains(name)
+                || (is_forbidden_plugin_header(name.as_str()) && !is_length)
         })
     }
 
@@ -79,41 +83,46 @@ impl WasiHttpHooks for OutgoingRequestHooks {
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
-        CHUNK_BYTES
+        MAX_BODY_WRITE_BYTES
     }
 
     fn send_request(
         &mut self,
         request: http::Request<WasiBody>,
         options: Option<RequestOptions>,
-        _done: Io,
-    ) -> Sending {
+        _done: HttpConnectionFuture,
+    ) -> HttpResponseFuture {
         let (egress, origin) = (self.egress.clone(), self.origin.clone());
         Box::new(async move {
             // A plugin that is being loaded, for example to list its tools, has no network access.
             let egress = egress.ok_or(WasiError::HttpRequestDenied)?;
             let answer = egress.send(convert_request(request, options), origin).await;
-            let io: Io = Box::new(async { Ok(()) });
+            let io: HttpConnectionFuture = Box::new(async { Ok(()) });
             Ok((convert_response(answer.map_err(convert_to_wasi_error)?), io))
         })
     }
 }
 
-fn convert_request(request: http::Request<WasiBody>, options: Option<RequestOptions>) -> Request {
+fn convert_request(
+    request: http::Request<WasiBody>,
+    options: Option<RequestOptions>,
+) -> EgressRequest {
     let (head, body) = request.into_parts();
     let headers = head.headers.iter();
-    Request {
+    EgressRequest {
         method: head.method.to_string(),
         url: head.uri.to_string(),
         headers: headers
             .filter(|(name, _)| *name != http::header::CONTENT_LENGTH)
             .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
             .collect(),
-        body: Body::Later(Box::pin(collect_body(body))),
-        timeouts: options.map_or_else(RequestTimeouts::default, |options| RequestTimeouts {
-            connect: options.connect_timeout,
-            first_byte: options.first_byte_timeout,
-            between_bytes: options.between_bytes_timeout,
+        body: EgressRequestBody::Later(Box::pin(collect_body(body))),
+        timeouts: options.map_or_else(PluginRequestTimeouts::default, |options| {
+            PluginRequestTimeouts {
+                connect: options.connect_timeout,
+                first_byte: options.first_byte_timeout,
+                between_bytes: options.between_bytes_timeout,
+            }
         }),
     }
 }
@@ -122,14 +131,14 @@ fn convert_request(request: http::Request<WasiBody>, options: Option<RequestOpti
 async fn collect_body(mut body: WasiBody) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let refuse = |text| Err(Error::new(ErrorKind::RequestBody, text));
+        let refuse = |text| Err(Error::new(EgressErrorKind::RequestBody, text));
         let Ok(frame) = frame else {
             return refuse("the body of the request was not finished");
         };
         let Ok(piece) = frame.into_data() else {
             return refuse("trailers are not sent");
         };
-        if bytes.len() + piece.len() > MAX_REQUEST_BYTES {
+        if bytes.len() + piece.len() > MAX_REQUEST_BODY_BYTES {
             return Err(Error::request_too_long_error());
         }
         bytes.extend_from_slice(&piece);
@@ -139,8 +148,8 @@ async fn collect_body(mut body: WasiBody) -> Result<Vec<u8>, Error> {
 
 /// Converts a response. Until the guest has read or dropped the body, the request counts towards
 /// the plugin's limit of concurrent requests.
-fn convert_response(response: Response) -> http::Response<WasiBody> {
-    let Response {
+fn convert_response(response: EgressResponse) -> http::Response<WasiBody> {
+    let EgressResponse {
         status,
         headers,
         body,
@@ -159,20 +168,24 @@ fn convert_response(response: Response) -> http::Response<WasiBody> {
 /// Returns the WASI error code that is closest to an error.
 fn convert_to_wasi_error(error: Error) -> WasiError {
     match error.kind {
-        ErrorKind::Url => WasiError::HttpRequestUriInvalid,
-        ErrorKind::Method => WasiError::HttpRequestMethodInvalid,
-        ErrorKind::HeaderSize => WasiError::HttpRequestHeaderSectionSize(None),
-        ErrorKind::Address => WasiError::DestinationIpProhibited,
-        ErrorKind::Requests => WasiError::ConnectionLimitReached,
-        ErrorKind::RequestBody => WasiError::HttpRequestBodySize(Some(MAX_REQUEST_BYTES as u64)),
-        ErrorKind::Resolve => WasiError::DnsError {
+        EgressErrorKind::Url => WasiError::HttpRequestUriInvalid,
+        EgressErrorKind::Method => WasiError::HttpRequestMethodInvalid,
+        EgressErrorKind::HeaderSize => WasiError::HttpRequestHeaderSectionSize(None),
+        EgressErrorKind::Address => WasiError::DestinationIpProhibited,
+        EgressErrorKind::Requests => WasiError::ConnectionLimitReached,
+        EgressErrorKind::RequestBody => {
+            WasiError::HttpRequestBodySize(Some(MAX_REQUEST_BODY_BYTES as u64))
+        }
+        EgressErrorKind::Resolve => WasiError::DnsError {
             rcode: None,
             info_code: None,
         },
-        ErrorKind::Connect => WasiError::ConnectionRefused,
-        ErrorKind::Timeout => WasiError::ConnectionTimeout,
-        ErrorKind::ResponseSize => WasiError::HttpResponseBodySize(Some(MAX_RESPONSE_BYTES as u64)),
-        ErrorKind::Response => WasiError::HttpResponseIncomplete,
+        EgressErrorKind::Connect => WasiError::ConnectionRefused,
+        EgressErrorKind::Timeout => WasiError::ConnectionTimeout,
+        EgressErrorKind::ResponseSize => {
+            WasiError::HttpResponseBodySize(Some(MAX_RESPONSE_BODY_BYTES as u64))
+        }
+        EgressErrorKind::Response => WasiError::HttpResponseIncomplete,
         _ => WasiError::HttpRequestDenied,
     }
 }

@@ -13,22 +13,29 @@ use wasmtime_wasi::p2::{DynOutputStream, FsError, FsResult};
 
 use super::super::host::HostState;
 use super::files::run_on_blocking_pool;
-use super::wasi_place::{Fd, GuestFileError, GuestFileHandle, PathOperation, folder_permissions};
-use super::wasi_streams::FileStream;
-use crate::folder::{FolderBase, FolderError, FolderUsage, OpenOptions, OpenedPath};
+use super::wasi_place::{
+    Fd, GuestFileError, GuestFileHandle, PathOperation, wasi_folder_permissions,
+};
+use super::wasi_streams::QuotaFileOutputStream;
+use crate::folder::{
+    DataFolderUsage, FolderError, FolderOpenOptions, OpenedFileOrFolder, PathBaseFolder,
+};
 
 /// Maximum number of entries in all directories that a guest lists at the same time, because
 /// wasmtime keeps these entries in memory.
-const MAX_LISTED: usize = 200_000;
+const MAX_LISTED_FOLDER_ENTRIES: usize = 200_000;
 
-fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, GuestFileError> {
+fn convert_open_flags(
+    open: OpenFlags,
+    flags: DescriptorFlags,
+) -> Result<FolderOpenOptions, GuestFileError> {
     let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
         | DescriptorFlags::DATA_INTEGRITY_SYNC
         | DescriptorFlags::REQUESTED_WRITE_SYNC;
     if flags.intersects(synchronous) {
         return Err(GuestFileError::Theirs(ErrorCode::Unsupported.into()));
     }
-    let how = OpenOptions {
+    let how = FolderOpenOptions {
         read: flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE),
         write: flags.contains(DescriptorFlags::WRITE),
         create: open.contains(OpenFlags::CREATE),
@@ -55,42 +62,44 @@ impl HostState {
         open: OpenFlags,
         flags: DescriptorFlags,
     ) -> Result<Fd, GuestFileError> {
-        let how = open_options(open, flags)?;
+        let how = convert_open_flags(open, flags)?;
         self.handles.check_open_limit()?;
         let place = self
             .resolve_fd_path(fd, path, follow, PathOperation::Read)
             .await?;
         let (place, opened) = run_on_blocking_pool(move || {
-            let opened = place.open_node(how)?;
+            let opened = place.open_file_or_folder(how)?;
             Ok((place, opened))
         })
         .await?;
-        let OpenedPath { file, is_folder } = opened;
+        let OpenedFileOrFolder { file, is_folder } = opened;
         let mut mode = OpenMode::empty();
         mode.set(OpenMode::READ, how.read);
         mode.set(OpenMode::WRITE, how.write || how.create || how.truncate);
-        let perms = folder_permissions(place.access());
+        let perms = wasi_folder_permissions(place.allowed_access());
         let grant = self.handles.known.get(&fd.rep());
         let grant = match grant.and_then(|handle| handle.base.as_ref()) {
-            Some(FolderBase::Granted(grant) | FolderBase::Below { grant, .. }) => Some(*grant),
-            Some(FolderBase::Nowhere) | None => None,
+            Some(PathBaseFolder::Granted(grant) | PathBaseFolder::Below { grant, .. }) => {
+                Some(*grant)
+            }
+            Some(PathBaseFolder::Nowhere) | None => None,
         };
         let (descriptor, base) = if is_folder {
             let dir = Dir::new(file, perms, mode, false);
             self.handles.track_open_file(&dir.dir);
-            let below = grant.map(|grant| FolderBase::Below {
+            let below = grant.map(|grant| PathBaseFolder::Below {
                 grant,
-                names: place.names().to_vec(),
+                names: place.path_components().to_vec(),
                 folder: dir.dir.clone(),
             });
             // `below` is `None` only for the empty directory, which replaces a directory that
             // cannot be opened; below it only that directory itself can be opened.
-            let base = below.unwrap_or(FolderBase::Nowhere);
+            let base = below.unwrap_or(PathBaseFolder::Nowhere);
             (Descriptor::Dir(dir), Some(base))
         } else {
             let file = File::new(file, perms, mode, false);
             self.handles.track_open_file(&file.file);
-            if let Some(usage) = place.folder_usage() {
+            if let Some(usage) = place.data_folder_usage() {
                 usage.register_open_file(&file.file);
             }
             (Descriptor::File(file), None)
@@ -98,7 +107,7 @@ impl HostState {
         let handle = GuestFileHandle {
             shown: place.to_string(),
             base,
-            usage: place.folder_usage().cloned(),
+            usage: place.data_folder_usage().cloned(),
         };
         let fd = self
             .filesystem()
@@ -125,14 +134,14 @@ impl HostState {
     }
 
     /// Returns the quota to which writes to an open file are charged.
-    fn open_file_quota(&self, fd: &Fd) -> Option<Arc<FolderUsage>> {
+    fn quota_of_open_file(&self, fd: &Fd) -> Option<Arc<DataFolderUsage>> {
         self.handles.known.get(&fd.rep())?.usage.clone()
     }
 
     /// Marks an open file as being written to until the returned guard is dropped; `None` if the
     /// size of the file is not charged to a quota.
-    pub(super) fn mark_as_written_to(&mut self, fd: &Fd) -> Option<Arc<()>> {
-        self.open_file_quota(fd)?
+    pub(super) fn register_open_file_write(&mut self, fd: &Fd) -> Option<Arc<()>> {
+        self.quota_of_open_file(fd)?
             .register_write_in_progress(&*self.find_open_file(fd)?)
     }
 
@@ -143,18 +152,19 @@ impl HostState {
         &mut self,
         fd: &Fd,
         grows: impl FnOnce(&std::fs::File) -> io::Result<u64>,
-    ) -> Result<Option<(Arc<FolderUsage>, u64)>, FolderError> {
-        let (Some(usage), Some(file)) = (self.open_file_quota(fd), self.find_open_file(fd)) else {
+    ) -> Result<Option<(Arc<DataFolderUsage>, u64)>, FolderError> {
+        let (Some(usage), Some(file)) = (self.quota_of_open_file(fd), self.find_open_file(fd))
+        else {
             return Ok(None);
         };
         let bytes = grows(&file)?;
-        usage.grow_usage(bytes)?;
+        usage.charge_open_file_growth(bytes)?;
         Ok(Some((usage, bytes)))
     }
 
     /// Wraps an output stream of wasmtime so that each write is first charged to the plugin's
     /// storage quota.
-    pub(super) fn charge_stream(
+    pub(super) fn wrap_stream_with_quota(
         &mut self,
         stream: Resource<DynOutputStream>,
         fd: u32,
@@ -165,11 +175,11 @@ impl HostState {
             return Ok(stream);
         };
         let inner = self.filesystem().table.delete(stream)?;
-        let stream: DynOutputStream = Box::new(FileStream {
+        let stream: DynOutputStream = Box::new(QuotaFileOutputStream {
             inner,
             file,
             position,
-            usage: self.open_file_quota(&fd),
+            usage: self.quota_of_open_file(&fd),
             writing: None,
             access_log: self.access_log(),
             target: format!("write {}", self.display_path(&fd)),
@@ -178,10 +188,10 @@ impl HostState {
     }
 
     /// Counts the entries of a directory before wasmtime reads all of them into memory; fails if
-    /// the guest would list more than [`MAX_LISTED`] at the same time.
+    /// the guest would list more than [`MAX_LISTED_FOLDER_ENTRIES`] at the same time.
     pub(super) async fn count_listed_entries(&mut self, fd: &Fd) -> Result<usize, FolderError> {
         let listed: usize = self.handles.listed.values().sum();
-        let left = MAX_LISTED.saturating_sub(listed);
+        let left = MAX_LISTED_FOLDER_ENTRIES.saturating_sub(listed);
         let Ok(Descriptor::Dir(dir)) = self.filesystem().table.get(fd) else {
             return Ok(0);
         };

@@ -17,15 +17,15 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::super::host::HostState;
 use super::files::run_on_blocking_pool;
-use crate::folder::{FolderBase, FolderError, FolderUsage, ResolvedPath};
-use crate::grant::{Access, Folder, Root};
+use crate::folder::{DataFolderUsage, FolderError, PathBaseFolder, ResolvedPath};
+use crate::grant::{Folder, FolderAccess, FolderRoot};
 use crate::point::trace::AccessOutcome;
 
 pub(super) type Fd = Resource<Descriptor>;
 
 /// Maximum number of files and directories that an instance may hold open. Each uses a file
 /// descriptor of the host process, and many systems allow a process only 1024.
-const MAX_OPEN: usize = 128;
+const MAX_OPEN_FILES_AND_FOLDERS: usize = 128;
 
 #[derive(Default)]
 pub(in super::super) struct GuestFileHandles {
@@ -44,9 +44,9 @@ pub(super) struct GuestFileHandle {
     /// Name of the file in access records.
     pub(super) shown: String,
     /// Base for paths relative to this handle; `None` for a file.
-    pub(super) base: Option<FolderBase>,
+    pub(super) base: Option<PathBaseFolder>,
     /// Quota to which writes are charged.
-    pub(super) usage: Option<Arc<FolderUsage>>,
+    pub(super) usage: Option<Arc<DataFolderUsage>>,
 }
 
 /// Intended operation on a path.
@@ -111,17 +111,17 @@ fn is_access_refusal(code: ErrorCode) -> bool {
     )
 }
 
-pub(super) fn folder_permissions(access: Access) -> FsPerms {
+pub(super) fn wasi_folder_permissions(access: FolderAccess) -> FsPerms {
     match access {
-        Access::Read => FsPerms::ReadOnly,
-        Access::Write => FsPerms::ReadWrite,
+        FolderAccess::Read => FsPerms::ReadOnly,
+        FolderAccess::Write => FsPerms::ReadWrite,
     }
 }
 
-fn open_mode(access: Access) -> OpenMode {
+fn wasi_open_mode(access: FolderAccess) -> OpenMode {
     match access {
-        Access::Read => OpenMode::READ,
-        Access::Write => OpenMode::READ | OpenMode::WRITE,
+        FolderAccess::Read => OpenMode::READ,
+        FolderAccess::Write => OpenMode::READ | OpenMode::WRITE,
     }
 }
 
@@ -129,11 +129,11 @@ fn open_mode(access: Access) -> OpenMode {
 /// from paths and mount points alike, so mounting at `.` makes relative paths work.
 fn list_folder_mounts(folder: &Folder) -> Vec<String> {
     match (folder.root, folder.below.join("/")) {
-        (Root::Data, _) => vec!["/data".to_owned()],
-        (Root::Workspace, below) if below.is_empty() => {
+        (FolderRoot::Data, _) => vec!["/data".to_owned()],
+        (FolderRoot::Workspace, below) if below.is_empty() => {
             vec![".".to_owned(), "/workspace".to_owned()]
         }
-        (Root::Workspace, below) => vec![below.clone(), format!("/workspace/{below}")],
+        (FolderRoot::Workspace, below) => vec![below.clone(), format!("/workspace/{below}")],
     }
 }
 
@@ -153,10 +153,10 @@ impl preopens::Host for HostState {
         let mut mounted = Vec::new();
         let mut is_rooted = false;
         for (number, (access, folder)) in folders.grants().enumerate() {
-            let base = FolderBase::Granted(number);
+            let base = PathBaseFolder::Granted(number);
             let opened = folders
-                .base_folder(&base)
-                .or_else(|_| folders.base_folder(&FolderBase::Nowhere));
+                .open_base_folder(&base)
+                .or_else(|_| folders.open_base_folder(&PathBaseFolder::Nowhere));
             let Ok(file) = opened else {
                 continue;
             };
@@ -168,11 +168,11 @@ impl preopens::Host for HostState {
         }
         if !mounted.is_empty()
             && !is_rooted
-            && let Ok(file) = folders.base_folder(&FolderBase::Nowhere)
+            && let Ok(file) = folders.open_base_folder(&PathBaseFolder::Nowhere)
         {
-            let handle = handle("/".to_owned(), FolderBase::Nowhere);
+            let handle = handle("/".to_owned(), PathBaseFolder::Nowhere);
             mounted.push((
-                self.mount_folder(&file, Access::Read, handle)?,
+                self.mount_folder(&file, FolderAccess::Read, handle)?,
                 "/".to_owned(),
             ));
         }
@@ -181,14 +181,14 @@ impl preopens::Host for HostState {
 }
 
 impl GuestFileHandles {
-    /// Fails if the instance already has [`MAX_OPEN`] files and directories open.
+    /// Fails if the instance already has [`MAX_OPEN_FILES_AND_FOLDERS`] files and directories open.
     pub(super) fn check_open_limit(&mut self) -> Result<(), FolderError> {
         self.open.retain(|file| file.strong_count() > 0);
-        if self.open.len() < MAX_OPEN {
+        if self.open.len() < MAX_OPEN_FILES_AND_FOLDERS {
             return Ok(());
         }
         let text = format!(
-            "the plugin already has {MAX_OPEN} files and folders open, which is the maximum"
+            "the plugin already has {MAX_OPEN_FILES_AND_FOLDERS} files and folders open, which is the maximum"
         );
         Err(FolderError::TooMuch(text))
     }
@@ -203,12 +203,17 @@ impl HostState {
     fn mount_folder(
         &mut self,
         file: &File,
-        access: Access,
+        access: FolderAccess,
         handle: GuestFileHandle,
     ) -> wasmtime::Result<Fd> {
         self.handles.check_open_limit()?;
         let file = file.try_clone()?;
-        let dir = Dir::new(file, folder_permissions(access), open_mode(access), false);
+        let dir = Dir::new(
+            file,
+            wasi_folder_permissions(access),
+            wasi_open_mode(access),
+            false,
+        );
         self.handles.track_open_file(&dir.dir);
         let fd = self.filesystem().table.push(Descriptor::Dir(dir))?;
         self.handles.known.insert(fd.rep(), handle);
@@ -229,19 +234,19 @@ impl HostState {
         let base = base.ok_or_else(|| FolderError::Io(std::io::ErrorKind::NotADirectory.into()))?;
         let (folders, path) = (self.backing.folders.clone(), path.to_owned());
         run_on_blocking_pool(move || {
-            let mut place = folders.resolve_place(&base, &path, follow)?;
+            let mut place = folders.resolve_path_from_base(&base, &path, follow)?;
             if need != PathOperation::Read {
-                place.check_write()?;
+                place.check_write_allowed()?;
             }
-            place.check_folder()?;
+            place.check_trailing_slash()?;
             if need == PathOperation::Remove {
-                if folders.contains_grant(&place) {
+                if folders.contains_other_grant(&place) {
                     return Err(FolderError::ReadOnly);
                 }
                 place.refresh_metadata()?;
             }
             if need == PathOperation::Add
-                && let Some(usage) = place.folder_usage()
+                && let Some(usage) = place.data_folder_usage()
             {
                 usage.charge_quota(0, 1)?;
             }
@@ -264,15 +269,20 @@ impl HostState {
             return Ok(false);
         };
         let folders = self.backing.folders.clone();
-        Ok(run_on_blocking_pool(move || folders.make_folder(&base)).await?)
+        Ok(run_on_blocking_pool(move || folders.create_missing_granted_folder(&base)).await?)
     }
 
     /// Creates a temporary handle on the parent directory of a resolved path, for one wasmtime
     /// operation on a single name in it.
     pub(super) fn open_parent_handle(&mut self, place: &ResolvedPath) -> FsResult<Fd> {
-        let file = place.folder().try_clone()?.into_std_file();
-        let access = place.access();
-        let dir = Dir::new(file, folder_permissions(access), open_mode(access), false);
+        let file = place.parent_folder().try_clone()?.into_std_file();
+        let access = place.allowed_access();
+        let dir = Dir::new(
+            file,
+            wasi_folder_permissions(access),
+            wasi_open_mode(access),
+            false,
+        );
         Ok(self.filesystem().table.push(Descriptor::Dir(dir))?)
     }
 
@@ -310,7 +320,7 @@ impl HostState {
                     };
                     let reason = code.name().replace('-', " ");
                     self.access_log()
-                        .record_file_access(&target(self), outcome, &reason);
+                        .record_failed_file_access(&target(self), outcome, &reason);
                 }
                 Err(error)
             }

@@ -10,35 +10,38 @@ use tokio::sync::Notify;
 
 use super::super::bindings::rind::plugin::websocket;
 use super::super::host::HostState;
-use crate::egress::{SocketConnection, SocketEvent, SocketFrame, SocketRequest, SocketSignal};
+use crate::egress::{
+    WebSocketConnection, WebSocketEvent, WebSocketMessageContent, WebSocketReadySignal,
+    WebSocketRequest,
+};
 use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::handle::HandleError;
 
 /// Name of the contract's interface that this module implements.
-const NAME: &str = "websocket";
+const WEBSOCKET_INTERFACE_NAME: &str = "websocket";
 
 /// Connections of one run of a loop.
 #[derive(Debug, Default)]
-pub(super) struct RunSockets {
-    open: BTreeMap<u32, Arc<SocketConnection>>,
+pub(super) struct LoopRunWebSockets {
+    open: BTreeMap<u32, Arc<WebSocketConnection>>,
     last: u32,
     /// Notifies waiting tasks when data arrives on any of the connections.
     arrived: Arc<Notify>,
 }
 
-impl RunSockets {
+impl LoopRunWebSockets {
     /// Returns signals that become ready when a connection has received data.
-    pub(super) fn data_signals(&self) -> SocketSignals {
+    pub(super) fn data_signals(&self) -> WebSocketDataSignals {
         let signals = self.open.iter();
-        SocketSignals {
+        WebSocketDataSignals {
             signals: signals
-                .map(|(number, open)| (*number, open.signal()))
+                .map(|(number, open)| (*number, open.ready_signal()))
                 .collect(),
             arrived: self.arrived.clone(),
         }
     }
 
-    fn add_open_connection(&mut self, connection: SocketConnection) -> u32 {
+    fn add_open_connection(&mut self, connection: WebSocketConnection) -> u32 {
         self.last = self.last.saturating_add(1);
         self.open.insert(self.last, Arc::new(connection));
         self.last
@@ -48,14 +51,14 @@ impl RunSockets {
 /// Signals of the connections that a run of a loop has open. They end the loop's wait when data has
 /// arrived.
 #[derive(Default)]
-pub(super) struct SocketSignals {
-    signals: Vec<(u32, SocketSignal)>,
+pub(super) struct WebSocketDataSignals {
+    signals: Vec<(u32, WebSocketReadySignal)>,
     arrived: Arc<Notify>,
 }
 
-impl SocketSignals {
+impl WebSocketDataSignals {
     /// Waits until a connection has received data, and returns the number of the connection.
-    pub(super) async fn ready(&self) -> u32 {
+    pub(super) async fn wait_for_ready_socket(&self) -> u32 {
         loop {
             let mut ready = self.signals.iter();
             if let Some((number, _)) = ready.find(|(_, signal)| signal.is_ready()) {
@@ -68,8 +71,11 @@ impl SocketSignals {
 }
 
 /// Returns an open connection of the run by its number.
-fn find_connection(host: &HostState, number: u32) -> Result<Arc<SocketConnection>, HandleError> {
-    host.loop_handle(NAME)?;
+fn find_open_connection(
+    host: &HostState,
+    number: u32,
+) -> Result<Arc<WebSocketConnection>, HandleError> {
+    host.current_loop_handle(WEBSOCKET_INTERFACE_NAME)?;
     let run = host.call.run.as_ref();
     let open = run.and_then(|run| run.sockets.open.get(&number));
     open.cloned()
@@ -90,14 +96,15 @@ fn unknown_connection_error(number: u32) -> HandleError {
 
 impl websocket::Host for HostState {
     async fn open(&mut self, request: websocket::ConnectRequest) -> Result<u32, HandleError> {
-        self.loop_handle(NAME)?.check_session()?;
+        self.current_loop_handle(WEBSOCKET_INTERFACE_NAME)?
+            .check_session()?;
         let (Some(egress), Some(run)) = (self.backing.egress.clone(), &self.call.run) else {
             let text = "no host was granted to the plugin";
             return Err(HandleError::Denied(text.to_owned()));
         };
         let arrived = run.sockets.arrived.clone();
         let headers = request.headers.into_iter();
-        let request = SocketRequest {
+        let request = WebSocketRequest {
             url: request.url,
             headers: headers
                 .map(|header| (header.name, header.value.into_bytes()))
@@ -112,10 +119,10 @@ impl websocket::Host for HostState {
     }
 
     async fn send(&mut self, number: u32, frame: websocket::Frame) -> Result<(), HandleError> {
-        let connection = find_connection(self, number)?;
+        let connection = find_open_connection(self, number)?;
         let frame = match frame {
-            websocket::Frame::Text(text) => SocketFrame::Text(text),
-            websocket::Frame::Binary(bytes) => SocketFrame::Binary(bytes),
+            websocket::Frame::Text(text) => WebSocketMessageContent::Text(text),
+            websocket::Frame::Binary(bytes) => WebSocketMessageContent::Binary(bytes),
         };
         match wait_with_paused_deadline(connection.send(frame)).await? {
             true => Ok(()),
@@ -127,15 +134,15 @@ impl websocket::Host for HostState {
         &mut self,
         number: u32,
     ) -> Result<Option<websocket::ConnectionEvent>, HandleError> {
-        let event = find_connection(self, number)?.receive();
+        let event = find_open_connection(self, number)?.receive();
         Ok(event.map(|event| match event {
-            SocketEvent::Message(SocketFrame::Text(text)) => {
+            WebSocketEvent::Message(WebSocketMessageContent::Text(text)) => {
                 websocket::ConnectionEvent::Message(websocket::Frame::Text(text))
             }
-            SocketEvent::Message(SocketFrame::Binary(bytes)) => {
+            WebSocketEvent::Message(WebSocketMessageContent::Binary(bytes)) => {
                 websocket::ConnectionEvent::Message(websocket::Frame::Binary(bytes))
             }
-            SocketEvent::Closed(reason) => {
+            WebSocketEvent::Closed(reason) => {
                 close_socket(self, number);
                 websocket::ConnectionEvent::Closed(reason)
             }
@@ -143,7 +150,7 @@ impl websocket::Host for HostState {
     }
 
     async fn close(&mut self, number: u32) -> Result<(), HandleError> {
-        self.loop_handle(NAME)?;
+        self.current_loop_handle(WEBSOCKET_INTERFACE_NAME)?;
         close_socket(self, number);
         Ok(())
     }

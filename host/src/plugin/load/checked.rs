@@ -7,27 +7,27 @@ use std::sync::atomic::AtomicU32;
 
 use serde_json::Value;
 
-use super::LoadOptions;
-use super::linked::PluginResources;
+use super::PluginLoadOptions;
+use super::linked::PluginExternalResources;
 use crate::config::{HookSettings, PluginSettings};
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
-use crate::plugin::access_log::MAX_RECORDS;
-use crate::plugin::component::ForeignComponent;
+use crate::plugin::access_log::MAX_FILE_ACCESS_RECORDS;
+use crate::plugin::component::ComponentWithoutOwnManifest;
 use crate::plugin::discover::FoundPlugin;
-use crate::plugin::fixed::{FixedClockAndSeed, PluginCallCount};
+use crate::plugin::fixed::{FixedClockAndRandomSeed, PluginCallCount};
 use crate::plugin::host::SharedPluginState;
-use crate::plugin::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
+use crate::plugin::limits::{DEFAULT_MAX_MEMORY_BYTES, MAX_REQUESTABLE_MEMORY_BYTES};
 use crate::plugin::manifest::{HookOptions, Manifest};
-use crate::plugin::meter::PluginMeter;
-use crate::plugin::prompts::{self, PromptFile};
+use crate::plugin::meter::PluginResourceMeter;
+use crate::plugin::prompts::{self, PromptTemplateFile};
 use crate::plugin::store::plugin_own_folder;
 use crate::plugin::{Error, imports, open, settings};
 use crate::point::catalog;
 use crate::point::handle::AgentHandle;
 
 /// Plugin whose manifest was read and whose settings fit it.
-pub struct CheckedPlugin {
+pub struct PluginWithCheckedSettings {
     /// Manifest of the plugin.
     pub manifest: Manifest,
     /// Trust of the plugin.
@@ -37,7 +37,7 @@ pub struct CheckedPlugin {
     /// Content of the folder in memory, if the plugin is read from there instead of from disk.
     pub held: Option<Arc<InMemoryFolder>>,
     /// Prompt templates of the plugin.
-    pub prompts: Arc<[PromptFile]>,
+    pub prompts: Arc<[PromptTemplateFile]>,
     /// Maximum linear memory of one instance, in bytes.
     pub memory_limit: u64,
     pub(in crate::plugin) settings: PluginSettings,
@@ -46,21 +46,21 @@ pub struct CheckedPlugin {
     pub(in crate::plugin) own_folder: PathBuf,
     /// Environment variables of a component that was not built for the contract.
     environment: Arc<[(String, String)]>,
-    meter: Option<Arc<PluginMeter>>,
-    fixed: Option<FixedClockAndSeed>,
+    meter: Option<Arc<PluginResourceMeter>>,
+    fixed: Option<FixedClockAndRandomSeed>,
 }
 
-impl CheckedPlugin {
+impl PluginWithCheckedSettings {
     /// Checks the operator's settings against the manifest, and reads the prompt templates.
     ///
     /// # Errors
     /// The settings do not fit `[config]` of the manifest.
-    pub(in crate::plugin) fn check(
+    pub(in crate::plugin) fn from_found_plugin(
         manifest: Manifest,
         settings: PluginSettings,
         found: &FoundPlugin,
-        foreign: Option<&ForeignComponent>,
-        options: &LoadOptions,
+        foreign: Option<&ComponentWithoutOwnManifest>,
+        options: &PluginLoadOptions,
     ) -> Result<Self, Error> {
         let config = {
             let place = options.setting_locator(&manifest.name, found.trust);
@@ -69,7 +69,7 @@ impl CheckedPlugin {
             })?
         };
         let held = options.find_in_memory_folder(&found.folder).cloned();
-        let memory = manifest.limits.memory.unwrap_or(DEFAULT_MEMORY_BYTES);
+        let memory = manifest.limits.memory.unwrap_or(DEFAULT_MAX_MEMORY_BYTES);
         Ok(Self {
             config: Arc::new(config),
             own_folder: plugin_own_folder(&options.data, &manifest.name, found),
@@ -79,16 +79,17 @@ impl CheckedPlugin {
                 // Read no templates for a component without a manifest: the files next to it do not
                 // belong to it.
                 Some(_) => Arc::default(),
-                None => {
-                    prompts::read_prompt_files(&found.folder.join(prompts::FOLDER), held.as_deref())
-                }
+                None => prompts::read_prompt_files(
+                    &found.folder.join(prompts::PROMPT_TEMPLATES_FOLDER_NAME),
+                    held.as_deref(),
+                ),
             },
             held,
             environment: foreign
                 .map(|own| own.environment.clone())
                 .unwrap_or_default()
                 .into(),
-            memory_limit: memory.clamp(1 << 20, MAX_MEMORY_BYTES),
+            memory_limit: memory.clamp(1 << 20, MAX_REQUESTABLE_MEMORY_BYTES),
             meter: options.meter.clone(),
             fixed: options.fixed,
             manifest,
@@ -100,7 +101,7 @@ impl CheckedPlugin {
     /// instances can access only `resources` and, through `handle`, the session.
     pub(in crate::plugin) fn create_shared_state(
         &self,
-        resources: &PluginResources,
+        resources: &PluginExternalResources,
         is_muted: bool,
         handle: Arc<dyn AgentHandle>,
     ) -> Arc<SharedPluginState> {
@@ -110,15 +111,17 @@ impl CheckedPlugin {
                 .own_folder
                 .file_name()
                 .map_or_else(|| Arc::from(""), |name| Arc::from(&*name.to_string_lossy())),
-            granted: resources.granted().clone(),
+            granted: resources.granted_capabilities().clone(),
             config: self.config.clone(),
             config_text: self.config.to_string(),
-            store: resources.store().clone(),
-            folders: resources.folders().clone(),
-            egress: resources.egress().map(|own| own.open(handle.clone())),
+            store: resources.key_value_store().clone(),
+            folders: resources.granted_folders().clone(),
+            egress: resources
+                .egress()
+                .map(|own| own.open_for_session(handle.clone())),
             handle,
-            log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
-            file_records_left: AtomicU32::new(MAX_RECORDS + 1),
+            log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES_PER_SESSION),
+            file_records_left: AtomicU32::new(MAX_FILE_ACCESS_RECORDS + 1),
             is_muted,
             status: std::sync::Mutex::default(),
             reported: std::sync::Mutex::default(),
@@ -131,18 +134,18 @@ impl CheckedPlugin {
 
     /// Returns the operator's settings for one hook, by the name or an alias of its point. A hook
     /// that has nothing to do is disabled, because of
-    /// [empty settings](Self::empty_settings_of_hook).
+    /// [empty settings](Self::empty_settings_disabling_hook).
     pub(in crate::plugin) fn hook_settings(&self, point: &str) -> HookSettings {
         let mut settings = open::hook_settings_for(&self.settings, point);
-        settings.enabled &= self.empty_settings_of_hook(point).is_empty();
+        settings.enabled &= self.empty_settings_disabling_hook(point).is_empty();
         settings
     }
 
     /// Returns the plugin settings that one condition of the hook on `point` names (`only_with` or
     /// `only_tools`), if all settings of that condition are empty, so that the hook has nothing to
     /// do; otherwise an empty list.
-    pub(in crate::plugin) fn empty_settings_of_hook(&self, point: &str) -> Vec<String> {
-        let Some(row) = catalog::find_point(point) else {
+    pub(in crate::plugin) fn empty_settings_disabling_hook(&self, point: &str) -> Vec<String> {
+        let Some(row) = catalog::find_builtin_point(point) else {
             return Vec::new();
         };
         let options = self.manifest.hook(row.name);
@@ -167,7 +170,7 @@ impl CheckedPlugin {
 
     /// Returns the tools whose calls a hook with these options receives; `None` if it receives all
     /// calls.
-    pub(in crate::plugin) fn tools_of_hook(&self, options: &HookOptions) -> Option<Vec<String>> {
+    pub(in crate::plugin) fn hook_tool_filter(&self, options: &HookOptions) -> Option<Vec<String>> {
         let lists = options.only_tools.as_ref()?.iter();
         let tools = lists
             .filter_map(|name| self.config.get(name)?.as_array())
@@ -178,7 +181,7 @@ impl CheckedPlugin {
 
     /// Returns the size in bytes that a result must exceed for a hook with these options to be
     /// called; `None` if the size does not matter.
-    pub(in crate::plugin) fn min_result_size(&self, options: &HookOptions) -> Option<u64> {
+    pub(in crate::plugin) fn min_hook_result_bytes(&self, options: &HookOptions) -> Option<u64> {
         self.config.get(options.only_over.as_ref()?)?.as_u64()
     }
 

@@ -5,24 +5,24 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::listed::ListedPlugin;
+use super::listed::PluginWithListedTools;
 use crate::config::PluginSettings;
-use crate::grant::decide::Decision;
-use crate::grant::{Capability, Granted, Request};
+use crate::grant::decide::GrantDecision;
+use crate::grant::{Capability, GrantRequest, GrantedCapabilities};
 use crate::plugin::manifest::HookOptions;
 use crate::plugin::open::{hook_settings_for, max_hook_deadline};
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
-use crate::point::registry::{DEFAULT_PRIORITY, HookSpec};
+use crate::point::registry::{DEFAULT_HOOK_PRIORITY, HookSpec};
 
 /// Plugin with the decisions on its permissions, before it gets access to resources.
-pub struct DecidedPlugin {
-    listed: ListedPlugin,
+pub struct PluginWithPermissionDecision {
+    listed: PluginWithListedTools,
     /// Requested permissions.
-    pub request: Request,
+    pub request: GrantRequest,
     /// Decision on the request.
-    pub decision: Decision,
+    pub decision: GrantDecision,
     /// Location of the policy's rule that mutes the plugin: its questions to the user are not
     /// shown. `None` if no rule mutes it.
     pub muted_by: Option<String>,
@@ -31,26 +31,26 @@ pub struct DecidedPlugin {
 }
 
 impl_partial_debug!(
-    DecidedPlugin,
+    PluginWithPermissionDecision,
     self,
     name = self.manifest.name,
     trust = self.trust
 );
 
-impl Deref for DecidedPlugin {
-    type Target = ListedPlugin;
+impl Deref for PluginWithPermissionDecision {
+    type Target = PluginWithListedTools;
 
-    fn deref(&self) -> &ListedPlugin {
+    fn deref(&self) -> &PluginWithListedTools {
         &self.listed
     }
 }
 
-impl DecidedPlugin {
+impl PluginWithPermissionDecision {
     /// Combines a plugin with the decisions on its permissions.
     pub(in crate::plugin) fn new(
-        listed: ListedPlugin,
-        request: Request,
-        decision: Decision,
+        listed: PluginWithListedTools,
+        request: GrantRequest,
+        decision: GrantDecision,
         muted_by: Option<String>,
         is_required: bool,
     ) -> Self {
@@ -72,10 +72,10 @@ impl DecidedPlugin {
         (point, kind): (&str, PointKind),
         options: &HookOptions,
         plugin: &PluginSettings,
-        granted: &Granted,
+        granted: &GrantedCapabilities,
     ) -> HookSpec {
         let hook = hook_settings_for(plugin, point);
-        let ceiling = max_hook_deadline(options, granted.has_external_call());
+        let ceiling = max_hook_deadline(options, granted.may_hooks_call_model_or_subagents());
         let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
         let operator = seconds(hook.timeout_seconds.or(plugin.timeout_seconds));
         let wanted = [operator, options.timeout, self.manifest.limits.timeout];
@@ -85,23 +85,23 @@ impl DecidedPlugin {
         let on_failure = on_failure.filter(|_| !self.is_required);
         let by_default = match self.is_required {
             true => OnFailure::Block,
-            false => match catalog::find_point(point) {
-                Some(row) => row.default_on_failure(),
+            false => match catalog::find_builtin_point(point) {
+                Some(row) => row.default_failure_action(),
                 None => kind.default_on_failure(),
             },
         };
         HookSpec {
             plugin: Arc::from(self.manifest.name.as_str()),
             point: point.to_owned(),
-            priority: priority.unwrap_or(DEFAULT_PRIORITY),
+            priority: priority.unwrap_or(DEFAULT_HOOK_PRIORITY),
             deadline: wanted.into_iter().flatten().fold(ceiling, Duration::min),
             on_failure: on_failure.unwrap_or(by_default),
             is_async: options.is_async,
-            may_change: granted.has(&Capability::Session),
+            may_change: granted.has_capability(&Capability::Session),
             may: options.may.clone(),
-            only_tools: self.tools_of_hook(options),
+            only_tools: self.hook_tool_filter(options),
             only_final: options.only_final,
-            only_over: self.min_result_size(options),
+            only_over: self.min_hook_result_bytes(options),
         }
     }
 }

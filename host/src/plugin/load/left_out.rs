@@ -2,33 +2,33 @@
 
 use std::path::PathBuf;
 
-use super::DecidedPlugin;
+use super::PluginWithPermissionDecision;
 use crate::grant::decide::GrantStatus;
 use crate::plugin::Error;
 use crate::plugin::discover::FoundPlugin;
-use crate::plugin::relied::PluginReliance;
+use crate::plugin::relied::OperatorRelianceReason;
 
 /// Plugin that was found but does not run.
 #[derive(Debug)]
-pub struct LeftOutPlugin {
+pub struct SkippedPlugin {
     /// Name of the plugin, or of its folder if the manifest could not be read.
     pub name: String,
     /// Folder and trust with which the plugin was found.
     pub found: FoundPlugin,
     /// Reason why the plugin does not run.
-    pub why: LeftOutReason,
+    pub why: PluginSkipReason,
     /// Reason why no session may start without the plugin; `None` if sessions may start.
-    pub reliance: Option<PluginReliance>,
+    pub reliance: Option<OperatorRelianceReason>,
     /// Whether a failure of one of the plugin's hooks may block the agent; true if the manifest
     /// could not be read.
     pub(in crate::plugin) may_block: bool,
 }
 
-impl LeftOutPlugin {
+impl SkippedPlugin {
     pub(in crate::plugin) fn new(
         name: String,
         found: FoundPlugin,
-        why: LeftOutReason,
+        why: PluginSkipReason,
         may_block: bool,
     ) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl LeftOutPlugin {
 
 /// Reason why a plugin does not run.
 #[derive(Debug)]
-pub enum LeftOutReason {
+pub enum PluginSkipReason {
     /// Loading failed.
     Failed(Error),
     /// Another plugin, which is more trusted or found earlier, has the same name.
@@ -65,10 +65,10 @@ pub enum LeftOutReason {
     },
     /// The plugin needs permissions that only the operator can grant, and they were not granted.
     /// The decision in the contained plugin lists the missing permissions.
-    Held(Box<DecidedPlugin>),
+    Held(Box<PluginWithPermissionDecision>),
 }
 
-impl std::fmt::Display for LeftOutReason {
+impl std::fmt::Display for PluginSkipReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Failed(error) => error.fmt(f),

@@ -1,43 +1,43 @@
 //! A plugin that is ready to run: its component is linked with exactly the granted permissions.
 //!
-//! Only this module creates [`PluginResources`], either from decisions of which none waits for the
-//! operator, or [without any resource](PluginResources::without_permissions).
+//! Only this module creates [`PluginExternalResources`], either from decisions of which none waits
+//! for the operator, or [without any resource](PluginExternalResources::without_permissions).
 
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::LoadOptions;
-use super::decided::DecidedPlugin;
-use crate::egress::PluginEgress;
+use super::PluginLoadOptions;
+use super::decided::PluginWithPermissionDecision;
+use crate::egress::SharedPluginEgress;
 use crate::folder::{FolderQuota, GrantedFolders, PluginFolderLocations};
-use crate::grant::{Capability, ExternalCall, Granted};
+use crate::grant::{Capability, ExternalCall, GrantedCapabilities};
 use crate::plugin::Error;
 use crate::plugin::host::SharedPluginState;
-use crate::plugin::instance::InstanceTemplate;
+use crate::plugin::instance::PluginInstanceTemplate;
 use crate::plugin::manifest::Manifest;
-use crate::plugin::store::{PluginStore, data_folder};
+use crate::plugin::store::{PluginKeyValueStore, plugin_data_folder};
 use crate::point::handle::AgentHandle;
 
 /// Resources outside of a plugin that its instances can access.
-pub(in crate::plugin) struct PluginResources {
-    granted: Arc<Granted>,
-    store: PluginStore,
+pub(in crate::plugin) struct PluginExternalResources {
+    granted: Arc<GrantedCapabilities>,
+    store: PluginKeyValueStore,
     folders: Arc<GrantedFolders>,
-    egress: Option<Arc<PluginEgress>>,
+    egress: Option<Arc<SharedPluginEgress>>,
 }
 
-impl PluginResources {
+impl PluginExternalResources {
     /// Creates the resources for the run in which a plugin lists its tools. The plugin can read the
     /// values that it stored in earlier sessions, and has no other permission.
     pub(in crate::plugin) fn without_permissions(
         own: &Path,
         manifest: &Manifest,
-        options: &LoadOptions,
+        options: &PluginLoadOptions,
     ) -> Self {
-        let granted = Granted::default();
+        let granted = GrantedCapabilities::default();
         Self {
-            store: PluginStore::of_plugin_folder(own).into_read_only(),
+            store: PluginKeyValueStore::in_plugin_folder(own).into_read_only(),
             folders: Arc::new(list_granted_folders(own, manifest, &granted, options)),
             egress: None,
             granted: Arc::new(granted),
@@ -46,14 +46,17 @@ impl PluginResources {
 
     /// Returns the directories and the network access that the decision on a plugin's permissions
     /// grants; `None` if the operator must be asked first.
-    fn from_decision(plugin: &DecidedPlugin, options: &LoadOptions) -> Option<Self> {
-        if plugin.decision.is_waiting() {
+    fn from_decision(
+        plugin: &PluginWithPermissionDecision,
+        options: &PluginLoadOptions,
+    ) -> Option<Self> {
+        if plugin.decision.needs_operator_answer() {
             return None;
         }
-        let granted = Arc::new(plugin.decision.granted());
+        let granted = Arc::new(plugin.decision.granted_capabilities());
         let (own, manifest) = (&plugin.own_folder, &plugin.manifest);
         let egress = granted.has_network().then(|| {
-            PluginEgress::new(
+            SharedPluginEgress::new(
                 options.egress.clone(),
                 Arc::from(manifest.name.as_str()),
                 granted.clone(),
@@ -61,28 +64,28 @@ impl PluginResources {
             )
         });
         Some(Self {
-            store: PluginStore::of_plugin_folder(own),
+            store: PluginKeyValueStore::in_plugin_folder(own),
             folders: Arc::new(list_granted_folders(own, manifest, &granted, options)),
             egress,
             granted,
         })
     }
 
-    pub(in crate::plugin) fn granted(&self) -> &Arc<Granted> {
+    pub(in crate::plugin) fn granted_capabilities(&self) -> &Arc<GrantedCapabilities> {
         &self.granted
     }
 
-    pub(in crate::plugin) fn store(&self) -> &PluginStore {
+    pub(in crate::plugin) fn key_value_store(&self) -> &PluginKeyValueStore {
         &self.store
     }
 
-    pub(in crate::plugin) fn folders(&self) -> &Arc<GrantedFolders> {
+    pub(in crate::plugin) fn granted_folders(&self) -> &Arc<GrantedFolders> {
         &self.folders
     }
 
     /// Returns the network access for the plugin's requests; `None` if no network access was
     /// granted.
-    pub(in crate::plugin) fn egress(&self) -> Option<&Arc<PluginEgress>> {
+    pub(in crate::plugin) fn egress(&self) -> Option<&Arc<SharedPluginEgress>> {
         self.egress.as_ref()
     }
 }
@@ -91,25 +94,25 @@ impl PluginResources {
 fn list_granted_folders(
     own: &Path,
     manifest: &Manifest,
-    granted: &Granted,
-    options: &LoadOptions,
+    granted: &GrantedCapabilities,
+    options: &PluginLoadOptions,
 ) -> GrantedFolders {
     let places = PluginFolderLocations {
         workspace: options.workspace.clone(),
-        data: data_folder(own),
+        data: plugin_data_folder(own),
         // No plugin's name can begin with a dot, so this is not the data folder of a plugin.
         empty: options.data.join(".empty"),
         protected: options.protected.clone(),
-        quota: FolderQuota::quota_from_limits(manifest.limits.data, manifest.limits.files),
+        quota: FolderQuota::from_manifest_limits(manifest.limits.data, manifest.limits.files),
     };
     GrantedFolders::new(granted, places)
 }
 
 /// Plugin that is ready to run.
 pub struct LoadedPlugin {
-    decided: DecidedPlugin,
-    resources: PluginResources,
-    template: Option<Arc<InstanceTemplate>>,
+    decided: PluginWithPermissionDecision,
+    resources: PluginExternalResources,
+    template: Option<Arc<PluginInstanceTemplate>>,
 }
 
 impl_partial_debug!(
@@ -120,9 +123,9 @@ impl_partial_debug!(
 );
 
 impl Deref for LoadedPlugin {
-    type Target = DecidedPlugin;
+    type Target = PluginWithPermissionDecision;
 
-    fn deref(&self) -> &DecidedPlugin {
+    fn deref(&self) -> &PluginWithPermissionDecision {
         &self.decided
     }
 }
@@ -132,23 +135,26 @@ pub(in crate::plugin) enum PluginLinkOutcome {
     /// The plugin is ready to run.
     Done(LoadedPlugin),
     /// The operator must first be asked about permissions.
-    Waiting(DecidedPlugin),
+    Waiting(PluginWithPermissionDecision),
     /// Permissions without which the plugin cannot run were refused.
-    Failed(DecidedPlugin, Error),
+    Failed(PluginWithPermissionDecision, Error),
 }
 
 impl LoadedPlugin {
     /// Creates the resources that were granted to a plugin, and links its imports. `template`
     /// creates the instance template for given permissions.
-    pub(in crate::plugin) fn link(
-        decided: DecidedPlugin,
-        options: &LoadOptions,
-        template: impl FnOnce(&DecidedPlugin, &Granted) -> Result<Option<Arc<InstanceTemplate>>, Error>,
+    pub(in crate::plugin) fn link_granted_imports(
+        decided: PluginWithPermissionDecision,
+        options: &PluginLoadOptions,
+        template: impl FnOnce(
+            &PluginWithPermissionDecision,
+            &GrantedCapabilities,
+        ) -> Result<Option<Arc<PluginInstanceTemplate>>, Error>,
     ) -> PluginLinkOutcome {
-        let Some(resources) = PluginResources::from_decision(&decided, options) else {
+        let Some(resources) = PluginExternalResources::from_decision(&decided, options) else {
             return PluginLinkOutcome::Waiting(decided);
         };
-        match template(&decided, resources.granted()) {
+        match template(&decided, resources.granted_capabilities()) {
             Ok(template) => PluginLinkOutcome::Done(Self {
                 decided,
                 resources,
@@ -160,16 +166,16 @@ impl LoadedPlugin {
 
     /// Returns the granted permissions.
     #[must_use]
-    pub fn granted(&self) -> &Arc<Granted> {
-        self.resources.granted()
+    pub fn granted_capabilities(&self) -> &Arc<GrantedCapabilities> {
+        self.resources.granted_capabilities()
     }
 
-    pub(in crate::plugin) fn store(&self) -> &PluginStore {
-        self.resources.store()
+    pub(in crate::plugin) fn key_value_store(&self) -> &PluginKeyValueStore {
+        self.resources.key_value_store()
     }
 
     /// Returns the template of the plugin's instances; `None` for a plugin without a component.
-    pub(in crate::plugin) fn instance_template(&self) -> Option<&Arc<InstanceTemplate>> {
+    pub(in crate::plugin) fn instance_template(&self) -> Option<&Arc<PluginInstanceTemplate>> {
         self.template.as_ref()
     }
 
@@ -177,7 +183,7 @@ impl LoadedPlugin {
     #[must_use]
     pub fn may_run_agent_loop(&self) -> bool {
         let call = Capability::ExternalCall(ExternalCall::AgentLoop);
-        self.has_agent_loop() && self.granted().has(&call)
+        self.has_agent_loop() && self.granted_capabilities().has_capability(&call)
     }
 
     /// Creates the state that the plugin's instances in one session share.

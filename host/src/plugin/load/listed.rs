@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use wasmtime::component::Component;
 
-use super::checked::CheckedPlugin;
-use crate::grant::{Granted, OfferedTool, Request};
+use super::checked::PluginWithCheckedSettings;
+use crate::grant::{GrantRequest, GrantedCapabilities, OfferedTool};
 use crate::message::ToolSpec;
 use crate::plugin::commands::CommandSpec;
 use crate::plugin::component::ComponentFunctions;
 use crate::plugin::contract::stamp::Stamp;
-use crate::plugin::instance::InstanceTemplate;
+use crate::plugin::instance::PluginInstanceTemplate;
 use crate::plugin::{Error, agent_loop, authority, loops};
 
 /// Facts about a component, read from its bytes without running it.
 #[derive(Default)]
-pub(in crate::plugin) struct ComponentFacts {
+pub(in crate::plugin) struct ComponentStaticFacts {
     pub(in crate::plugin) digest: String,
     pub(in crate::plugin) imports: Vec<String>,
     pub(in crate::plugin) exports: Vec<String>,
@@ -30,27 +30,27 @@ pub(in crate::plugin) struct ComponentFacts {
 
 /// Compiled component, and the template of its instances. An instance of this template, which is
 /// linked with all requested permissions, listed the tools.
-pub(in crate::plugin) struct CompiledComponent {
+pub(in crate::plugin) struct ComponentWithInstanceTemplate {
     pub(in crate::plugin) component: Component,
-    pub(in crate::plugin) template: Arc<InstanceTemplate>,
+    pub(in crate::plugin) template: Arc<PluginInstanceTemplate>,
     /// Requested permissions, for which the template is linked.
-    pub(in crate::plugin) requested: Granted,
+    pub(in crate::plugin) requested: GrantedCapabilities,
 }
 
-impl CompiledComponent {
+impl ComponentWithInstanceTemplate {
     /// Returns the template from which instances of the component are created, if it was linked
     /// for exactly the permissions `granted`.
-    pub(in crate::plugin) fn template_for(
+    pub(in crate::plugin) fn instance_template_for(
         &self,
-        granted: &Granted,
-    ) -> Option<Arc<InstanceTemplate>> {
+        granted: &GrantedCapabilities,
+    ) -> Option<Arc<PluginInstanceTemplate>> {
         (self.requested == *granted).then(|| self.template.clone())
     }
 }
 
 /// Plugin whose tools and commands are known, before its permissions are decided.
-pub struct ListedPlugin {
-    checked: CheckedPlugin,
+pub struct PluginWithListedTools {
+    checked: PluginWithCheckedSettings,
     /// Digest of the component; empty for a plugin without one.
     pub digest: String,
     /// Interfaces that the component imports, with their full names.
@@ -70,25 +70,25 @@ pub struct ListedPlugin {
     pub was_cached: bool,
     pub(in crate::plugin) foreign: Option<ComponentFunctions>,
     /// Compiled component; `None` for a plugin without one.
-    pub(in crate::plugin) compiled: Option<CompiledComponent>,
+    pub(in crate::plugin) compiled: Option<ComponentWithInstanceTemplate>,
 }
 
-impl Deref for ListedPlugin {
-    type Target = CheckedPlugin;
+impl Deref for PluginWithListedTools {
+    type Target = PluginWithCheckedSettings;
 
-    fn deref(&self) -> &CheckedPlugin {
+    fn deref(&self) -> &PluginWithCheckedSettings {
         &self.checked
     }
 }
 
-impl ListedPlugin {
+impl PluginWithListedTools {
     /// Combines a checked plugin with the facts about its component, and with its tools and
     /// commands.
     pub(in crate::plugin) fn new(
-        checked: CheckedPlugin,
-        facts: ComponentFacts,
+        checked: PluginWithCheckedSettings,
+        facts: ComponentStaticFacts,
         (tools, commands): (Vec<ToolSpec>, Vec<CommandSpec>),
-        compiled: Option<CompiledComponent>,
+        compiled: Option<ComponentWithInstanceTemplate>,
         load_time: Duration,
     ) -> Self {
         Self {
@@ -111,9 +111,12 @@ impl ListedPlugin {
     ///
     /// # Errors
     /// The manifest cannot be written as text.
-    pub(in crate::plugin) fn build_grant_request(&self, source: String) -> Result<Request, Error> {
+    pub(in crate::plugin) fn build_grant_request(
+        &self,
+        source: String,
+    ) -> Result<GrantRequest, Error> {
         let manifest = &self.manifest;
-        Ok(Request {
+        Ok(GrantRequest {
             plugin: manifest.name.clone(),
             version: manifest.version.to_string(),
             description: manifest.description.clone(),
@@ -131,7 +134,7 @@ impl ListedPlugin {
             has_hooks: self
                 .exports
                 .iter()
-                .any(|e| authority::exposes_conversation(e)),
+                .any(|e| authority::can_see_conversation(e)),
         })
     }
 
@@ -144,7 +147,7 @@ impl ListedPlugin {
     /// Returns a message for each function that is not offered as a tool, with the reason. Only for
     /// components that were not written for Rind; otherwise empty.
     #[must_use]
-    pub fn refused_functions(&self) -> &[String] {
+    pub fn unoffered_function_messages(&self) -> &[String] {
         self.foreign.as_ref().map_or(&[], |own| &own.refused)
     }
 
@@ -152,7 +155,7 @@ impl ListedPlugin {
     /// implementations of points. Also true for a plugin without a component, which contains only
     /// prompts or skills.
     #[must_use]
-    pub fn is_called(&self) -> bool {
+    pub fn is_component_called(&self) -> bool {
         let is_used = |export: &String| match export.as_str() {
             "tools" => !self.tools.is_empty(),
             "commands" => !self.commands.is_empty(),
@@ -165,14 +168,16 @@ impl ListedPlugin {
     /// Whether the plugin has a loop, which runs during `rind serve`.
     #[must_use]
     pub fn has_loop(&self) -> bool {
-        self.exports.iter().any(|export| export == loops::INTERFACE)
+        self.exports
+            .iter()
+            .any(|export| export == loops::LOOP_INTERFACE_NAME)
     }
 
     /// Whether the plugin has an agent loop, which runs the agent's turns if that is granted.
     #[must_use]
     pub fn has_agent_loop(&self) -> bool {
         let mut exports = self.exports.iter();
-        exports.any(|export| export == agent_loop::INTERFACE)
+        exports.any(|export| export == agent_loop::AGENT_LOOP_INTERFACE_NAME)
     }
 }
 

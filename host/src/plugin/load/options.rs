@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::LeftOutReason;
+use super::PluginSkipReason;
 use crate::config::{Config, PluginSettings};
 use crate::egress::EgressOptions;
 use crate::grant::Trust;
@@ -12,22 +12,22 @@ use crate::grant::ask::GrantOptions;
 use crate::grant::held::InMemoryFolder;
 use crate::paths::Paths;
 use crate::plugin::compile::Compiler;
-use crate::plugin::component::ForeignComponent;
-use crate::plugin::discover::{FoundPlugin, Source};
-use crate::plugin::fixed::FixedClockAndSeed;
+use crate::plugin::component::ComponentWithoutOwnManifest;
+use crate::plugin::discover::{FoundPlugin, PluginSearchPath};
+use crate::plugin::fixed::FixedClockAndRandomSeed;
 use crate::plugin::installed::InstalledPlugin;
-use crate::plugin::meter::PluginMeter;
+use crate::plugin::meter::PluginResourceMeter;
 
 /// Options for loading plugins.
 #[derive(Clone, Debug, Default)]
-pub struct LoadOptions {
+pub struct PluginLoadOptions {
     /// Folders that are searched for plugins.
-    pub sources: Vec<Source>,
+    pub sources: Vec<PluginSearchPath>,
     /// Folders of single plugins, which are loaded in addition to the plugins that the search
     /// finds.
     pub chosen: Vec<FoundPlugin>,
     /// Components that were not built for the contract, and whose functions become tools.
-    pub components: Vec<ForeignComponent>,
+    pub components: Vec<ComponentWithoutOwnManifest>,
     /// Folder that was read into memory before the user was asked to trust it. Its plugins are
     /// loaded from memory, so a later change on disk has no effect.
     pub held: Option<Arc<InMemoryFolder>>,
@@ -40,7 +40,7 @@ pub struct LoadOptions {
     /// Compiler for components that are not in the cache.
     pub compiler: Compiler,
     /// Callback that is called before a component is compiled, which takes a while.
-    pub on_compile: Option<CompileCallback>,
+    pub on_compile: Option<BeforeCompileCallback>,
     /// Folder that contains a folder for the stored values of each plugin.
     pub data: PathBuf,
     /// Names of the plugins that the operator excludes from this run.
@@ -68,26 +68,26 @@ pub struct LoadOptions {
     /// Whether every call of a plugin runs in a new instance.
     pub is_cold: bool,
     /// Meter of the plugins' memory and import calls, in tests.
-    pub meter: Option<Arc<PluginMeter>>,
+    pub meter: Option<Arc<PluginResourceMeter>>,
     /// Clock and random numbers that the plugins get instead of the real ones, in tests.
-    pub fixed: Option<FixedClockAndSeed>,
+    pub fixed: Option<FixedClockAndRandomSeed>,
 }
 
 /// Callback that is called with the name of a plugin before the plugin is compiled.
 #[derive(Clone)]
-pub struct CompileCallback(pub Arc<dyn Fn(&str) + Send + Sync>);
+pub struct BeforeCompileCallback(pub Arc<dyn Fn(&str) + Send + Sync>);
 
-impl std::fmt::Debug for CompileCallback {
+impl std::fmt::Debug for BeforeCompileCallback {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("OnCompile")
+        f.write_str("BeforeCompileCallback")
     }
 }
 
-impl LoadOptions {
+impl PluginLoadOptions {
     /// Sets the workspace and the folders for cached and stored data to those of `paths`, and
     /// protects Rind's configuration, data and cache folders from grants.
     #[must_use]
-    pub fn with_paths(mut self, paths: &Paths) -> Self {
+    pub fn with_workspace_and_data_folders(mut self, paths: &Paths) -> Self {
         self.cache = paths.cache.join("components");
         self.cache_key = paths.data.join("cache.key");
         self.data = paths.data.join("plugins");
@@ -118,12 +118,12 @@ impl LoadOptions {
         &self,
         name: &str,
         trust: Trust,
-    ) -> Option<LeftOutReason> {
+    ) -> Option<PluginSkipReason> {
         if self.without.iter().any(|without| without == name) {
-            return Some(LeftOutReason::Without);
+            return Some(PluginSkipReason::Without);
         }
         let place = || self.setting_locator(name, trust)(&["enabled"]);
-        (!self.plugin_settings_for(name, trust).enabled).then(|| LeftOutReason::Disabled {
+        (!self.plugin_settings_for(name, trust).enabled).then(|| PluginSkipReason::Disabled {
             place: place().unwrap_or_else(|| "your settings".to_owned()),
         })
     }
@@ -179,6 +179,10 @@ impl LoadOptions {
         } else {
             &self.written
         };
-        move |keys| written.places(&[&["plugins", name], keys].concat()).pop()
+        move |keys| {
+            written
+                .value_locations(&[&["plugins", name], keys].concat())
+                .pop()
+        }
     }
 }

@@ -13,16 +13,16 @@ use crate::point::Point;
 use crate::point::catalog::{self, CATALOG, PointRow};
 use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
-use crate::tool::registry::is_tool_name;
+use crate::tool::registry::is_valid_tool_name;
 
 /// Maximum number of permissions that a plugin may request, so that the question about them fits on
 /// a screen.
-const MAX_REQUESTED: usize = 32;
+const MAX_REQUESTED_PERMISSIONS: usize = 32;
 
 /// Names that already stand for the program, the model or a person, for example as the author of a
 /// refusal, as an agent, or as a settings section. A plugin with such a name could impersonate
 /// them.
-const RESERVED_NAMES: &[&str] = &[
+const RESERVED_PLUGIN_NAMES: &[&str] = &[
     "admin",
     "administrator",
     "agent",
@@ -59,7 +59,7 @@ const RESERVED_NAMES: &[&str] = &[
 ];
 
 /// Prefix of subagent ids, which label the output of subagents.
-const AGENT_ID_PREFIX: &str = "sub-";
+const SUBAGENT_ID_PREFIX: &str = "sub-";
 
 /// Checks the name of a plugin, or of a hook in the settings. Output of the plugin or hook is
 /// labeled with this name.
@@ -68,7 +68,7 @@ const AGENT_ID_PREFIX: &str = "sub-";
 /// Returns a sentence that describes the problem.
 pub(crate) fn check_plugin_name(name: &str) -> Result<(), String> {
     check_name_characters(name)?;
-    check_not_reserved(name)?;
+    check_name_not_reserved(name)?;
     check_no_leading_dash(name)
 }
 
@@ -90,7 +90,7 @@ impl Manifest {
                 "side_effects: `none` cannot be combined with others; remove it".to_owned(),
             );
         }
-        self.check_sections()?;
+        self.check_section_side_effects()?;
         self.check_requested_permissions()?;
         self.check_hooks(text)?;
         for (name, point) in &self.points {
@@ -141,7 +141,7 @@ impl Manifest {
 
     /// Checks that the manifest declares the side effect of each section that requests access, for
     /// example `network` for `[network]`. Also checks the contents of `[network]`.
-    fn check_sections(&self) -> Result<(), String> {
+    fn check_section_side_effects(&self) -> Result<(), String> {
         let sections = [
             (
                 "filesystem",
@@ -156,20 +156,22 @@ impl Manifest {
                 return Err(format!("[{section}] needs `side_effects = [\"{effect}\"]`"));
             }
         }
-        self.network.as_ref().map_or(Ok(()), network::check_network)
+        self.network
+            .as_ref()
+            .map_or(Ok(()), network::check_network_section)
     }
 
     /// Checks the requested permissions, because the operator is asked about them: there must be
     /// few enough to read, and tool names must not contain control characters.
     fn check_requested_permissions(&self) -> Result<(), String> {
         let n_requested = self.requested_permissions().len();
-        if n_requested > MAX_REQUESTED {
+        if n_requested > MAX_REQUESTED_PERMISSIONS {
             return Err(format!(
-                "it asks for {n_requested} permissions; at most {MAX_REQUESTED} are allowed, so that the operator can read the question about them"
+                "it asks for {n_requested} permissions; at most {MAX_REQUESTED_PERMISSIONS} are allowed, so that the operator can read the question about them"
             ));
         }
         let tools = self.external.iter().flat_map(|section| &section.tools);
-        if let Some(name) = tools.into_iter().find(|name| !is_tool_name(name)) {
+        if let Some(name) = tools.into_iter().find(|name| !is_valid_tool_name(name)) {
             return Err(format!(
                 "[external] tools: `{}` is not a valid tool name",
                 name.escape_debug()
@@ -243,12 +245,12 @@ impl Manifest {
         for (name, options) in std::mem::take(&mut self.hooks) {
             let at = format!(
                 "line {}, [hooks.{}]",
-                line_number(text, name.span().start),
+                line_number_at_offset(text, name.span().start),
                 name.get_ref()
             );
-            let Some(row) = catalog::find_point(name.get_ref()) else {
+            let Some(row) = catalog::find_builtin_point(name.get_ref()) else {
                 let hyphened = name.get_ref().replace('_', "-");
-                let near = catalog::find_point(&hyphened).map(|row| row.name);
+                let near = catalog::find_builtin_point(&hyphened).map(|row| row.name);
                 let near = near
                     .or_else(|| find_nearest_name(&hyphened, CATALOG.iter().map(|row| row.name)));
                 let hint = near.map_or_else(
@@ -271,8 +273,7 @@ impl Manifest {
                     row.kind
                 ));
             }
-            check_listed_rights(row, options.may.as_deref())
-                .map_err(|why| format!("{at}: {why}"))?;
+            check_hook_rights(row, options.may.as_deref()).map_err(|why| format!("{at}: {why}"))?;
             self.check_hook_conditions(row, &options)
                 .map_err(|why| format!("{at}: {why}"))?;
             let key = Spanned::new(name.span(), row.name.to_owned());
@@ -290,7 +291,7 @@ impl Manifest {
 
 /// Checks `may`, the list of rights that a hook keeps. If a right were misspelled, the hook would
 /// silently lack that right.
-fn check_listed_rights(row: &PointRow, may: Option<&[String]>) -> Result<(), String> {
+fn check_hook_rights(row: &PointRow, may: Option<&[String]>) -> Result<(), String> {
     let unknown = |name: &&String| !row.rights.contains(&name.as_str());
     match may.and_then(|may| may.iter().find(unknown)) {
         None => Ok(()),
@@ -337,12 +338,13 @@ fn check_no_leading_dash(name: &str) -> Result<(), String> {
 /// Refuses reserved names, ids of subagents, and names that begin with `rind-`, which look like a
 /// part of the program. A reserved name with additional dashes is refused too, because a reader
 /// would overlook the dashes.
-fn check_not_reserved(name: &str) -> Result<(), String> {
+fn check_name_not_reserved(name: &str) -> Result<(), String> {
     let is_agent_id = name
-        .strip_prefix(AGENT_ID_PREFIX)
+        .strip_prefix(SUBAGENT_ID_PREFIX)
         .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let bare = name.trim_matches('-');
-    let is_word = bare.is_empty() || RESERVED_NAMES.contains(&bare) || bare.starts_with("rind-");
+    let is_word =
+        bare.is_empty() || RESERVED_PLUGIN_NAMES.contains(&bare) || bare.starts_with("rind-");
     if is_agent_id || is_word {
         return Err(format!(
             "the name `{name}` is reserved: what a plugin of this name says would read as if the program itself, the model or \
@@ -357,7 +359,7 @@ fn check_not_reserved(name: &str) -> Result<(), String> {
 fn check_tool_options(name: &str, options: &ToolOptions) -> Result<(), String> {
     let tools = std::iter::once(name).chain(options.check.as_deref());
     for tool in tools {
-        if !is_tool_name(tool) {
+        if !is_valid_tool_name(tool) {
             return Err(format!(
                 "`{}` is not a valid tool name (1 to 64 of a-z, A-Z, 0-9, `_` and `-`)",
                 tool.escape_debug()
@@ -378,7 +380,7 @@ fn check_tool_options(name: &str, options: &ToolOptions) -> Result<(), String> {
     }
 }
 
-fn line_number(text: &str, at: usize) -> usize {
+fn line_number_at_offset(text: &str, at: usize) -> usize {
     text.as_bytes()
         .iter()
         .take(at)

@@ -22,8 +22,8 @@ use toml::Spanned;
 
 use super::{Error, astray, files};
 use crate::grant::held::InMemoryFolder;
-use crate::grant::{Access, Capability, SideEffect, Trust};
-use crate::near::append_nearest_key;
+use crate::grant::{Capability, FolderAccess, SideEffect, Trust};
+use crate::near::append_nearest_key_hint;
 
 pub(crate) use check::check_plugin_name;
 pub use sections::{
@@ -135,7 +135,10 @@ impl Manifest {
             let place = error.to_string();
             let place = place.trim_end();
             let place = place.strip_suffix(error.message()).unwrap_or(place);
-            refuse(format!("{place}{}", append_nearest_key(error.message())))
+            refuse(format!(
+                "{place}{}",
+                append_nearest_key_hint(error.message())
+            ))
         })?;
         manifest.check_manifest(text).map_err(refuse)?;
         Ok(manifest)
@@ -155,8 +158,14 @@ impl Manifest {
             requested.push(Capability::Session);
         }
         if let Some(section) = &self.filesystem {
-            let reads = section.read.iter().map(|folder| (Access::Read, folder));
-            let writes = section.write.iter().map(|folder| (Access::Write, folder));
+            let reads = section
+                .read
+                .iter()
+                .map(|folder| (FolderAccess::Read, folder));
+            let writes = section
+                .write
+                .iter()
+                .map(|folder| (FolderAccess::Write, folder));
             let files = |(access, folder): (_, &crate::grant::Folder)| {
                 Capability::Files(access, folder.clone())
             };

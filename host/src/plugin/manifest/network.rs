@@ -14,16 +14,16 @@
 //! ```
 
 use super::Network;
-use crate::egress::address::{self, AddressClass};
-use crate::egress::{CredentialTemplate, is_refused};
+use crate::egress::address::{self, IpAddressClass};
+use crate::egress::{CredentialTemplate, is_forbidden_plugin_header};
 use crate::grant::{Credential, HostPattern};
 
 /// Checks the section `[network]`. An error names the invalid entry and, if the entry is in the
 /// wrong list, the correct list.
-pub(super) fn check_network(section: &Network) -> Result<(), String> {
+pub(super) fn check_network_section(section: &Network) -> Result<(), String> {
     let lists = [
-        ("hosts", &section.hosts, AddressClass::Private, "private"),
-        ("private", &section.private, AddressClass::Public, "hosts"),
+        ("hosts", &section.hosts, IpAddressClass::Private, "private"),
+        ("private", &section.private, IpAddressClass::Public, "hosts"),
     ];
     for (list, hosts, misplaced, other) in lists {
         for host in hosts {
@@ -32,8 +32,8 @@ pub(super) fn check_network(section: &Network) -> Result<(), String> {
                     "[network] private: `{host}` would allow every machine of the operator's network; list the hosts that the plugin needs"
                 ));
             }
-            let what = match host.address().map(address::classify_address) {
-                Some(kind) if kind.class == AddressClass::Never => {
+            let what = match host.ip_address().map(address::classify_address) {
+                Some(kind) if kind.class == IpAddressClass::Never => {
                     let name = kind.name;
                     return Err(format!(
                         "[network]: `{host}` is {name}, which no plugin may reach"
@@ -69,7 +69,7 @@ fn check_credential(credential: &Credential, hosts: &[&HostPattern]) -> Result<(
             header.escape_debug()
         ));
     }
-    if is_refused(header) {
+    if is_forbidden_plugin_header(header) {
         return Err(format!(
             "{at}: remove the header `{header}`, which only the host may set"
         ));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::table::rows;
+use crate::table::parse_table_rows;
 
 const HEAD: &str = "name = \"p\"\nversion = \"0.1.0\"\ndescription = \"d\"\n";
 
@@ -77,7 +77,7 @@ hosts = ["a.b"]⏎[[network.credentials]]⏎host = "a.b"⏎header = "x"⏎value 
 
 #[test]
 fn invalid_manifests_are_refused_with_line_and_reason() {
-    for [rest, expected] in rows(REFUSED_IN_NETWORK) {
+    for [rest, expected] in parse_table_rows(REFUSED_IN_NETWORK) {
         let rest = format!("side_effects = [\"network\"]\n[network]\n{rest}");
         let refusal = parse_manifest(&rest).unwrap_err().to_string();
         assert!(refusal.contains(&expected), "{rest}: {refusal}");
@@ -85,7 +85,7 @@ fn invalid_manifests_are_refused_with_line_and_reason() {
     let fine = "side_effects = [\"network\"]\n[network]\nhosts = [\"*.b\"]\nprivate = [\"http://localhost:80\", \
      \"10.0.0.1\"]\ncredentials = [{ host = \"a.b\", header = \"x\", value = \"{T}\" }]";
     parse_manifest(fine).unwrap();
-    for [rest, expected] in rows(REFUSED) {
+    for [rest, expected] in parse_table_rows(REFUSED) {
         let refusal = parse_manifest(&rest).unwrap_err().to_string();
         assert!(refusal.contains(&expected), "{rest}: {refusal}");
     }

@@ -14,7 +14,7 @@
 pub(super) mod bytes {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-    const UNITS: [(&str, u64); 4] = [
+    const BYTE_SIZE_UNITS: [(&str, u64); 4] = [
         ("GiB", 1 << 30),
         ("MiB", 1 << 20),
         ("KiB", 1 << 10),
@@ -25,7 +25,7 @@ pub(super) mod bytes {
         deserializer: D,
     ) -> Result<Option<u64>, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let parsed = UNITS.iter().find_map(|(unit, factor)| {
+        let parsed = BYTE_SIZE_UNITS.iter().find_map(|(unit, factor)| {
             let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
             number.checked_mul(*factor)
         });

@@ -1,27 +1,27 @@
 //! The clock of a call, which stops while the call waits.
 //!
 //! A call can be part of an outer call. While the inner call waits, the clock of the outer call is
-//! stopped too. Start from [`CallClock`].
+//! stopped too. Start from [`PluginCallClock`].
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::pauses::{HolderUserWaits, WaitStopwatch};
+use super::pauses::{ResourceHolderUserWaitTime, WaitStopwatch};
 use crate::lock::lock;
 
-pub(super) struct CallClock {
+pub(super) struct PluginCallClock {
     pub(super) started: Instant,
-    pub(super) waits: Mutex<CallWaitTimes>,
+    pub(super) waits: Mutex<PluginCallWaitTimes>,
     /// Clock of the outer call, which made this call. It is stopped while this call waits.
-    pub(super) outer: Option<Arc<CallClock>>,
+    pub(super) outer: Option<Arc<PluginCallClock>>,
     /// Time for which this call waited for the user while it held a resource that other calls wait
     /// for.
-    pub(super) held: OnceLock<Arc<HolderUserWaits>>,
+    pub(super) held: OnceLock<Arc<ResourceHolderUserWaitTime>>,
 }
 
 /// Reason why the clock is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum WaitReason {
+pub(super) enum CallClockStopReason {
     /// The call waits for another call of the same plugin.
     Turn,
     /// A call that this call has made waits for another call.
@@ -29,7 +29,7 @@ pub(super) enum WaitReason {
     Person,
 }
 
-impl WaitReason {
+impl CallClockStopReason {
     /// Returns the reason for which the clock of the outer call is stopped.
     fn wait_reason_for_outer_call(self) -> Self {
         match self {
@@ -40,16 +40,17 @@ impl WaitReason {
 }
 
 /// Time that a call waits in the queue for another call of the same plugin.
-struct QueueWait {
+struct PluginCallQueueWait {
     since: Instant,
     /// User waits of the call for which this call waits, and their total duration when this wait
     /// began.
-    pauses: Option<(Arc<HolderUserWaits>, Duration)>,
+    pauses: Option<(Arc<ResourceHolderUserWaitTime>, Duration)>,
 }
 
-impl QueueWait {
-    /// Returns the part of the wait that counts towards [`MAX_WAIT`](super::MAX_WAIT): the time in
-    /// which the other call did not wait for the user.
+impl PluginCallQueueWait {
+    /// Returns the part of the wait that counts towards
+    /// [`MAX_WAIT_FOR_OTHER_CALLS`](super::MAX_WAIT_FOR_OTHER_CALLS): the time in which the other
+    /// call did not wait for the user.
     fn wait_counted_towards_limit(&self, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.since);
         let paused = self
@@ -63,32 +64,36 @@ impl QueueWait {
 }
 
 #[derive(Default)]
-pub(super) struct CallWaitTimes {
+pub(super) struct PluginCallWaitTimes {
     /// All waits of this call and of its inner calls: their number and their total duration.
     all: WaitStopwatch,
     /// Wait of this call that is in progress, for another call of the same plugin. Waits of inner
     /// calls are not included.
-    own: Option<QueueWait>,
+    own: Option<PluginCallQueueWait>,
     own_total: Duration,
 }
 
-impl CallClock {
+impl PluginCallClock {
     pub(super) fn begin_wait(
         &self,
         now: Instant,
-        wait: WaitReason,
-        pauses: Option<&Arc<HolderUserWaits>>,
+        wait: CallClockStopReason,
+        pauses: Option<&Arc<ResourceHolderUserWaitTime>>,
     ) {
         let mut waits = lock(&self.waits);
         waits.all.begin_wait(now);
-        if wait == WaitReason::Turn {
-            waits.own = Some(QueueWait {
+        if wait == CallClockStopReason::Turn {
+            waits.own = Some(PluginCallQueueWait {
                 since: now,
                 pauses: pauses.map(|pauses| (pauses.clone(), lock(&pauses.0).total_wait(now))),
             });
         }
         drop(waits);
-        if let Some(held) = self.held.get().filter(|_| wait == WaitReason::Person) {
+        if let Some(held) = self
+            .held
+            .get()
+            .filter(|_| wait == CallClockStopReason::Person)
+        {
             lock(&held.0).begin_wait(now);
         }
         if let Some(outer) = &self.outer {
@@ -96,16 +101,20 @@ impl CallClock {
         }
     }
 
-    pub(super) fn end_wait(&self, now: Instant, wait: WaitReason) {
+    pub(super) fn end_wait(&self, now: Instant, wait: CallClockStopReason) {
         let mut waits = lock(&self.waits);
         waits.all.end_wait(now);
-        if wait == WaitReason::Turn
+        if wait == CallClockStopReason::Turn
             && let Some(own) = waits.own.take()
         {
             waits.own_total += own.wait_counted_towards_limit(now);
         }
         drop(waits);
-        if let Some(held) = self.held.get().filter(|_| wait == WaitReason::Person) {
+        if let Some(held) = self
+            .held
+            .get()
+            .filter(|_| wait == CallClockStopReason::Person)
+        {
             lock(&held.0).end_wait(now);
         }
         if let Some(outer) = &self.outer {
@@ -115,7 +124,7 @@ impl CallClock {
 
     /// Returns the time that the call itself ran, and the time that it waited for other calls of
     /// the plugin.
-    pub(super) fn read_clock(&self, now: Instant) -> (Duration, Duration) {
+    pub(super) fn run_and_queue_times(&self, now: Instant) -> (Duration, Duration) {
         let waits = lock(&self.waits);
         let own = waits
             .own

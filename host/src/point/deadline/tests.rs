@@ -13,7 +13,10 @@ async fn waiting_for_another_call_does_not_use_up_the_deadline() {
         wait_in_call_queue(tokio::time::sleep(SHORT * 6), None).await;
         Ok("done")
     });
-    assert_eq!(with_deadline(SHORT, Instant::now(), call).await, Ok("done"));
+    assert_eq!(
+        run_call_with_deadline(SHORT, Instant::now(), call).await,
+        Ok("done")
+    );
 }
 
 #[tokio::test]
@@ -22,9 +25,9 @@ async fn waiting_for_the_user_suspends_the_deadline() {
         wait_with_paused_deadline(tokio::time::sleep(SHORT * 6)).await;
         Ok("done")
     });
-    let outer = pin!(async { with_deadline(SHORT, Instant::now(), inner).await });
+    let outer = pin!(async { run_call_with_deadline(SHORT, Instant::now(), inner).await });
     assert_eq!(
-        with_deadline(SHORT, Instant::now(), outer).await,
+        run_call_with_deadline(SHORT, Instant::now(), outer).await,
         Ok("done")
     );
 }
@@ -38,7 +41,7 @@ async fn work_after_a_wait_has_the_full_deadline_and_no_more() {
     });
     let started = Instant::now();
     assert_eq!(
-        with_deadline(SHORT, Instant::now(), call).await,
+        run_call_with_deadline(SHORT, Instant::now(), call).await,
         Err(Failure::Deadline(SHORT))
     );
     assert!(started.elapsed() >= SHORT * 3);
@@ -50,12 +53,15 @@ async fn a_wait_of_a_nested_call_also_pauses_the_deadline_of_the_call_around_it(
         wait_in_call_queue(tokio::time::sleep(SHORT * 6), None).await;
         Ok(())
     };
-    let outer = pin!(async { with_deadline(SHORT, Instant::now(), pin!(inner())).await });
-    assert_eq!(with_deadline(SHORT, Instant::now(), outer).await, Ok(()));
+    let outer = pin!(async { run_call_with_deadline(SHORT, Instant::now(), pin!(inner())).await });
+    assert_eq!(
+        run_call_with_deadline(SHORT, Instant::now(), outer).await,
+        Ok(())
+    );
 }
 
-fn new_clock(outer: Option<Arc<CallClock>>) -> CallClock {
-    CallClock {
+fn new_clock(outer: Option<Arc<PluginCallClock>>) -> PluginCallClock {
+    PluginCallClock {
         started: Instant::now(),
         waits: Mutex::default(),
         outer,
@@ -66,43 +72,52 @@ fn new_clock(outer: Option<Arc<CallClock>>) -> CallClock {
 #[test]
 fn an_endless_wait_is_bounded_and_is_no_missed_deadline() {
     let clock = new_clock(None);
-    clock.begin_wait(clock.started, WaitReason::Turn, None);
-    let (used, waited) = clock.read_clock(clock.started + MAX_WAIT);
-    assert_eq!((used, waited), (Duration::ZERO, MAX_WAIT));
-    clock.end_wait(clock.started + MAX_WAIT, WaitReason::Turn);
-    let later = clock.started + MAX_WAIT + SHORT;
-    assert_eq!(clock.read_clock(later), (SHORT, MAX_WAIT));
+    clock.begin_wait(clock.started, CallClockStopReason::Turn, None);
+    let (used, waited) = clock.run_and_queue_times(clock.started + MAX_WAIT_FOR_OTHER_CALLS);
+    assert_eq!((used, waited), (Duration::ZERO, MAX_WAIT_FOR_OTHER_CALLS));
+    clock.end_wait(
+        clock.started + MAX_WAIT_FOR_OTHER_CALLS,
+        CallClockStopReason::Turn,
+    );
+    let later = clock.started + MAX_WAIT_FOR_OTHER_CALLS + SHORT;
+    assert_eq!(
+        clock.run_and_queue_times(later),
+        (SHORT, MAX_WAIT_FOR_OTHER_CALLS)
+    );
 }
 
 #[test]
 fn a_wait_of_the_instance_holder_for_the_user_is_not_counted() {
-    let pauses = Arc::<HolderUserWaits>::default();
+    let pauses = Arc::<ResourceHolderUserWaitTime>::default();
     let holder = Arc::new(new_clock(None));
     holder.held.set(pauses.clone()).unwrap();
     // The call that holds the instance asks the user through a nested call.
     let asker = new_clock(Some(holder));
     let waiter = new_clock(None);
     let start = waiter.started;
-    waiter.begin_wait(start, WaitReason::Turn, Some(&pauses));
-    asker.begin_wait(start + SHORT, WaitReason::Person, None);
-    let thought = start + SHORT + MAX_WAIT * 3;
-    assert_eq!(waiter.read_clock(thought), (Duration::ZERO, SHORT));
-    asker.end_wait(thought, WaitReason::Person);
-    assert_eq!(waiter.read_clock(thought + SHORT).1, SHORT * 2);
+    waiter.begin_wait(start, CallClockStopReason::Turn, Some(&pauses));
+    asker.begin_wait(start + SHORT, CallClockStopReason::Person, None);
+    let thought = start + SHORT + MAX_WAIT_FOR_OTHER_CALLS * 3;
+    assert_eq!(waiter.run_and_queue_times(thought), (Duration::ZERO, SHORT));
+    asker.end_wait(thought, CallClockStopReason::Person);
+    assert_eq!(waiter.run_and_queue_times(thought + SHORT).1, SHORT * 2);
     // A wait for another plugin counts towards the limit: otherwise two plugins that wait for each
     // other would never time out.
-    asker.begin_wait(thought + SHORT, WaitReason::Turn, None);
-    assert_eq!(waiter.read_clock(thought + SHORT * 2).1, SHORT * 3);
-    waiter.end_wait(thought + SHORT * 2, WaitReason::Turn);
-    assert_eq!(waiter.read_clock(thought + SHORT * 3), (SHORT, SHORT * 3));
+    asker.begin_wait(thought + SHORT, CallClockStopReason::Turn, None);
+    assert_eq!(waiter.run_and_queue_times(thought + SHORT * 2).1, SHORT * 3);
+    waiter.end_wait(thought + SHORT * 2, CallClockStopReason::Turn);
+    assert_eq!(
+        waiter.run_and_queue_times(thought + SHORT * 3),
+        (SHORT, SHORT * 3)
+    );
 }
 
 #[tokio::test]
 async fn user_waits_of_the_instance_holder_are_recorded_for_waiting_calls() {
-    let pauses = Arc::<HolderUserWaits>::default();
+    let pauses = Arc::<ResourceHolderUserWaitTime>::default();
     let is_open = || lock(&pauses.0).n_open == 1;
     let call = pin!(async {
-        declare_instance_holder(&pauses);
+        register_call_as_instance_holder(&pauses);
         assert!(!is_open());
         wait_with_paused_deadline(async { assert!(is_open()) }).await;
         // Repeat the check after the call has waited once: its clock exists by then.
@@ -111,18 +126,18 @@ async fn user_waits_of_the_instance_holder_are_recorded_for_waiting_calls() {
         Ok(())
     });
     assert_eq!(
-        with_deadline(SHORT * 100, Instant::now(), call).await,
+        run_call_with_deadline(SHORT * 100, Instant::now(), call).await,
         Ok(())
     );
     assert!(!is_open());
     let later = pin!(async {
         tokio::task::yield_now().await;
-        declare_instance_holder(&pauses);
+        register_call_as_instance_holder(&pauses);
         wait_with_paused_deadline(async { assert!(is_open()) }).await;
         Ok(())
     });
     assert_eq!(
-        with_deadline(SHORT * 100, Instant::now(), later).await,
+        run_call_with_deadline(SHORT * 100, Instant::now(), later).await,
         Ok(())
     );
 }

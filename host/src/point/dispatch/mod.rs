@@ -5,7 +5,7 @@
 //! `pass`; calling gates again after a later hook changed the value; failure policy and quarantine;
 //! and trace records. A plugin's hooks are not called for calls that the plugin itself causes. The
 //! module knows neither WebAssembly nor the meaning of any point. Start from
-//! [`Dispatcher::dispatch`].
+//! [`HookDispatcher::dispatch`].
 
 mod kind;
 mod report;
@@ -25,32 +25,32 @@ use tokio_util::task::TaskTracker;
 use tracing::instrument::WithSubscriber;
 
 use super::Point;
-use super::caller::{Caller, MAX_NESTING};
-use super::deadline::with_deadline;
+use super::caller::{Caller, MAX_PLUGIN_CALL_DEPTH};
+use super::deadline::run_call_with_deadline;
 use super::failure::Failure;
 use super::merge::MergedOutcome;
-use super::quarantine::HookQuarantine;
-use super::registry::{BoundHook, HookRegistry, HookSpec};
-use super::trace::DispatchSink;
+use super::quarantine::QuarantinedHooks;
+use super::registry::{HookRegistry, HookSpec, HookWithSpec};
+use super::trace::DispatchReportSink;
 use crate::lock::lock;
 use report::HookAnswerHandler;
-use run::DispatchRun;
+use run::HookDispatchInProgress;
 
 pub use kind::PointKind;
-pub use run::{AttributedText, DispatchResult, HookVerdict};
+pub use run::{CombinedHookVerdict, HookDispatchResult, PluginAttributedText};
 
 /// Calls the hooks of a registry.
 ///
 /// There is one dispatcher per agent and session; a subagent has a separate one with the same
-/// hooks. The host calls [`Dispatcher::begin_turn`] at the start of a turn,
-/// [`Dispatcher::dispatch`] at each point, and [`Dispatcher::wait_for_background_hooks`] before
-/// the session ends, so that background hooks can finish.
-pub struct Dispatcher {
+/// hooks. The host calls [`HookDispatcher::reset_quarantine_at_turn_start`] at the start of a turn,
+/// [`HookDispatcher::dispatch`] at each point, and [`HookDispatcher::wait_for_background_hooks`]
+/// before the session ends, so that background hooks can finish.
+pub struct HookDispatcher {
     /// Hooks of all points. The registry is replaced completely and never mutated, so a dispatch in
     /// progress keeps the hooks with which it started.
     registry: ArcSwap<HookRegistry>,
-    quarantine: Arc<HookQuarantine>,
-    sink: Arc<dyn DispatchSink>,
+    quarantine: Arc<QuarantinedHooks>,
+    sink: Arc<dyn DispatchReportSink>,
     background: TaskTracker,
     running: RunningBackgroundHooks,
 }
@@ -58,11 +58,11 @@ pub struct Dispatcher {
 /// Background hooks that are still running, each with the point at which the hook was called.
 type RunningBackgroundHooks = Arc<Mutex<Vec<(Arc<HookSpec>, String)>>>;
 
-impl Dispatcher {
+impl HookDispatcher {
     /// Creates a dispatcher over `registry` that reports to `sink`.
     #[must_use]
-    pub fn new(registry: Arc<HookRegistry>, sink: Arc<dyn DispatchSink>) -> Self {
-        let quarantine = Arc::new(HookQuarantine::default());
+    pub fn new(registry: Arc<HookRegistry>, sink: Arc<dyn DispatchReportSink>) -> Self {
+        let quarantine = Arc::new(QuarantinedHooks::default());
         quarantine.clear_quarantine();
         Self {
             registry: ArcSwap::new(registry),
@@ -74,10 +74,11 @@ impl Dispatcher {
     }
 
     /// Creates a dispatcher for a subagent: with the same hooks and a separate quarantine. It
-    /// reports to `sink`. Background hooks are shared, so [`Dispatcher::wait_for_background_hooks`]
-    /// of this dispatcher also waits for the background hooks of the subagent.
+    /// reports to `sink`. Background hooks are shared, so
+    /// [`HookDispatcher::wait_for_background_hooks`] of this dispatcher also waits for the
+    /// background hooks of the subagent.
     #[must_use]
-    pub fn for_subagent(&self, sink: Arc<dyn DispatchSink>) -> Self {
+    pub fn for_subagent(&self, sink: Arc<dyn DispatchReportSink>) -> Self {
         Self {
             background: self.background.clone(),
             running: self.running.clone(),
@@ -93,14 +94,17 @@ impl Dispatcher {
 
     /// Replaces the hooks of a plugin from the next dispatch on. If hooks of the plugin were
     /// quarantined after failures, the new hooks are called again.
-    pub(crate) fn replace_hooks(&self, plugin: &str, with: HookRegistry) {
-        let replaced = self.registry.load().with_replaced_hooks(plugin, with);
+    pub(crate) fn replace_plugin_hooks(&self, plugin: &str, with: HookRegistry) {
+        let replaced = self
+            .registry
+            .load()
+            .with_replaced_plugin_hooks(plugin, with);
         self.registry.store(Arc::new(replaced));
-        self.quarantine.forget_plugin(plugin);
+        self.quarantine.release_plugin_hooks(plugin);
     }
 
     /// Ends the quarantine of all hooks at the start of a turn.
-    pub fn begin_turn(&self) {
+    pub fn reset_quarantine_at_turn_start(&self) {
         self.quarantine.clear_quarantine();
     }
 
@@ -134,29 +138,29 @@ impl Dispatcher {
         &self,
         caller: &Caller,
         payload: impl Into<P::Payload>,
-    ) -> impl Future<Output = DispatchResult<P::Payload>> {
+    ) -> impl Future<Output = HookDispatchResult<P::Payload>> {
         self.dispatch_point_by_name::<P>(Cow::Borrowed(P::NAME), P::KIND, caller, payload.into())
     }
 
-    /// Calls the hooks of the point `name`. Like [`Dispatcher::dispatch`], but the caller passes
-    /// name and kind, for plugin-defined points.
+    /// Calls the hooks of the point `name`. Like [`HookDispatcher::dispatch`], but the caller
+    /// passes name and kind, for plugin-defined points.
     pub async fn dispatch_point_by_name<P: Point>(
         &self,
         name: Cow<'static, str>,
         kind: PointKind,
         caller: &Caller,
         payload: P::Payload,
-    ) -> DispatchResult<P::Payload> {
-        let mut run = DispatchRun::<P> {
+    ) -> HookDispatchResult<P::Payload> {
+        let mut run = HookDispatchInProgress::<P> {
             report: HookAnswerHandler {
                 quarantine: &self.quarantine,
                 sink: &*self.sink,
                 point: &name,
                 caller,
             },
-            out: DispatchResult {
+            out: HookDispatchResult {
                 value: payload,
-                verdict: HookVerdict::Pass,
+                verdict: CombinedHookVerdict::Pass,
                 inject: Vec::new(),
                 notes: Vec::new(),
             },
@@ -166,7 +170,7 @@ impl Dispatcher {
         if hooks.is_empty() {
             return run.out;
         }
-        let is_too_deep = caller.call_chain.len() > MAX_NESTING;
+        let is_too_deep = caller.call_chain.len() > MAX_PLUGIN_CALL_DEPTH;
         let mut side_by_side = Vec::new();
         // Gates must judge the final value, so the gates that ran before the last change are called
         // again.
@@ -174,20 +178,20 @@ impl Dispatcher {
         let (mut judged, mut judged_before) = (Vec::new(), 0);
         for bound in hooks
             .iter()
-            .filter(|bound| !caller.skips_hooks_of(&bound.spec.plugin, is_gate))
+            .filter(|bound| !caller.should_skip_hooks_of(&bound.spec.plugin, is_gate))
         {
             if !bound.spec.applies_to::<P>(&run.out.value) {
                 continue;
             }
             if is_too_deep {
                 let failure = Failure::Unavailable(format!(
-                    "calls between plugins are nested deeper than {MAX_NESTING} levels"
+                    "calls between plugins are nested deeper than {MAX_PLUGIN_CALL_DEPTH} levels"
                 ));
                 run.handle_hook_answer(&bound.spec, Duration::ZERO, Err(failure));
             } else if let Some(why) = self.quarantine.quarantine_reason(&bound.spec.plugin, &name) {
                 run.handle_quarantined_hook(&bound.spec, why);
             } else if bound.spec.is_async {
-                self.spawn_hook(bound.clone(), name.clone(), caller, &run.out.value);
+                self.spawn_background_hook(bound.clone(), name.clone(), caller, &run.out.value);
             } else if kind.runs_hooks_in_order() {
                 let (took, result) = call_hook(bound, caller, &run.out.value).await;
                 if run.handle_hook_answer(&bound.spec, took, result) {
@@ -200,7 +204,7 @@ impl Dispatcher {
                 side_by_side.push(bound);
             }
             // Stop at the first refusal: the value stays refused, whatever later hooks return.
-            if kind.runs_hooks_in_order() && run.is_refused() {
+            if kind.runs_hooks_in_order() && run.has_hook_refused_value() {
                 return run.out;
             }
         }
@@ -215,8 +219,8 @@ impl Dispatcher {
                 continue;
             }
             let (took, result) = call_hook(bound, caller, &run.out.value).await;
-            run.merge_repeated_verdict(&bound.spec, took, result);
-            if run.is_refused() {
+            run.merge_recheck_verdict(&bound.spec, took, result);
+            if run.has_hook_refused_value() {
                 return run.out;
             }
         }
@@ -239,16 +243,16 @@ impl Dispatcher {
     }
 
     /// Starts a background hook. Its effects and its trace record are reported when it ends.
-    fn spawn_hook<P: Point>(
+    fn spawn_background_hook<P: Point>(
         &self,
-        bound: BoundHook<P>,
+        bound: HookWithSpec<P>,
         point: Cow<'static, str>,
         caller: &Caller,
         payload: &P::Payload,
     ) {
         let (caller, mut payload) = (caller.clone(), payload.clone());
         let (quarantine, sink) = (self.quarantine.clone(), self.sink.clone());
-        let open = RunningHookEntry::new(&self.running, &bound.spec, &point);
+        let open = BackgroundHookEntryGuard::new(&self.running, &bound.spec, &point);
         // Log lines of the hook go to the `tracing` subscriber of the turn.
         self.background.spawn(
             async move {
@@ -270,12 +274,12 @@ impl Dispatcher {
 
 /// Guard of a hook's entry in the list of running background hooks. Dropping the guard removes the
 /// entry.
-struct RunningHookEntry {
+struct BackgroundHookEntryGuard {
     running: RunningBackgroundHooks,
     spec: Arc<HookSpec>,
 }
 
-impl RunningHookEntry {
+impl BackgroundHookEntryGuard {
     fn new(running: &RunningBackgroundHooks, spec: &Arc<HookSpec>, point: &str) -> Self {
         lock(running).push((spec.clone(), point.to_owned()));
         Self {
@@ -285,7 +289,7 @@ impl RunningHookEntry {
     }
 }
 
-impl Drop for RunningHookEntry {
+impl Drop for BackgroundHookEntryGuard {
     fn drop(&mut self) {
         let mut running = lock(&self.running);
         let own = running
@@ -299,7 +303,7 @@ impl Drop for RunningHookEntry {
 
 /// Calls one hook within its deadline. Returns the elapsed time and the result.
 async fn call_hook<P: Point>(
-    bound: &BoundHook<P>,
+    bound: &HookWithSpec<P>,
     caller: &Caller,
     payload: &P::Payload,
 ) -> (Duration, Result<P::Outcome, Failure>) {
@@ -313,11 +317,11 @@ async fn call_hook<P: Point>(
                 let polled = catch_unwind(AssertUnwindSafe(|| call.poll_unpin(context)));
                 polled.unwrap_or_else(|panic| Poll::Ready(Err(Failure::from_panic(&*panic))))
             });
-            with_deadline(bound.spec.deadline, started, call).await
+            run_call_with_deadline(bound.spec.deadline, started, call).await
         }
         Err(panic) => Err(Failure::from_panic(&*panic)),
     };
     (started.elapsed(), result)
 }
 
-impl_partial_debug!(Dispatcher, self, registry = self.registry());
+impl_partial_debug!(HookDispatcher, self, registry = self.registry());

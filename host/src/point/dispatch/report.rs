@@ -12,20 +12,20 @@ use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::failure::{Failure, OnFailure};
 use crate::point::merge::{HookObjection, MergeEnv, MergedOutcome};
-use crate::point::quarantine::HookQuarantine;
+use crate::point::quarantine::QuarantinedHooks;
 use crate::point::registry::HookSpec;
-use crate::point::trace::{DispatchSink, TraceOutcome, TraceRecord};
+use crate::point::trace::{DispatchReportSink, TraceOutcome, TraceRecord};
 use crate::text;
 
 /// Maximum length of a failure text, in bytes. The text may quote names and keys that a guest
 /// chose.
-const MAX_REASON_BYTES: usize = 2048;
+const MAX_FAILURE_TEXT_BYTES: usize = 2048;
 
 /// Handles the answers of hooks at one point, in the same way for hooks for which the turn waits
 /// and for hooks in the background.
 pub(super) struct HookAnswerHandler<'a> {
-    pub(super) quarantine: &'a HookQuarantine,
-    pub(super) sink: &'a dyn DispatchSink,
+    pub(super) quarantine: &'a QuarantinedHooks,
+    pub(super) sink: &'a dyn DispatchReportSink,
     pub(super) point: &'a Cow<'static, str>,
     pub(super) caller: &'a Caller,
 }
@@ -45,9 +45,9 @@ impl HookAnswerHandler<'_> {
         // longer than the merge.
         let micros = took.as_secs() as f64 * 1e6 + f64::from(took.subsec_nanos()) / 1e3;
         if let Err(failure) =
-            result.and_then(|outcome| merge_outcome::<P>(spec, outcome, payload, merged))
+            result.and_then(|outcome| merge_hook_outcome::<P>(spec, outcome, payload, merged))
         {
-            *merged = self.report_failure(spec, &failure, micros);
+            *merged = self.report_hook_failure(spec, &failure, micros);
             return;
         }
         let (outcome, reason) = match &merged.answer {
@@ -63,8 +63,13 @@ impl HookAnswerHandler<'_> {
         }
     }
 
-    fn report_failure(&self, spec: &HookSpec, failure: &Failure, micros: f64) -> MergedOutcome {
-        let why = text::clean_line(&failure.to_string(), MAX_REASON_BYTES);
+    fn report_hook_failure(
+        &self,
+        spec: &HookSpec,
+        failure: &Failure,
+        micros: f64,
+    ) -> MergedOutcome {
+        let why = text::escape_and_truncate_line(&failure.to_string(), MAX_FAILURE_TEXT_BYTES);
         if failure.causes_quarantine() {
             self.quarantine
                 .quarantine_hook(&spec.plugin, self.point, why.clone());
@@ -109,7 +114,7 @@ impl HookAnswerHandler<'_> {
 }
 
 /// Merges an outcome into `merged`. A panic counts as the hook's failure.
-fn merge_outcome<P: Point>(
+fn merge_hook_outcome<P: Point>(
     spec: &HookSpec,
     outcome: P::Outcome,
     payload: &mut P::Payload,

@@ -14,7 +14,7 @@ use crate::point::trace::TraceOutcome;
 
 /// Text from a plugin, with the plugin's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttributedText {
+pub struct PluginAttributedText {
     /// Name of the plugin.
     pub plugin: Arc<str>,
     /// Text of the plugin.
@@ -23,39 +23,39 @@ pub struct AttributedText {
 
 /// Combined verdict of all hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum HookVerdict {
+pub enum CombinedHookVerdict {
     /// No hook objects.
     #[default]
     Pass,
     /// The user must be asked first. Contains the reason of every hook that requires this.
-    Ask(Vec<AttributedText>),
+    Ask(Vec<PluginAttributedText>),
     /// The value is refused. Contains the reason of the first hook that blocked; later hooks were
     /// not called.
-    Block(AttributedText),
+    Block(PluginAttributedText),
 }
 
 /// Outcome of a dispatch.
 #[derive(Clone, Debug)]
-pub struct DispatchResult<T> {
+pub struct HookDispatchResult<T> {
     /// Payload after the changes of all hooks.
     pub value: T,
     /// Verdict of the hooks.
-    pub verdict: HookVerdict,
+    pub verdict: CombinedHookVerdict,
     /// Messages to add to the conversation, in order, each with the name of its plugin.
     pub inject: Vec<(Arc<str>, Injection)>,
     /// Warnings for the model, in order.
-    pub notes: Vec<AttributedText>,
+    pub notes: Vec<PluginAttributedText>,
 }
 
 /// State of a dispatch in progress.
-pub(super) struct DispatchRun<'a, P: Point> {
+pub(super) struct HookDispatchInProgress<'a, P: Point> {
     pub(super) report: HookAnswerHandler<'a>,
-    pub(super) out: DispatchResult<P::Payload>,
+    pub(super) out: HookDispatchResult<P::Payload>,
 }
 
-impl<P: Point> DispatchRun<'_, P> {
-    pub(super) fn is_refused(&self) -> bool {
-        matches!(self.out.verdict, HookVerdict::Block(_))
+impl<P: Point> HookDispatchInProgress<'_, P> {
+    pub(super) fn has_hook_refused_value(&self) -> bool {
+        matches!(self.out.verdict, CombinedHookVerdict::Block(_))
     }
 
     /// Merges the answer of a hook. Returns whether it changed the value that the hooks judge.
@@ -73,7 +73,7 @@ impl<P: Point> DispatchRun<'_, P> {
             self.out.inject.push((spec.plugin.clone(), injection));
         }
         if let Some(text) = merged.note {
-            self.out.notes.push(AttributedText {
+            self.out.notes.push(PluginAttributedText {
                 plugin: spec.plugin.clone(),
                 text,
             });
@@ -85,7 +85,7 @@ impl<P: Point> DispatchRun<'_, P> {
     /// Merges the verdict of a hook at a gate that judges the value a second time, because a later
     /// hook changed the value. If the hook itself changes the value now, the value is refused:
     /// otherwise all other hooks would have to judge that change, possibly without end.
-    pub(super) fn merge_repeated_verdict(
+    pub(super) fn merge_recheck_verdict(
         &mut self,
         spec: &HookSpec,
         took: Duration,
@@ -127,18 +127,18 @@ impl<P: Point> DispatchRun<'_, P> {
     /// Combines the verdict of a hook with those of earlier hooks: `block` takes precedence over
     /// `ask`, and `ask` over `pass`.
     fn combine_verdict(&mut self, spec: &HookSpec, answer: Option<HookObjection>) {
-        let said = |text| AttributedText {
+        let said = |text| PluginAttributedText {
             plugin: spec.plugin.clone(),
             text,
         };
         match (answer, &mut self.out.verdict) {
-            (None, _) | (Some(_), HookVerdict::Block(_)) => {}
+            (None, _) | (Some(_), CombinedHookVerdict::Block(_)) => {}
             (Some(HookObjection::Block(text)), verdict) => {
-                *verdict = HookVerdict::Block(said(text))
+                *verdict = CombinedHookVerdict::Block(said(text))
             }
-            (Some(HookObjection::Ask(text)), HookVerdict::Ask(all)) => all.push(said(text)),
+            (Some(HookObjection::Ask(text)), CombinedHookVerdict::Ask(all)) => all.push(said(text)),
             (Some(HookObjection::Ask(text)), verdict) => {
-                *verdict = HookVerdict::Ask(vec![said(text)])
+                *verdict = CombinedHookVerdict::Ask(vec![said(text)])
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{
     check_text_limit,
 };
 use crate::json;
-use crate::message::part::MAX_PARTS;
+use crate::message::part::MAX_ANSWER_PARTS;
 use crate::message::{Part, Parts};
 use crate::point::outcome as o;
 use crate::point::payload as p;
@@ -32,7 +32,7 @@ impl MergeIntoPayload<p::ProposedCall> for o::CallOutcome {
             o::CallVerdict::Change(arguments) => {
                 env.check_may_change("it changes arguments")?;
                 check_text_limit("the new arguments", &arguments)?;
-                let arguments = json::parse_json(&arguments, json::MAX_BYTES)
+                let arguments = json::parse_json(&arguments, json::DEFAULT_MAX_JSON_BYTES)
                     .map_err(|e| format!("the text of the new arguments {e}"))?;
                 (payload.check)(&arguments)
                     .map_err(|e| format!("the new arguments do not fit the tool's schema: {e}"))?;
@@ -58,7 +58,7 @@ impl MergeIntoPayload<Arc<p::FinishedCall>> for o::ResultOutcome {
     ) -> Result<(), String> {
         let content = self
             .content
-            .map(|parts| convert_parts(parts, &payload.result.content));
+            .map(|parts| convert_replaced_tool_result_parts(parts, &payload.result.content));
         let content = content.transpose()?;
         merged.add_effects(self.effects)?;
         merged.add_injections(self.inject)?;
@@ -79,15 +79,18 @@ impl MergeIntoPayload<Arc<p::FinishedCall>> for o::ResultOutcome {
 }
 
 /// Converts the parts with which a hook replaces a tool's result.
-fn convert_parts(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
-    check_count("parts of a result", parts.len(), MAX_PARTS)?;
+fn convert_replaced_tool_result_parts(
+    parts: Vec<o::Part>,
+    result: &Parts,
+) -> Result<Parts, String> {
+    check_count("parts of a result", parts.len(), MAX_ANSWER_PARTS)?;
     let part = |part| match part {
         o::Part::Text(text) => {
             check_text_limit("the new content", &text)?;
             Ok(Part::Text { text })
         }
         o::Part::Json(text) => {
-            let value = json::parse_json(&text, json::MAX_BYTES);
+            let value = json::parse_json(&text, json::DEFAULT_MAX_JSON_BYTES);
             let value = value.map_err(|e| format!("the text of a JSON part {e}"))?;
             Ok(Part::Json { value })
         }

@@ -11,7 +11,7 @@ use crate::message::{Content, Message, Role};
 use crate::point::outcome as o;
 
 /// Returns the ids of the tool calls that a message makes or answers.
-fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
+fn message_call_ids(message: &Message) -> impl Iterator<Item = &str> {
     message
         .tool_calls()
         .map(|call| call.id.as_str())
@@ -21,24 +21,25 @@ fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
 /// Drops a message, and every message that contains a result of its calls or a call of its results,
 /// so that no result is without its call and no call without its result. For example, dropping one
 /// of two results drops the message that made both calls, and with it the other result.
-fn remove_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
-    let at = message_position(messages, id)?;
-    let mut calls: HashSet<String> = call_ids(&messages[at]).map(str::to_owned).collect();
+fn remove_message_with_call_pairs(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
+    let at = find_message_index(messages, id)?;
+    let mut calls: HashSet<String> = message_call_ids(&messages[at]).map(str::to_owned).collect();
     let mut n_calls = 0;
     while n_calls < calls.len() {
         n_calls = calls.len();
         for message in messages.iter() {
-            if call_ids(message).any(|call| calls.contains(call)) {
-                calls.extend(call_ids(message).map(str::to_owned));
+            if message_call_ids(message).any(|call| calls.contains(call)) {
+                calls.extend(message_call_ids(message).map(str::to_owned));
             }
         }
     }
-    messages
-        .retain(|message| message.id != id && !call_ids(message).any(|call| calls.contains(call)));
+    messages.retain(|message| {
+        message.id != id && !message_call_ids(message).any(|call| calls.contains(call))
+    });
     Ok(())
 }
 
-fn message_position(messages: &[Message], id: &str) -> Result<usize, String> {
+fn find_message_index(messages: &[Message], id: &str) -> Result<usize, String> {
     messages
         .iter()
         .position(|message| message.id == id)
@@ -64,11 +65,11 @@ impl MergeIntoPayload<Arc<Vec<Message>>> for o::ContextOutcome {
         let mut edited = Vec::clone(payload);
         for edit in self.edits {
             match edit {
-                o::MessageEdit::Drop(id) => remove_message(&mut edited, &id)?,
+                o::MessageEdit::Drop(id) => remove_message_with_call_pairs(&mut edited, &id)?,
                 o::MessageEdit::Replace(o::Replacement { id, text }) => {
                     check_text_limit("a replaced message", &text)?;
-                    let at = message_position(&edited, &id)?;
-                    replace_text(&mut edited[at], text);
+                    let at = find_message_index(&edited, &id)?;
+                    replace_message_text(&mut edited[at], text);
                 }
                 o::MessageEdit::Append(text) => {
                     check_text_limit("an appended message", &text)?;
@@ -84,7 +85,7 @@ impl MergeIntoPayload<Arc<Vec<Message>>> for o::ContextOutcome {
 
 /// Replaces the text of a message. A tool message keeps its call ids and gets the new content in
 /// its first result.
-fn replace_text(message: &mut Message, text: String) {
+fn replace_message_text(message: &mut Message, text: String) {
     let first_result = message.content.iter_mut().find_map(|part| match part {
         Content::ToolResult(result) => Some(result),
         _ => None,

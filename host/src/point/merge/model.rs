@@ -61,7 +61,7 @@ impl MergeIntoPayload<p::ModelRequest> for o::RequestOutcome {
 /// Keys that a hook may add to a request's body: sampling parameters, and data that only identifies
 /// the request. Other keys that providers accept could give the model access to more, for example
 /// to a server.
-const ADDABLE_KEYS: &[&str] = &[
+const HOOK_ADDABLE_REQUEST_BODY_KEYS: &[&str] = &[
     "temperature",
     "top_p",
     "top_k",
@@ -86,17 +86,16 @@ const ADDABLE_KEYS: &[&str] = &[
 /// Checks the body of a request as a hook has changed it. The hook may change and remove values,
 /// but must not add tools or unknown keys: some providers run tools and connect to servers that the
 /// body names.
-fn check_request_body_change(old: &str, new: &str) -> Result<(), String> {
+fn check_hook_change_of_request_body(old: &str, new: &str) -> Result<(), String> {
     let object = |text: &str| match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Some(map),
         _ => None,
     };
     let new = object(new).ok_or("the new body is not a JSON object")?;
     let old = object(old).unwrap_or_default();
-    if let Some(key) = new
-        .keys()
-        .find(|key| !old.contains_key(*key) && !ADDABLE_KEYS.contains(&key.as_str()))
-    {
+    if let Some(key) = new.keys().find(|key| {
+        !old.contains_key(*key) && !HOOK_ADDABLE_REQUEST_BODY_KEYS.contains(&key.as_str())
+    }) {
         return Err(format!(
             "the new body of the request has a key `{}` that the previous body did not have",
             key.escape_debug()
@@ -125,7 +124,7 @@ impl MergeIntoPayload<Arc<p::WireRequest>> for o::WireOutcome {
         merged.add_effects(self.effects)?;
         if let Some(body) = self.body.filter(|body| *body != payload.body) {
             check_text_limit("the new body", &body)?;
-            check_request_body_change(&payload.body, &body)?;
+            check_hook_change_of_request_body(&payload.body, &body)?;
             Arc::make_mut(payload).body = body;
             merged.changed.push("body");
         }

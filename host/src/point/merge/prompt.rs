@@ -10,27 +10,30 @@ use crate::point::payload as p;
 
 /// Maximum length of the key that a plugin chooses for its part of the system prompt, in bytes,
 /// without the `PLUGIN:` prefix.
-const MAX_KEY_BYTES: usize = 128;
+const MAX_PROMPT_PART_KEY_BYTES: usize = 128;
 
 /// Checks a part of the system prompt that a plugin contributes, and prefixes the part's key with
 /// the plugin's name.
-fn prefix_part_key(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptPart, String> {
+fn check_and_prefix_prompt_part(
+    part: p::PromptPart,
+    env: &MergeEnv<'_>,
+) -> Result<p::PromptPart, String> {
     check_text_limit("a prompt part", &part.text)?;
-    if part.key.is_empty() || part.key.len() > MAX_KEY_BYTES {
+    if part.key.is_empty() || part.key.len() > MAX_PROMPT_PART_KEY_BYTES {
         return Err(format!(
-            "a prompt part's key has {} bytes, 1 to {MAX_KEY_BYTES} are allowed",
+            "a prompt part's key has {} bytes, 1 to {MAX_PROMPT_PART_KEY_BYTES} are allowed",
             part.key.len()
         ));
     }
     Ok(p::PromptPart {
-        key: with_plugin_prefix(&part.key, env),
+        key: prefix_key_with_plugin_name(&part.key, env),
         source: env.plugin.to_owned(),
         ..part
     })
 }
 
 /// Returns the key with the plugin's name as prefix. The prefix is added if it is missing.
-fn with_plugin_prefix(key: &str, env: &MergeEnv<'_>) -> String {
+fn prefix_key_with_plugin_name(key: &str, env: &MergeEnv<'_>) -> String {
     let is_own = |rest: &str| rest.starts_with(':');
     if key.strip_prefix(env.plugin).is_some_and(is_own) {
         key.to_owned()
@@ -43,7 +46,7 @@ fn with_plugin_prefix(key: &str, env: &MergeEnv<'_>) -> String {
 /// the plugin's own part.
 fn find_prompt_part(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize> {
     let at = |key: &str| parts.iter().position(|part| part.key == key);
-    at(key).or_else(|| at(&with_plugin_prefix(key, env)))
+    at(key).or_else(|| at(&prefix_key_with_plugin_name(key, env)))
 }
 
 impl MergeIntoPayload<p::PromptContext> for o::PromptOutcome {
@@ -59,7 +62,7 @@ impl MergeIntoPayload<p::PromptContext> for o::PromptOutcome {
         check_count("prompt parts", self.parts.len(), MAX_PARTS)?;
         let mut parts: Vec<p::PromptPart> = Vec::with_capacity(self.parts.len());
         for part in self.parts {
-            let part = prefix_part_key(part, env)?;
+            let part = check_and_prefix_prompt_part(part, env)?;
             let mut taken = payload.parts.iter().chain(&parts);
             if taken.any(|other| other.key == part.key) {
                 return Err(format!("two prompt parts have the key `{}`", part.key));
@@ -103,7 +106,7 @@ impl MergeIntoPayload<Vec<p::PromptPart>> for o::PartsOutcome {
         }
         for part in self.put {
             let wanted = part.key.clone();
-            let own = prefix_part_key(part, env)?;
+            let own = check_and_prefix_prompt_part(part, env)?;
             match find_prompt_part(&edited, &wanted, env).and_then(|at| edited.get_mut(at)) {
                 Some(other) => {
                     let key = std::mem::take(&mut other.key);

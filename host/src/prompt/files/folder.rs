@@ -12,17 +12,17 @@ pub(super) struct FoundContextFile {
 
 /// Accepted spellings of a file name. If a folder contains several of these files, only the first
 /// is read.
-const AGENTS: &[&str] = &["AGENTS.md", "agents.md", "Agents.md"];
-const CLAUDE: &[&str] = &["CLAUDE.md", "claude.md", "Claude.md"];
+const AGENTS_FILE_NAMES: &[&str] = &["AGENTS.md", "agents.md", "Agents.md"];
+const CLAUDE_FILE_NAMES: &[&str] = &["CLAUDE.md", "claude.md", "Claude.md"];
 
 /// Name of a file that replaces `AGENTS.md` in the same folder, as in Codex.
-const OVERRIDE: &str = "AGENTS.override.md";
+const AGENTS_OVERRIDE_FILE_NAME: &str = "AGENTS.override.md";
 
 /// Name of a file with a user's private instructions for a project. It follows the shared file in
 /// the prompt.
-const LOCAL: &str = "CLAUDE.local.md";
+const CLAUDE_LOCAL_FILE_NAME: &str = "CLAUDE.local.md";
 
-const IN_FOLDER: &str = ".claude/CLAUDE.md";
+const CLAUDE_SUBFOLDER_FILE_PATH: &str = ".claude/CLAUDE.md";
 
 /// Returns the context files of a folder in order, and adds messages about ignored files to
 /// `notices`. `is_usable` returns whether a file can be read.
@@ -47,19 +47,19 @@ pub(super) fn find_context_file_names(
         }
         Some(first)
     };
-    let agents = spelled(AGENTS);
-    let claude = spelled(CLAUDE);
-    let overriding = Some(OVERRIDE).filter(|name| is_there(name));
+    let agents = spelled(AGENTS_FILE_NAMES);
+    let claude = spelled(CLAUDE_FILE_NAMES);
+    let overriding = Some(AGENTS_OVERRIDE_FILE_NAME).filter(|name| is_there(name));
     let is_overridden = overriding.is_some_and(|name| is_usable(&folder.join(name)));
     if let Some(agents) = agents.filter(|_| is_overridden) {
         notices.push(format!(
-            "{} is left out: {OVERRIDE} in the same folder replaces it",
+            "{} is left out: {AGENTS_OVERRIDE_FILE_NAME} in the same folder replaces it",
             folder.join(agents).display()
         ));
     }
     let agents = agents.filter(|_| !is_overridden);
-    let within = Some(IN_FOLDER).filter(|name| is_there(name));
-    let local = Some(LOCAL).filter(|name| is_there(name));
+    let within = Some(CLAUDE_SUBFOLDER_FILE_PATH).filter(|name| is_there(name));
+    let local = Some(CLAUDE_LOCAL_FILE_NAME).filter(|name| is_there(name));
     let named = [within, agents, overriding, claude].into_iter().flatten();
     let named = named.map(|name| FoundContextFile {
         name,

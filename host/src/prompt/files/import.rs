@@ -2,14 +2,14 @@
 //!
 //! Claude Code uses the same syntax. Code spans, code blocks and HTML are skipped, and so are words
 //! with `@` that are not file names, such as `@someone` and e-mail addresses. The module must not
-//! depend on the rules for which files may be read. Start from [`find_imports`].
+//! depend on the rules for which files may be read. Start from [`find_import_paths`].
 
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Parser, Tag};
 
 /// Returns the imported paths of a text in order, without duplicates.
-pub(super) fn find_imports(text: &str) -> Vec<String> {
+pub(super) fn find_import_paths(text: &str) -> Vec<String> {
     let code = markdown_code_ranges(text);
     let mut found: Vec<String> = Vec::new();
     for (at, _) in text.match_indices('@') {
@@ -90,7 +90,7 @@ mod tests {
             ("@", &[]),
             ("@ @. @@x.md", &[]),
         ] {
-            assert_eq!(find_imports(text), expected, "{text:?}");
+            assert_eq!(find_import_paths(text), expected, "{text:?}");
         }
     }
 }

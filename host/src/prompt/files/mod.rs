@@ -3,9 +3,9 @@
 //!
 //! The files are searched in the workspace and in its parent directories up to the root of its git
 //! repository: directories above the root are not part of the project. Files in directories below
-//! the workspace are read when a tool call first concerns a file there ([`context_files_below`]).
-//! The user's own files come first, and the file nearest to the workspace comes last and takes
-//! precedence.
+//! the workspace are read when a tool call first concerns a file there
+//! ([`read_context_files_down_to`]). The user's own files come first, and the file nearest to the
+//! workspace comes last and takes precedence.
 //!
 //! The text of context files is sent to a provider. So a symlink or an import is followed only to a
 //! Markdown file in the same repository: otherwise a link to a file with a key would leak the key.
@@ -22,26 +22,26 @@ mod read;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::read::{ContextFileText, read_file};
+use self::read::{ContextFileText, read_markdown_file_within};
 use crate::point::payload::{PromptPart, Tier};
 use crate::tool::policy::ToolVerdict;
-use crate::tool::walk::is_ignored;
+use crate::tool::walk::is_ignored_by_git;
 
 /// Maximum size of one file, in bytes: several thousand tokens, enough for a long guide.
-pub(crate) const MAX_FILE_BYTES: usize = 32 << 10;
+pub(crate) const MAX_CONTEXT_FILE_BYTES: usize = 32 << 10;
 
 /// Maximum size of all context files together, in bytes. If it is exceeded, files are dropped in
 /// prompt order: first the user's own files, then the files farthest above the workspace.
-pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 10;
+pub(crate) const MAX_TOTAL_CONTEXT_FILE_BYTES: usize = 64 << 10;
 
 /// Maximum depth of nested imports, as in Claude Code.
-const MAX_IMPORT_DEPTH: usize = 5;
+const MAX_FILE_IMPORT_DEPTH: usize = 5;
 
 /// Maximum number of files that are imported when the context files are read once.
-const MAX_IMPORTS: usize = 50;
+const MAX_IMPORTED_FILES: usize = 50;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ContextFiles {
+pub(crate) struct ContextFilePromptParts {
     /// Parts of the prompt, one for each file, outermost folder first, so that the nearest file
     /// takes precedence.
     pub parts: Vec<PromptPart>,
@@ -52,26 +52,26 @@ pub(crate) struct ContextFiles {
 /// Function that applies the operator's rules for tool calls to reading a file, given by its path
 /// relative to the workspace. A context file that the rules deny is ignored. An imported file is
 /// also ignored if the rules require asking the user, because an import must not bypass the rules.
-pub(crate) type ReadRules = dyn Fn(&str) -> ToolVerdict + Send + Sync;
+pub(crate) type ContextFileReadPolicy = dyn Fn(&str) -> ToolVerdict + Send + Sync;
 
 /// Reads the user's own context files (`own`), if they exist, and then those of the workspace.
 #[must_use]
 pub(crate) fn read_context_files(
     workspace: &Path,
     own: &[PathBuf],
-    rules: &ReadRules,
-) -> ContextFiles {
-    let mut reader = ContextReader::new(workspace, rules);
+    rules: &ContextFileReadPolicy,
+) -> ContextFilePromptParts {
+    let mut reader = ContextFileReader::new(workspace, rules);
     for (number, path) in own.iter().enumerate() {
         reader.read_user_file(number, path);
     }
     let Ok(workspace) = workspace.canonicalize() else {
         return reader.found;
     };
-    let folders = parent_folders(&workspace);
+    let folders = folders_from_repository_root(&workspace);
     if let Some(root) = folders.first() {
         for (depth, folder) in folders.iter().enumerate() {
-            reader.read_folder(&format!("files/{depth:02}"), folder, (root, root));
+            reader.read_folder_context_files(&format!("files/{depth:02}"), folder, (root, root));
         }
     }
     remove_files_over_limit(&mut reader.found);
@@ -82,17 +82,17 @@ pub(crate) fn read_context_files(
 /// workspace. The workspace itself is excluded. The names of the parts are paths relative to the
 /// workspace; `is_told` returns whether the model already got the file with such a name.
 #[must_use]
-pub(crate) fn context_files_below(
+pub(crate) fn read_context_files_down_to(
     workspace: &Path,
     file: &str,
     is_told: impl Fn(&str) -> bool,
-    rules: &ReadRules,
-) -> ContextFiles {
-    let mut reader = ContextReader::new(workspace, rules);
+    rules: &ContextFileReadPolicy,
+) -> ContextFilePromptParts {
+    let mut reader = ContextFileReader::new(workspace, rules);
     let Ok(workspace) = workspace.canonicalize() else {
         return reader.found;
     };
-    let outer = parent_folders(&workspace);
+    let outer = folders_from_repository_root(&workspace);
     let Some(root) = outer.first() else {
         return reader.found;
     };
@@ -111,7 +111,7 @@ pub(crate) fn context_files_below(
             }
             break;
         }
-        reader.read_folder(&format!("files/{depth:02}"), &folder, (root, &workspace));
+        reader.read_folder_context_files(&format!("files/{depth:02}"), &folder, (root, &workspace));
     }
     let mut found = reader.found;
     let touched = workspace.join(file).canonicalize().ok();
@@ -136,24 +136,24 @@ fn outside_project_reason(workspace: &Path, below: &Path) -> Option<&'static str
     if below.file_name().is_some_and(|name| name == "node_modules") {
         return Some("it belongs to a dependency of the project");
     }
-    is_ignored(workspace, below)
+    is_ignored_by_git(workspace, below)
         .then_some("git ignores its folder, so it is not the project's text")
 }
 
 /// Drops files from the beginning of the prompt until the rest fits in the byte limit, so that the
 /// files nearest to the workspace are kept.
-fn remove_files_over_limit(found: &mut ContextFiles) {
+fn remove_files_over_limit(found: &mut ContextFilePromptParts) {
     let mut n_bytes = 0;
     let nearest_first = found.parts.iter().rev();
     let n_kept = nearest_first
         .take_while(|part| {
             n_bytes += part.text.len();
-            n_bytes <= MAX_TOTAL_BYTES
+            n_bytes <= MAX_TOTAL_CONTEXT_FILE_BYTES
         })
         .count();
     for part in found.parts.drain(..found.parts.len() - n_kept) {
         found.notices.push(format!(
-            "{} is left out: the context files nearer to the workspace use up the limit of {MAX_TOTAL_BYTES} bytes",
+            "{} is left out: the context files nearer to the workspace use up the limit of {MAX_TOTAL_CONTEXT_FILE_BYTES} bytes",
             part.source
         ));
     }
@@ -161,7 +161,7 @@ fn remove_files_over_limit(found: &mut ContextFiles) {
 
 /// Returns the folders from the repository root down to the workspace; only the workspace if there
 /// is no trusted repository.
-fn parent_folders(workspace: &Path) -> Vec<PathBuf> {
+fn folders_from_repository_root(workspace: &Path) -> Vec<PathBuf> {
     let has_git = |folder: &&Path| folder.join(".git").exists();
     let root = workspace.ancestors().find(has_git);
     let root = root.filter(|root| has_same_owner(root, workspace));
@@ -193,11 +193,11 @@ fn has_same_owner(_: &Path, _: &Path) -> bool {
     true
 }
 
-struct ContextReader<'r> {
+struct ContextFileReader<'r> {
     /// The workspace, with symlinks resolved.
     workspace: PathBuf,
-    rules: &'r ReadRules,
-    found: ContextFiles,
+    rules: &'r ContextFileReadPolicy,
+    found: ContextFilePromptParts,
     /// Paths of files that were already read, with symlinks resolved. Each file is read once, so an
     /// import cycle ends.
     seen: Vec<PathBuf>,
@@ -206,7 +206,7 @@ struct ContextReader<'r> {
 
 /// Context file to read, with its limits and names.
 #[derive(Clone, Copy)]
-struct ContextSource<'a> {
+struct ContextFileToRead<'a> {
     path: &'a Path,
     /// Key of the prompt part for the file.
     key: &'a str,
@@ -216,14 +216,14 @@ struct ContextSource<'a> {
     base: &'a Path,
 }
 
-impl<'r> ContextReader<'r> {
-    fn new(workspace: &Path, rules: &'r ReadRules) -> Self {
+impl<'r> ContextFileReader<'r> {
+    fn new(workspace: &Path, rules: &'r ContextFileReadPolicy) -> Self {
         Self {
             workspace: workspace
                 .canonicalize()
                 .unwrap_or_else(|_| workspace.to_owned()),
             rules,
-            found: ContextFiles::default(),
+            found: ContextFilePromptParts::default(),
             seen: Vec::new(),
             n_imports: 0,
         }
@@ -268,8 +268,8 @@ impl<'r> ContextReader<'r> {
                 .report_skipped_file(path, "it cannot be found; it may be a broken symlink");
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        self.read_file(
-            ContextSource {
+        self.read_context_file(
+            ContextFileToRead {
                 path,
                 // Put a `+` after `files/`, so that the key sorts before the keys of the files in
                 // folders, which have a number there.
@@ -283,17 +283,18 @@ impl<'r> ContextReader<'r> {
 
     /// Reads the context files of a folder. `places` are two folders: one that must contain the
     /// files, and one to which their displayed names are relative.
-    fn read_folder(&mut self, key: &str, folder: &Path, places: (&Path, &Path)) {
+    fn read_folder_context_files(&mut self, key: &str, folder: &Path, places: (&Path, &Path)) {
         let (boundary, base) = places;
-        let is_usable =
-            |path: &Path| read_file(boundary, path).is_ok_and(|read| !read.text.trim().is_empty());
+        let is_usable = |path: &Path| {
+            read_markdown_file_within(boundary, path).is_ok_and(|read| !read.text.trim().is_empty())
+        };
         let names = folder::find_context_file_names(folder, &mut self.found.notices, is_usable);
         for found in names {
             let path = folder.join(found.name);
             let named = folder.strip_prefix(base).unwrap_or(folder);
             let key = format!("{key}/{}", named.join(&found.key).display());
-            self.read_file(
-                ContextSource {
+            self.read_context_file(
+                ContextFileToRead {
                     path: &path,
                     key: &key,
                     boundary,
@@ -305,8 +306,8 @@ impl<'r> ContextReader<'r> {
     }
 
     /// Reads a file and its imports.
-    fn read_file(&mut self, place: ContextSource<'_>, depth: usize) {
-        let read = match read_file(place.boundary, place.path) {
+    fn read_context_file(&mut self, place: ContextFileToRead<'_>, depth: usize) {
+        let read = match read_markdown_file_within(place.boundary, place.path) {
             Ok(read) => read,
             Err(why) => return self.report_skipped_file(place.path, &why),
         };
@@ -322,12 +323,12 @@ impl<'r> ContextReader<'r> {
             self.found.notices.push(notice);
         }
         self.add_context_part(place, &read);
-        for (number, name) in import::find_imports(&read.text).iter().enumerate() {
+        for (number, name) in import::find_import_paths(&read.text).iter().enumerate() {
             self.read_import(place, (number, name), depth + 1);
         }
     }
 
-    fn add_context_part(&mut self, place: ContextSource<'_>, read: &ContextFileText) {
+    fn add_context_part(&mut self, place: ContextFileToRead<'_>, read: &ContextFileText) {
         let name = place.path.strip_prefix(place.base).unwrap_or(place.path);
         let name = name.display().to_string();
         let text = read.context_block(&name);
@@ -350,7 +351,7 @@ impl<'r> ContextReader<'r> {
     /// ignored; if its name ends in `.md`, the user is notified.
     fn read_import(
         &mut self,
-        by: ContextSource<'_>,
+        by: ContextFileToRead<'_>,
         (number, name): (usize, &String),
         depth: usize,
     ) {
@@ -377,20 +378,20 @@ impl<'r> ContextReader<'r> {
             format!("{importer} imports it, but it is outside the project")
         } else if !is_there {
             format!("{importer} imports it, but it does not exist")
-        } else if depth > MAX_IMPORT_DEPTH {
-            format!("imports may nest at most {MAX_IMPORT_DEPTH} files deep")
-        } else if self.n_imports >= MAX_IMPORTS {
-            format!("at most {MAX_IMPORTS} files can be imported")
+        } else if depth > MAX_FILE_IMPORT_DEPTH {
+            format!("imports may nest at most {MAX_FILE_IMPORT_DEPTH} files deep")
+        } else if self.n_imports >= MAX_IMPORTED_FILES {
+            format!("at most {MAX_IMPORTED_FILES} files can be imported")
         } else {
             self.n_imports += 1;
             let key = format!("{}/{number:02}-{name}", by.key);
-            let place = ContextSource {
+            let place = ContextFileToRead {
                 path: &path,
                 key: &key,
                 boundary: &boundary,
                 ..by
             };
-            return self.read_file(place, depth);
+            return self.read_context_file(place, depth);
         };
         let shown = if is_elsewhere { Path::new(name) } else { &path };
         self.report_skipped_file(shown, &why);

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::MAX_FILE_BYTES;
+use super::MAX_CONTEXT_FILE_BYTES;
 
 /// Text of a context file, and facts about how it was read.
 pub(super) struct ContextFileText {
@@ -21,7 +21,7 @@ pub(super) struct ContextFileText {
 impl ContextFileText {
     /// Returns the problems of the file, as messages for the user.
     pub(super) fn describe_faults(&self) -> impl Iterator<Item = String> {
-        let cut = format!("longer than {MAX_FILE_BYTES} bytes; the rest is left out");
+        let cut = format!("longer than {MAX_CONTEXT_FILE_BYTES} bytes; the rest is left out");
         let mended = "not valid UTF-8; invalid bytes are replaced by \u{fffd}".to_owned();
         let faults = [self.is_cut.then_some(cut), self.is_mended.then_some(mended)];
         faults.into_iter().flatten()
@@ -64,7 +64,10 @@ fn escape_closing_tags(text: &str) -> String {
 ///
 /// # Errors
 /// The file must not be used. The error is the reason, as a message for the user.
-pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ContextFileText, String> {
+pub(super) fn read_markdown_file_within(
+    boundary: &Path,
+    path: &Path,
+) -> Result<ContextFileText, String> {
     let real = path.canonicalize().map_err(|e| e.to_string())?;
     let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
     let leads = match is_link {
@@ -88,18 +91,21 @@ pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ContextFileText,
     }
     let mut bytes = Vec::new();
     fs::File::open(&real)
-        .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes))
+        .and_then(|file| {
+            file.take(MAX_CONTEXT_FILE_BYTES as u64 + 1)
+                .read_to_end(&mut bytes)
+        })
         .map_err(|e| e.to_string())?;
     if bytes.contains(&0) {
         return Err("it is not text".to_owned());
     }
-    let is_long = bytes.len() > MAX_FILE_BYTES;
+    let is_long = bytes.len() > MAX_CONTEXT_FILE_BYTES;
     if is_long {
         // Remove a character that truncation has split: it is valid UTF-8 in the file, so it must
         // not be reported.
         let in_character = |byte: &u8| (0x80..0xc0).contains(byte);
-        let mut end = MAX_FILE_BYTES;
-        while end > MAX_FILE_BYTES - 4 && bytes.get(end).is_some_and(in_character) {
+        let mut end = MAX_CONTEXT_FILE_BYTES;
+        while end > MAX_CONTEXT_FILE_BYTES - 4 && bytes.get(end).is_some_and(in_character) {
             end -= 1;
         }
         bytes.truncate(end);
@@ -108,8 +114,8 @@ pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ContextFileText,
     let is_mended = matches!(text, Cow::Owned(_));
     let mut text = text.trim_start_matches('\u{feff}').to_owned();
     // Check the length again: the replacement character is longer than the byte that it replaces.
-    let is_cut = is_long || text.len() > MAX_FILE_BYTES;
-    text.truncate(text.floor_char_boundary(MAX_FILE_BYTES));
+    let is_cut = is_long || text.len() > MAX_CONTEXT_FILE_BYTES;
+    text.truncate(text.floor_char_boundary(MAX_CONTEXT_FILE_BYTES));
     Ok(ContextFileText {
         text,
         real,

@@ -44,7 +44,7 @@ fn read_rules_apply_to_context_files_and_imports_stay_in_the_workspace() {
     let workspace = root.path().join("w");
     let first = read_context_files(&workspace, &[], &rules);
     let nested = ["sub/a.txt", "denied/a.txt"]
-        .map(|file| context_files_below(&workspace, file, |_| false, &rules));
+        .map(|file| read_context_files_down_to(&workspace, file, |_| false, &rules));
     let texts: String = [&first]
         .into_iter()
         .chain(&nested)
@@ -72,7 +72,11 @@ fn read_rules_apply_to_context_files_and_imports_stay_in_the_workspace() {
 
 /// Creates `files`, and checks that the context files in effect for the folder `workspace` are
 /// those in `expected`.
-fn check_context_files(files: &[(&str, &str)], workspace: &str, expected: &[&str]) -> ContextFiles {
+fn check_context_files(
+    files: &[(&str, &str)],
+    workspace: &str,
+    expected: &[&str],
+) -> ContextFilePromptParts {
     check_context_files_after(files, |_| (), workspace, expected)
 }
 
@@ -82,7 +86,7 @@ fn check_context_files_after(
     then: impl Fn(&Path),
     workspace: &str,
     expected: &[&str],
-) -> ContextFiles {
+) -> ContextFilePromptParts {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = root.path().join(name);
@@ -135,14 +139,14 @@ fn the_same_text_under_two_names_is_read_once() {
 #[test]
 fn a_long_context_file_is_truncated_at_a_character_boundary_with_a_notice() {
     let found = check_context_files(
-        &[("AGENTS.md", &"x".repeat(MAX_FILE_BYTES + 5))],
+        &[("AGENTS.md", &"x".repeat(MAX_CONTEXT_FILE_BYTES + 5))],
         "",
         &["AGENTS.md"],
     );
     assert!(found.parts[0].text.contains("[cut here]"));
     assert_eq!(found.notices.len(), 1);
     for shift in 0..4 {
-        let text = "x".repeat(shift) + &"\u{1f30a}".repeat(MAX_FILE_BYTES);
+        let text = "x".repeat(shift) + &"\u{1f30a}".repeat(MAX_CONTEXT_FILE_BYTES);
         let found = check_context_files(&[("AGENTS.md", &text)], "", &["AGENTS.md"]);
         assert_eq!(found.notices.len(), 1, "{:?}", found.notices);
         assert!(!found.parts[0].text.contains('\u{fffd}'));
@@ -175,14 +179,15 @@ fn invalid_utf8_is_replaced_and_binary_files_are_left_out() {
     assert!(found.parts[0].text.contains("caf\u{fffd} rules"));
     assert!(found.notices[0].contains("not valid UTF-8"));
     assert!(found.notices[1].contains("not text"));
-    let long = |root: &Path| fs::write(root.join("AGENTS.md"), [0xff; MAX_FILE_BYTES]).unwrap();
+    let long =
+        |root: &Path| fs::write(root.join("AGENTS.md"), [0xff; MAX_CONTEXT_FILE_BYTES]).unwrap();
     let found = check_context_files_after(&[], long, "", &["AGENTS.md"]);
-    assert!(found.parts[0].text.len() < MAX_FILE_BYTES + 100);
+    assert!(found.parts[0].text.len() < MAX_CONTEXT_FILE_BYTES + 100);
 }
 
 #[test]
 fn the_nearest_files_are_kept_if_all_files_exceed_the_limit() {
-    let [outer, middle, inner] = ["o", "m", "i"].map(|it| it.repeat(MAX_FILE_BYTES - 100));
+    let [outer, middle, inner] = ["o", "m", "i"].map(|it| it.repeat(MAX_CONTEXT_FILE_BYTES - 100));
     let files = [
         (".git/HEAD", ""),
         ("AGENTS.md", &*outer),
@@ -230,7 +235,7 @@ fn context_files_of_other_programs_are_read_in_order() {
         "CLAUDE.local.md",
     ];
     let mut found = check_context_files(&files, "", &expected);
-    crate::prompt::sort_parts(&mut found.parts);
+    crate::prompt::sort_prompt_parts(&mut found.parts);
     let sorted: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
     assert_eq!(sorted, expected, "the keys keep the order");
 
@@ -268,7 +273,7 @@ fn the_files_of_the_user_come_first_and_may_be_links() {
         root.join("none/AGENTS.md"),
     ];
     let mut found = read_context_files(&root.join("work"), &own, &allow_every_file);
-    crate::prompt::sort_parts(&mut found.parts);
+    crate::prompt::sort_prompt_parts(&mut found.parts);
     let texts: Vec<&str> = found
         .parts
         .iter()
@@ -372,7 +377,7 @@ fn context_files_of_a_subfolder_are_added_when_a_file_below_it_is_read() {
     }
     let check = |file: &str, given: &[&str], expected: &[&str]| {
         let found =
-            context_files_below(root, file, |name| given.contains(&name), &allow_every_file);
+            read_context_files_down_to(root, file, |name| given.contains(&name), &allow_every_file);
         let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
         assert_eq!(sources, expected, "{file}");
         found.notices

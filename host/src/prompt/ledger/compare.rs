@@ -2,8 +2,8 @@
 //! invalidates. The module must not depend on the format of session entries.
 
 use super::{
-    CacheBreakpoint, ComparedPromptPart, InvalidBreakpoint, PreviousLedger, PromptPartChange,
-    TurnLedger,
+    CacheBreakpoint, ComparedPromptPart, InvalidBreakpoint, PreviousTurnLedgerState,
+    PromptPartChange, TurnLedger,
 };
 use crate::point::payload::Tier;
 use crate::session::PromptRow;
@@ -39,8 +39,8 @@ pub(super) fn compare_prompt_rows(
 /// Finds the first cache breakpoint that is no longer valid since the previous turn. Changes
 /// between the steps of the turn are included: if a step has other tools than the previous step,
 /// its request reads nothing from the cache.
-pub(super) fn find_invalid_breakpoint(
-    before: &PreviousLedger,
+pub(super) fn find_first_invalid_breakpoint(
+    before: &PreviousTurnLedgerState,
     turn: &TurnLedger,
 ) -> Option<InvalidBreakpoint> {
     let mut causes: Vec<(CacheBreakpoint, String)> = Vec::new();

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::message::Usage;
 use crate::point::payload::Tier;
 use crate::session::{Body, Entry, PromptRow};
-use compare::{compare_prompt_rows, find_invalid_breakpoint};
+use compare::{compare_prompt_rows, find_first_invalid_breakpoint};
 
 /// Cache breakpoint: a position in the request. The provider is asked to cache the request up to
 /// this position.
@@ -127,41 +127,41 @@ pub struct TurnLedger {
 /// Returns the ledger of every turn that built a prompt, oldest first.
 #[must_use]
 pub fn build_turn_ledgers(entries: &[Entry]) -> Vec<TurnLedger> {
-    let mut reader = PromptLedgerReader::default();
+    let mut reader = PromptLedgerBuilder::default();
     for entry in entries {
-        reader.add_entry(entry);
+        reader.add_session_entry(entry);
     }
-    reader.end_turn();
+    reader.finish_turn_ledger();
     reader.done
 }
 
 /// State of the ledger at the end of the last turn that had a system prompt.
-struct PreviousLedger {
+struct PreviousTurnLedgerState {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
     /// Last step of any earlier turn.
     step: Option<StepUsage>,
 }
 
-/// State while entries are read.
+/// Builds the ledger while entries are read.
 #[derive(Default)]
-struct PromptLedgerReader {
+struct PromptLedgerBuilder {
     done: Vec<TurnLedger>,
     turn: Option<TurnLedger>,
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
-    before: Option<PreviousLedger>,
+    before: Option<PreviousTurnLedgerState>,
     /// Whether a prompt was built for the current turn. A turn that was refused early has no
     /// prompt.
     has_prompt: bool,
     rewrites: BTreeSet<RequestRewrite>,
 }
 
-impl PromptLedgerReader {
-    fn add_entry(&mut self, entry: &Entry) {
+impl PromptLedgerBuilder {
+    fn add_session_entry(&mut self, entry: &Entry) {
         match &entry.body {
             Body::TurnStart { turn, input, .. } => {
-                self.end_turn();
+                self.finish_turn_ledger();
                 self.turn = Some(TurnLedger {
                     turn: *turn,
                     time: entry.time,
@@ -199,7 +199,7 @@ impl PromptLedgerReader {
         }
     }
 
-    fn end_turn(&mut self) {
+    fn finish_turn_ledger(&mut self) {
         let rewrites = std::mem::take(&mut self.rewrites);
         let has_prompt = std::mem::take(&mut self.has_prompt);
         let Some(mut turn) = self.turn.take().filter(|_| has_prompt) else {
@@ -212,9 +212,9 @@ impl PromptLedgerReader {
         turn.parts = compare_prompt_rows(rows, &self.rows);
         turn.broken = before
             .as_ref()
-            .and_then(|before| find_invalid_breakpoint(before, &turn));
+            .and_then(|before| find_first_invalid_breakpoint(before, &turn));
         let last = turn.steps.last().cloned();
-        self.before = Some(PreviousLedger {
+        self.before = Some(PreviousTurnLedgerState {
             rows: self.rows.clone(),
             lost: self.lost.clone(),
             step: last.or(before.and_then(|before| before.step)),

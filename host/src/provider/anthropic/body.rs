@@ -2,7 +2,7 @@
 //!
 //! Owns the constraints of the API on a conversation (alternating roles, tool results first in user
 //! messages, no empty text) and the cache breakpoints. The module must not depend on the reading of
-//! answers, except for the prefix [`REDACTED`] in signatures.
+//! answers, except for the prefix [`REDACTED_THINKING_PREFIX`] in signatures.
 //!
 //! Start from [`write_body`].
 
@@ -12,25 +12,25 @@ use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
 use crate::provider::schema::{self, JsonSchemaSubset};
-use crate::provider::{Request, RequestImages, SystemBlock};
+use crate::provider::{Request, RequestImagesByBlobId, SystemPromptBlock};
 
 /// Default for the required field `max_tokens`. All models of the API accept this number.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
 
 /// Maximum number of cache breakpoints in a request. One is at the end of the tools, one or two are
 /// in the conversation, and the rest are for the system prompt.
-const MAX_BORDERS: usize = 4;
+const MAX_CACHE_BREAKPOINTS: usize = 4;
 
 /// Number of blocks before a cache breakpoint that the API searches for the end of an earlier
 /// cached prefix. The documentation of prompt caching says 20, including the block with the
 /// breakpoint.
-const LOOKBACK: usize = 19;
+const CACHE_LOOKBACK_BLOCKS: usize = 19;
 
 /// Prefix of the signature of reasoning whose text the provider encrypts. The encrypted text
 /// follows the prefix.
-pub(super) const REDACTED: &str = "redacted_thinking:";
+pub(super) const REDACTED_THINKING_PREFIX: &str = "redacted_thinking:";
 
-pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
+pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert(
@@ -55,7 +55,7 @@ pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     let mut messages = write_messages(&request.messages, images);
     let borders = find_cache_breakpoints(&messages);
     let n_borders = usize::from(has_tools) + borders.len();
-    let system = write_system_blocks(&request.system, MAX_BORDERS - n_borders);
+    let system = write_system_blocks(&request.system, MAX_CACHE_BREAKPOINTS - n_borders);
     // Do not cache a request that has neither tools nor a cached system prompt: such a request is
     // sent once, and writing it to the cache would cost more than the cache could save.
     let is_cached = has_tools
@@ -67,7 +67,7 @@ pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     }
     if has_tools {
         body.insert("tools".to_owned(), Value::Array(tools));
-        if request.must_repeat_answer() {
+        if request.is_answer_repeat_request() {
             body.insert("tool_choice".to_owned(), json!({"type": "none"}));
         }
     }
@@ -99,8 +99,8 @@ fn set_cache_breakpoint(block: &mut Value) {
 
 /// Writes the system prompt. If more than `max_borders` blocks are cached, only the last ones get a
 /// breakpoint, because each breakpoint covers everything before it.
-fn write_system_blocks(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
-    let blocks: Vec<&SystemBlock> = blocks
+fn write_system_blocks(blocks: &[SystemPromptBlock], max_borders: usize) -> Vec<Value> {
+    let blocks: Vec<&SystemPromptBlock> = blocks
         .iter()
         .filter(|block| !block.text.trim().is_empty())
         .collect();
@@ -121,7 +121,10 @@ fn write_system_blocks(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value>
 
 /// Writes the conversation as pairs of role and content. Adjacent messages of one role are merged:
 /// tool results have the role `user` here, and all results of a step must be in one message.
-fn write_messages(messages: &[Message], images: &RequestImages) -> Vec<(&'static str, Vec<Value>)> {
+fn write_messages(
+    messages: &[Message],
+    images: &RequestImagesByBlobId,
+) -> Vec<(&'static str, Vec<Value>)> {
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in messages {
         let role = match message.role {
@@ -162,7 +165,7 @@ fn write_content_block(part: &Content) -> Option<Value> {
             // Skip reasoning without a signature: another server produced it, and the API refuses
             // it.
             let signature = signature.as_deref()?;
-            Some(match signature.strip_prefix(REDACTED) {
+            Some(match signature.strip_prefix(REDACTED_THINKING_PREFIX) {
                 Some(data) => json!({"type": "redacted_thinking", "data": data}),
                 None => json!({"type": "thinking", "thinking": text, "signature": signature}),
             })
@@ -182,7 +185,7 @@ fn text_block(text: &str) -> Value {
 }
 
 /// Writes an image, or the placeholder text for it.
-fn write_image_block(blob: &Blob, images: &RequestImages) -> Value {
+fn write_image_block(blob: &Blob, images: &RequestImagesByBlobId) -> Value {
     match images.get(blob) {
         Ok(bytes) => json!({
             "type": "image",
@@ -194,7 +197,7 @@ fn write_image_block(blob: &Blob, images: &RequestImages) -> Value {
 
 /// Writes a tool result, followed by the blocks that it cannot contain: the result of a failed call
 /// may contain only text.
-fn write_tool_result(result: &ToolResult, images: &RequestImages) -> Vec<Value> {
+fn write_tool_result(result: &ToolResult, images: &RequestImagesByBlobId) -> Vec<Value> {
     let mut value =
         json!({"type": "tool_result", "tool_use_id": sanitize_call_id(&result.call_id)});
     let mut behind = Vec::new();
@@ -252,7 +255,7 @@ fn find_cache_breakpoints(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize
     // the answer to it.
     let before = messages.iter().rposition(|(role, _)| *role == "assistant");
     let n_before = before.map_or(0, |at| places.iter().filter(|place| place.0 < at).count());
-    let reach = n_before + LOOKBACK;
+    let reach = n_before + CACHE_LOOKBACK_BLOCKS;
     let between = (n_before > 0 && places.len() > reach)
         .then(|| places[n_before..reach].iter().rev().find(may_end))
         .flatten();
@@ -264,7 +267,8 @@ fn find_cache_breakpoints(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize
 mod tests {
     use super::*;
     use crate::provider::sample::{
-        call, gif_blob, images, json_part, pdf_blob, request, result, sample_tool,
+        gif_blob, json_part, pdf_blob, sample_call, sample_images, sample_request, sample_result,
+        sample_tool,
     };
 
     #[test]
@@ -274,7 +278,7 @@ mod tests {
             signature: signature.map(str::to_owned),
             extra: None,
         };
-        let mut request = request(vec![
+        let mut request = sample_request(vec![
             Message::text(Role::User, "hi"),
             Message::new(
                 Role::Assistant,
@@ -283,23 +287,23 @@ mod tests {
                     thinking("", Some("redacted_thinking:xyz")),
                     thinking("unproven", None),
                     Content::text("looking"),
-                    call("a.1", json!("{bad")),
+                    sample_call("a.1", json!("{bad")),
                 ],
             ),
             Message::text(Role::User, "hurry"),
-            Message::result(result("a.1", "seen", true)),
+            Message::result(sample_result("a.1", "seen", true)),
             Message::text(Role::User, " "),
         ]);
         request.system = vec![
-            SystemBlock::new("stable", true),
-            SystemBlock::new("", true),
-            SystemBlock::new("volatile", false),
+            SystemPromptBlock::new("stable", true),
+            SystemPromptBlock::new("", true),
+            SystemPromptBlock::new("volatile", false),
         ];
         request.tools = vec![sample_tool()];
         request.temperature = Some(0.5);
         let border = json!({"type": "ephemeral"});
         assert_eq!(
-            write_body(&request, &RequestImages::default()),
+            write_body(&request, &RequestImagesByBlobId::default()),
             json!({
                 "model": "m",
                 "max_tokens": 8192,
@@ -334,8 +338,8 @@ mod tests {
         let texts = [Part::text("seen"), Part::text(" "), json_part()];
         let parts = [&texts[..], &[Part::Blob(gif_blob()), Part::Blob(pdf)]].concat();
         let results = [("a", true), ("b", false)]
-            .map(|(id, is_error)| Content::ToolResult(result(id, parts.clone(), is_error)));
-        let request = request(vec![
+            .map(|(id, is_error)| Content::ToolResult(sample_result(id, parts.clone(), is_error)));
+        let request = sample_request(vec![
             Message::new(Role::User, vec![Content::Blob(gif_blob())]),
             Message::new(Role::Tool, results.into()),
         ]);
@@ -346,7 +350,7 @@ mod tests {
             text_block(line),
         );
         assert_eq!(
-            write_body(&request, &images(&request))["messages"][0]["content"],
+            write_body(&request, &sample_images(&request))["messages"][0]["content"],
             json!([
                 {"type": "tool_result", "tool_use_id": "a", "is_error": true, "content":
                     [seen, value, text_block("[image/gif, 10 B]"), text_block("[application/pdf, 4 B]")]},
@@ -360,12 +364,12 @@ mod tests {
 
     #[test]
     fn results_of_several_messages_become_one_user_message() {
-        let request = request(vec![
+        let request = sample_request(vec![
             Message::text(Role::User, "hi"),
-            Message::result(result("a", "seen", false)),
-            Message::result(result("b", "seen", false)),
+            Message::result(sample_result("a", "seen", false)),
+            Message::result(sample_result("b", "seen", false)),
         ]);
-        let body = write_body(&request, &RequestImages::default());
+        let body = write_body(&request, &RequestImagesByBlobId::default());
         assert_eq!(body["messages"].as_array().unwrap().len(), 1);
         let blocks = body["messages"][0]["content"].as_array().unwrap();
         let kinds: Vec<&Value> = blocks.iter().map(|block| &block["type"]).collect();
@@ -376,11 +380,11 @@ mod tests {
     fn no_more_cache_borders_are_set_than_the_api_takes() {
         let borders = |n_tools| {
             [0, 1, 2, 3, 6].map(|n_blocks| {
-                let mut request = request(vec![Message::text(Role::User, "hi")]);
-                let block = |n| SystemBlock::new(format!("block {n}"), true);
+                let mut request = sample_request(vec![Message::text(Role::User, "hi")]);
+                let block = |n| SystemPromptBlock::new(format!("block {n}"), true);
                 request.system = (0..n_blocks).map(block).collect();
                 request.tools = vec![sample_tool(); n_tools];
-                let body = write_body(&request, &RequestImages::default());
+                let body = write_body(&request, &RequestImagesByBlobId::default());
                 if let Some(last) = body["tools"].as_array().and_then(|tools| tools.last()) {
                     assert!(last.get("cache_control").is_some());
                 }
@@ -394,24 +398,24 @@ mod tests {
     #[test]
     fn a_step_with_many_calls_has_a_border_within_reach_of_the_step_before() {
         let ids: Vec<String> = (0..15).map(|n| format!("c{n}")).collect();
-        let calls = ids.iter().map(|id| call(id, json!({}))).collect();
+        let calls = ids.iter().map(|id| sample_call(id, json!({}))).collect();
         let mut messages = vec![
             Message::text(Role::User, "hi"),
             Message::new(Role::Assistant, calls),
         ];
         messages.extend(
             ids.iter()
-                .map(|id| Message::result(result(id, "seen", false))),
+                .map(|id| Message::result(sample_result(id, "seen", false))),
         );
-        let mut request = request(messages);
+        let mut request = sample_request(messages);
         request.tools = vec![sample_tool()];
         request.system = ["a", "b", "c"]
-            .map(|text| SystemBlock::new(text, true))
+            .map(|text| SystemPromptBlock::new(text, true))
             .into();
-        let body = write_body(&request, &RequestImages::default());
+        let body = write_body(&request, &RequestImagesByBlobId::default());
         assert_eq!(
             body.to_string().matches("cache_control").count(),
-            MAX_BORDERS
+            MAX_CACHE_BREAKPOINTS
         );
         let blocks = body["messages"].as_array().unwrap().iter();
         let blocks = blocks.flat_map(|message| message["content"].as_array().unwrap());
@@ -421,15 +425,15 @@ mod tests {
             .map(|(at, _)| at)
             .collect();
         // The previous step ended with block 0.
-        assert_eq!(marked, [LOOKBACK, 30]);
+        assert_eq!(marked, [CACHE_LOOKBACK_BLOCKS, 30]);
     }
 
     #[test]
     fn a_prompt_that_hooks_rewrote_whole_still_has_the_tools_and_the_conversation_cached() {
-        let mut request = request(vec![Message::text(Role::User, "hi")]);
-        request.system = vec![SystemBlock::new("rewritten", false)];
+        let mut request = sample_request(vec![Message::text(Role::User, "hi")]);
+        request.system = vec![SystemPromptBlock::new("rewritten", false)];
         request.tools = vec![sample_tool()];
-        let body = write_body(&request, &RequestImages::default());
+        let body = write_body(&request, &RequestImagesByBlobId::default());
         assert_eq!(body["system"][0].get("cache_control"), None);
         let border = json!({"type": "ephemeral"});
         assert_eq!(body["tools"][0]["cache_control"], border);

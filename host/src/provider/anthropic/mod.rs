@@ -2,7 +2,7 @@
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. The
 //! module must not depend on the network (`http`) or on the source of the key (`select`). Start
-//! from [`AnthropicMessages`].
+//! from [`AnthropicWireFormat`].
 
 mod body;
 mod stream;
@@ -12,10 +12,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use super::client::{WireFormat, strip_version_suffix};
-use super::endpoint::Endpoint;
-use super::{Error, Request, RequestImages, Wire};
+use super::endpoint::ModelApiEndpoint;
+use super::{Error, Request, RequestImagesByBlobId, Wire};
 
-pub(super) use stream::AnthropicReader;
+pub(super) use stream::AnthropicStreamDecoder;
 
 /// URL of the public API.
 pub const DEFAULT_URL: &str = "https://api.anthropic.com";
@@ -24,18 +24,18 @@ pub const DEFAULT_URL: &str = "https://api.anthropic.com";
 const API_VERSION: &str = "2023-06-01";
 
 /// The Messages format. Base URLs with and without `/v1` are equivalent.
-pub(super) struct AnthropicMessages;
+pub(super) struct AnthropicWireFormat;
 
-impl WireFormat for AnthropicMessages {
+impl WireFormat for AnthropicWireFormat {
     const WIRE: Wire = Wire::AnthropicMessages;
     const MODELS: (&'static str, &'static str) = ("v1/models", "limit=1000");
-    type Reader = AnthropicReader;
+    type Reader = AnthropicStreamDecoder;
 
     fn adapt_url(&self, url: &mut Url) {
         strip_version_suffix(url, "/v1");
     }
 
-    fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+    fn headers(&self, endpoint: &ModelApiEndpoint) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::new();
         headers.insert(
             HeaderName::from_static("anthropic-version"),
@@ -47,7 +47,7 @@ impl WireFormat for AnthropicMessages {
         Ok(headers)
     }
 
-    fn body(&self, request: &Request, images: &RequestImages) -> Value {
+    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
         body::write_body(request, images)
     }
 

@@ -2,37 +2,38 @@
 //! server or a hook disabled streaming.
 //!
 //! Every field is read independently: a field with an unexpected value and an unknown event are
-//! ignored. The module must not depend on the network. Start from [`AnthropicReader`].
+//! ignored. The module must not depend on the network. Start from [`AnthropicStreamDecoder`].
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::body::REDACTED;
+use super::body::REDACTED_THINKING_PREFIX;
 use crate::message::Usage;
 use crate::provider::assemble::{
-    AnswerFault, AssembledReply, CallIndex, MessageAssembler, WireDecoder,
+    AnswerStreamDecoder, AnswerStreamError, AssistantMessageAssembler, DecodedModelReply,
+    ToolCallPartIndex,
 };
 use crate::provider::lenient::{
-    count_field, error_field, field_items, find_field, id_field, text_field,
+    count_field, field_items, find_field, id_field, non_empty_error_field, text_field,
 };
 use crate::provider::{Finish, StreamEvent};
 
 /// Decoder of one answer in the Messages format.
 #[derive(Default)]
-pub(in crate::provider) struct AnthropicReader {
-    assembler: MessageAssembler,
+pub(in crate::provider) struct AnthropicStreamDecoder {
+    assembler: AssistantMessageAssembler,
     /// Tool calls that are still being received, by the index of their block. The key is `None` for
     /// gateways that omit indexes.
-    calls: HashMap<Option<u64>, AnthropicOpenCall>,
+    calls: HashMap<Option<u64>, AnthropicUnfinishedToolCall>,
     counts: AnthropicTokenCounts,
     stop_reason: Option<String>,
     is_stopped: bool,
 }
 
 /// Tool call that is still being received.
-struct AnthropicOpenCall {
-    slot: CallIndex,
+struct AnthropicUnfinishedToolCall {
+    slot: ToolCallPartIndex,
     /// Input in the start event of the block; deltas replace it. In a stream it is `{}`, in a
     /// complete message it is the entire input, and some gateways send the entire input in the
     /// start event and again in deltas.
@@ -72,7 +73,7 @@ impl AnthropicTokenCounts {
     }
 }
 
-impl AnthropicReader {
+impl AnthropicStreamDecoder {
     fn start_block(
         &mut self,
         index: Option<u64>,
@@ -88,7 +89,7 @@ impl AnthropicReader {
             Some("redacted_thinking") => {
                 if let Some(data) = text_field(block, "data") {
                     self.assembler
-                        .add_thinking_signature(format!("{REDACTED}{data}"));
+                        .add_thinking_signature(format!("{REDACTED_THINKING_PREFIX}{data}"));
                 }
             }
             Some("tool_use") => {
@@ -102,7 +103,8 @@ impl AnthropicReader {
                     Some(Value::Null) | None => None,
                     Some(input) => Some(input.to_string()),
                 };
-                self.calls.insert(index, AnthropicOpenCall { slot, whole });
+                self.calls
+                    .insert(index, AnthropicUnfinishedToolCall { slot, whole });
             }
             _ => {}
         }
@@ -161,12 +163,12 @@ impl AnthropicReader {
     }
 }
 
-impl WireDecoder for AnthropicReader {
+impl AnswerStreamDecoder for AnthropicStreamDecoder {
     fn read_event(
         &mut self,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), AnswerFault> {
+    ) -> Result<(), AnswerStreamError> {
         // Some gateways end a stream with `[DONE]`, as in chat completions.
         if data.trim() == "[DONE]" {
             self.is_stopped = self.has_finish_reason();
@@ -175,10 +177,10 @@ impl WireDecoder for AnthropicReader {
         let Some(event) = self.assembler.parse_event(data) else {
             return Ok(());
         };
-        if let Some(error) = error_field(&event)
+        if let Some(error) = non_empty_error_field(&event)
             && !self.has_finish_reason()
         {
-            return Err(AnswerFault::Server {
+            return Err(AnswerStreamError::Server {
                 status: status_of_error_kind(error["type"].as_str().unwrap_or_default()),
                 message: data.to_owned(),
             });
@@ -230,7 +232,7 @@ impl WireDecoder for AnthropicReader {
         self.is_stopped || self.stop_reason.is_some()
     }
 
-    fn finish(mut self) -> Result<AssembledReply, AnswerFault> {
+    fn finish(mut self) -> Result<DecodedModelReply, AnswerStreamError> {
         let open: Vec<Option<u64>> = self.calls.keys().copied().collect();
         for index in open {
             self.end_call(index);
@@ -276,8 +278,8 @@ mod tests {
     use crate::message::{ToolCall, Usage};
     use crate::provider::sample;
 
-    fn read(events: &[Value]) -> Result<(AssembledReply, Vec<StreamEvent>), AnswerFault> {
-        sample::read(AnthropicReader::default(), events)
+    fn read(events: &[Value]) -> Result<(DecodedModelReply, Vec<StreamEvent>), AnswerStreamError> {
+        sample::decode_events(AnthropicStreamDecoder::default(), events)
     }
 
     #[test]
@@ -361,16 +363,22 @@ mod tests {
 
     #[test]
     fn faults_are_told_apart() {
-        assert_eq!(read(&[]), Err(AnswerFault::EndedEarly));
+        assert_eq!(read(&[]), Err(AnswerStreamError::EndedEarly));
         let error =
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
         let (status, message) = (529, error.to_string());
-        assert_eq!(read(&[error]), Err(AnswerFault::Server { status, message }));
+        assert_eq!(
+            read(&[error]),
+            Err(AnswerStreamError::Server { status, message })
+        );
         for odd in [json!([1]), json!({"x": "y"}), json!("<html>")] {
-            assert!(matches!(read(&[odd]), Err(AnswerFault::Bad { .. })));
+            assert!(matches!(read(&[odd]), Err(AnswerStreamError::Bad { .. })));
         }
         let text =
             json!({"type": "content_block_start", "content_block": {"type": "text", "text": "a"}});
-        assert_eq!(read(&[json!([1]), text]), Err(AnswerFault::EndedEarly));
+        assert_eq!(
+            read(&[json!([1]), text]),
+            Err(AnswerStreamError::EndedEarly)
+        );
     }
 }

@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 
-use super::MessageAssembler;
+use super::AssistantMessageAssembler;
 use crate::message::Content;
 
-impl MessageAssembler {
+impl AssistantMessageAssembler {
     /// Adds a reasoning part without text, which carries only opaque data of the server.
     pub(in crate::provider) fn add_opaque_part(&mut self, extra: Value) {
         self.n_bytes += extra.to_string().len();

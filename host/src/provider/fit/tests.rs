@@ -1,5 +1,5 @@
-//! Tests of `fit_conversation`. Each test compares the rewritten conversation with expected lines,
-//! one line per message.
+//! Tests of `rewrite_conversation`. Each test compares the rewritten conversation with expected
+//! lines, one line per message.
 
 use serde_json::json;
 
@@ -33,22 +33,22 @@ fn user_message(text: &str) -> Message {
     Message::text(Role::User, text)
 }
 
-/// Rewrites the messages with `fit_conversation`, and returns one line per rewritten message: its
-/// role and its parts.
+/// Rewrites the messages with `rewrite_conversation`, and returns one line per rewritten message:
+/// its role and its parts.
 fn fitted_lines(messages: Vec<Message>, mends: &RequestCorrections) -> Vec<String> {
     let request = Request {
         model: "m".to_owned(),
         messages,
         ..Request::default()
     };
-    let target = FitTarget {
+    let target = ConversationRewriteTarget {
         provider: "p",
         wire: Wire::OpenaiChat,
         mends,
     };
-    let fitted = fit_conversation(&request, &target);
+    let fitted = rewrite_conversation(&request, &target);
     // A second rewriting of the rewritten conversation changes nothing.
-    assert_eq!(*fit_conversation(&fitted, &target), *fitted);
+    assert_eq!(*rewrite_conversation(&fitted, &target), *fitted);
     let part = |part: &Content| match part {
         Content::Text { text } => text.clone(),
         Content::Thinking { text, .. } => format!("({text})"),
@@ -167,16 +167,16 @@ fn tool_names_are_reduced_to_the_permitted_characters() {
         ("read_file", "read_file"),
         ("functions.read_file", "functions_read_file"),
         ("read_file<|channel|>commentary", "read_file"),
-        ("", NO_NAME),
-        ("<|x|>", NO_NAME),
-        ("日本", NO_NAME),
+        ("", INVALID_TOOL_NAME_PLACEHOLDER),
+        ("<|x|>", INVALID_TOOL_NAME_PLACEHOLDER),
+        ("日本", INVALID_TOOL_NAME_PLACEHOLDER),
         ("1st", "_1st"),
         (&long, &long[..64]),
     ] {
         assert_eq!(to_safe_tool_name(name), expected, "{name}");
     }
     assert_eq!(to_safe_call_id(""), "call");
-    assert_eq!(to_safe_call_id(&long).len(), MAX_ID);
+    assert_eq!(to_safe_call_id(&long).len(), MAX_CALL_ID_CHARS);
     assert_eq!(to_short_call_id("abcdefgh1"), "abcdefgh1");
     assert!(
         to_short_call_id("call_1")
@@ -279,13 +279,13 @@ fn a_conversation_that_fits_is_not_copied() {
         ..Request::default()
     };
     let mends = RequestCorrections::default();
-    let target = FitTarget {
+    let target = ConversationRewriteTarget {
         provider: "p",
         wire: Wire::OpenaiChat,
         mends: &mends,
     };
     assert!(matches!(
-        fit_conversation(&request, &target),
+        rewrite_conversation(&request, &target),
         Cow::Borrowed(_)
     ));
 }

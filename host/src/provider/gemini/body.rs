@@ -12,15 +12,15 @@ use crate::message::{Blob, Content, Message, Part, Role, ToolResult, ToolSpec};
 use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
 use crate::provider::schema::{self, JsonSchemaSubset};
-use crate::provider::{Request, RequestImages};
+use crate::provider::{Request, RequestImagesByBlobId};
 
 /// Placeholder thought signature for a call without a signature, such as one that another API's
 /// model made. Gemini 3 and later refuse a request with an unsigned call. Google documents this
 /// value for histories of other models
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ).
-const UNSIGNED: &str = "skip_thought_signature_validator";
+const THOUGHT_SIGNATURE_PLACEHOLDER: &str = "skip_thought_signature_validator";
 
-pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
+pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
     // The name of the model becomes a part of the URL's path when the body is sent. Until then it
@@ -35,7 +35,7 @@ pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     if !system.is_empty() {
         put("systemInstruction", json!({"parts": system}));
     }
-    if !request.tools.is_empty() && !request.must_repeat_answer() {
+    if !request.tools.is_empty() && !request.is_answer_repeat_request() {
         let declarations: Vec<Value> = request.tools.iter().map(write_tool_declaration).collect();
         put("tools", json!([{"functionDeclarations": declarations}]));
     }
@@ -46,11 +46,11 @@ pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     if let Some(temperature) = request.temperature {
         config.insert("temperature".to_owned(), json!(temperature));
     }
-    if model::accepts_thought_requests(&request.model) {
+    if model::model_accepts_include_thoughts(&request.model) {
         let thinking = json!({"includeThoughts": true});
         config.insert("thinkingConfig".to_owned(), thinking);
     }
-    if let Some(output) = request.output_without_tools() {
+    if let Some(output) = request.output_format_without_tools() {
         config.insert("responseMimeType".to_owned(), json!("application/json"));
         config.insert("responseJsonSchema".to_owned(), json!(*output.schema));
     }
@@ -77,7 +77,10 @@ fn write_tool_declaration(tool: &ToolSpec) -> Value {
 
 /// Writes the conversation as (role, parts). Adjacent messages of one role are merged: all results
 /// of an answer must be in one content.
-fn write_contents(request: &Request, images: &RequestImages) -> Vec<(&'static str, Vec<Value>)> {
+fn write_contents(
+    request: &Request,
+    images: &RequestImagesByBlobId,
+) -> Vec<(&'static str, Vec<Value>)> {
     let is_strict = model::requires_thought_signatures(&request.model);
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
@@ -103,7 +106,7 @@ fn text_part(text: &str) -> Value {
 }
 
 /// Writes a part with an image, or with the placeholder text if the image is not sent.
-fn image_part(blob: &Blob, images: &RequestImages) -> Value {
+fn image_part(blob: &Blob, images: &RequestImagesByBlobId) -> Value {
     match images.get(blob) {
         Ok(bytes) => {
             json!({"inlineData": {"mimeType": blob.media_type, "data": encode_base64(bytes)}})
@@ -112,7 +115,7 @@ fn image_part(blob: &Blob, images: &RequestImages) -> Value {
     }
 }
 
-fn user_parts(message: &Message, images: &RequestImages) -> Vec<Value> {
+fn user_parts(message: &Message, images: &RequestImagesByBlobId) -> Vec<Value> {
     let mut parts = Vec::new();
     for part in &message.content {
         match part {
@@ -163,7 +166,7 @@ fn answer_parts(message: &Message, is_strict: bool) -> Vec<Value> {
                 match signature {
                     Some(signature) => part["thoughtSignature"] = signature.clone(),
                     None if is_strict && is_first_call => {
-                        part["thoughtSignature"] = json!(UNSIGNED)
+                        part["thoughtSignature"] = json!(THOUGHT_SIGNATURE_PLACEHOLDER)
                     }
                     None => {}
                 }
@@ -180,7 +183,7 @@ fn answer_parts(message: &Message, is_strict: bool) -> Vec<Value> {
 
 /// Writes the part of a tool result, followed by the parts of its images: older models refuse
 /// images inside a result.
-fn tool_response_parts(result: &ToolResult, images: &RequestImages) -> Vec<Value> {
+fn tool_response_parts(result: &ToolResult, images: &RequestImagesByBlobId) -> Vec<Value> {
     let mut behind = Vec::new();
     let mut texts = Vec::new();
     for part in result.content.iter() {

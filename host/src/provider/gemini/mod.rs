@@ -15,10 +15,10 @@ use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 
 use super::client::{WireFormat, strip_version_suffix};
-use super::endpoint::Endpoint;
-use super::{Error, Request, RequestImages, Wire};
+use super::endpoint::ModelApiEndpoint;
+use super::{Error, Request, RequestImagesByBlobId, Wire};
 
-pub(super) use stream::GeminiReader;
+pub(super) use stream::GeminiStreamDecoder;
 
 /// URL of the public API.
 pub const DEFAULT_URL: &str = "https://generativelanguage.googleapis.com";
@@ -29,7 +29,7 @@ pub(super) struct GeminiWireFormat;
 impl WireFormat for GeminiWireFormat {
     const WIRE: Wire = Wire::Gemini;
     const MODELS: (&'static str, &'static str) = ("v1beta/models", "pageSize=1000");
-    type Reader = GeminiReader;
+    type Reader = GeminiStreamDecoder;
 
     fn adapt_url(&self, url: &mut Url) {
         strip_version_suffix(url, "/v1beta");
@@ -37,7 +37,7 @@ impl WireFormat for GeminiWireFormat {
         url.query_pairs_mut().append_pair("alt", "sse");
     }
 
-    fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+    fn headers(&self, endpoint: &ModelApiEndpoint) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::new();
         if let Some(value) = endpoint.key_header_with_prefix("")? {
             headers.insert(HeaderName::from_static("x-goog-api-key"), value);
@@ -45,7 +45,7 @@ impl WireFormat for GeminiWireFormat {
         Ok(headers)
     }
 
-    fn body(&self, request: &Request, images: &RequestImages) -> Value {
+    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
         body::write_body(request, images)
     }
 

@@ -45,7 +45,7 @@ fn is_gemini(name: &str) -> bool {
 
 /// Whether a request may ask a model for its thoughts. Older models, and models for images and
 /// speech, refuse such a request.
-pub(super) fn accepts_thought_requests(name: &str) -> bool {
+pub(super) fn model_accepts_include_thoughts(name: &str) -> bool {
     let is_other = ["image", "tts", "audio", "live", "embedding"]
         .iter()
         .any(|kind| name.contains(kind));
@@ -92,7 +92,7 @@ mod tests {
         ] {
             assert_eq!(
                 (
-                    accepts_thought_requests(name),
+                    model_accepts_include_thoughts(name),
                     requires_thought_signatures(name)
                 ),
                 (is_thinking, is_strict),

@@ -1,20 +1,23 @@
 //! Answers in the `generateContent` format: the chunks of a stream, or one complete answer.
 //!
 //! Every field is read independently: an unexpected value is skipped, an unknown part is kept
-//! unchanged. Owns the reading only; it must not know the network. Start from [`GeminiReader`].
+//! unchanged. Owns the reading only; it must not know the network. Start from
+//! [`GeminiStreamDecoder`].
 
 use serde_json::{Value, json};
 
 use crate::message::Usage;
-use crate::provider::assemble::{AnswerFault, AssembledReply, MessageAssembler, WireDecoder};
+use crate::provider::assemble::{
+    AnswerStreamDecoder, AnswerStreamError, AssistantMessageAssembler, DecodedModelReply,
+};
 use crate::provider::lenient::{
-    count_value, error_field, field_items, find_field, id_field, text_field,
+    field_items, find_field, id_field, json_to_count, non_empty_error_field, text_field,
 };
 use crate::provider::{Finish, StreamEvent};
 
 /// Fields that mark a part as the output of a server-side tool. A part with one of these fields is
 /// stored unchanged and sent back in later requests.
-const KEPT: [&str; 4] = [
+const SERVER_TOOL_PART_FIELDS: [&str; 4] = [
     "codeExecutionResult",
     "executableCode",
     "toolCall",
@@ -23,7 +26,7 @@ const KEPT: [&str; 4] = [
 
 /// Substrings of the finish reasons of blocked answers, such as `IMAGE_SAFETY` and
 /// `PROHIBITED_CONTENT`.
-const HOLDS_BACK: [&str; 7] = [
+const BLOCKED_FINISH_REASON_SUBSTRINGS: [&str; 7] = [
     "BLOCKLIST",
     "LANGUAGE",
     "MODEL_ARMOR",
@@ -35,21 +38,24 @@ const HOLDS_BACK: [&str; 7] = [
 
 /// Decoder of one answer in Gemini's `generateContent` format.
 #[derive(Default)]
-pub(in crate::provider) struct GeminiReader {
-    assembler: MessageAssembler,
+pub(in crate::provider) struct GeminiStreamDecoder {
+    assembler: AssistantMessageAssembler,
     usage: Usage,
     finish: Option<Finish>,
     has_content: bool,
 }
 
-impl GeminiReader {
+impl GeminiStreamDecoder {
     fn read_part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let signature =
             find_field(part, "thoughtSignature").or_else(|| find_field(part, "thought_signature"));
         let signature = signature.filter(|signature| signature.is_string());
         if let Some(call) = find_field(part, "functionCall").filter(|call| call.is_object()) {
             self.read_call(call, signature, emit);
-        } else if KEPT.iter().any(|name| find_field(part, name).is_some()) {
+        } else if SERVER_TOOL_PART_FIELDS
+            .iter()
+            .any(|name| find_field(part, name).is_some())
+        {
             self.has_content = true;
             self.assembler.add_opaque_part(part.clone());
         } else {
@@ -75,7 +81,7 @@ impl GeminiReader {
         }
         if let Some(signature) = signature {
             self.assembler
-                .add_call_extra(slot, "thoughtSignature", signature);
+                .add_call_opaque_data(slot, "thoughtSignature", signature);
         }
     }
 
@@ -114,12 +120,12 @@ impl GeminiReader {
         piece: &Value,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), AnswerFault> {
-        if let Some(error) = error_field(piece)
+    ) -> Result<(), AnswerStreamError> {
+        if let Some(error) = non_empty_error_field(piece)
             && !self.has_finish_reason()
         {
-            let (status, message) = (error_status(error), data.to_owned());
-            return Err(AnswerFault::Server { status, message });
+            let (status, message) = (http_status_of_stream_error(error), data.to_owned());
+            return Err(AnswerStreamError::Server { status, message });
         }
         self.assembler.set_model(&piece["modelVersion"]);
         self.read_token_counts(&piece["usageMetadata"]);
@@ -144,12 +150,16 @@ impl GeminiReader {
             // The model generated an invalid call: a retry usually yields a valid one.
             Some("MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL") => {
                 let message = data.to_owned();
-                return Err(AnswerFault::Server {
+                return Err(AnswerStreamError::Server {
                     status: 500,
                     message,
                 });
             }
-            Some(reason) if HOLDS_BACK.iter().any(|part| reason.contains(part)) => {
+            Some(reason)
+                if BLOCKED_FINISH_REASON_SUBSTRINGS
+                    .iter()
+                    .any(|part| reason.contains(part)) =>
+            {
                 self.finish = Some(Finish::Refused);
             }
             // Content that was received stays valid even if the finish reason is unknown.
@@ -162,7 +172,7 @@ impl GeminiReader {
     /// Stores token counts. The counts in a chunk are cumulative. Thought tokens are counted
     /// separately from text and cost the same.
     fn read_token_counts(&mut self, usage: &Value) {
-        let at = |name: &str| usage.get(name).and_then(count_value).unwrap_or(0);
+        let at = |name: &str| usage.get(name).and_then(json_to_count).unwrap_or(0);
         let most = |old: &mut u64, new: u64| *old = new.max(*old);
         let input = at("promptTokenCount").saturating_add(at("toolUsePromptTokenCount"));
         let output = at("candidatesTokenCount").saturating_add(at("thoughtsTokenCount"));
@@ -175,12 +185,12 @@ impl GeminiReader {
     }
 }
 
-impl WireDecoder for GeminiReader {
+impl AnswerStreamDecoder for GeminiStreamDecoder {
     fn read_event(
         &mut self,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), AnswerFault> {
+    ) -> Result<(), AnswerStreamError> {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -211,7 +221,7 @@ impl WireDecoder for GeminiReader {
         self.finish.is_some()
     }
 
-    fn finish(self) -> Result<AssembledReply, AnswerFault> {
+    fn finish(self) -> Result<DecodedModelReply, AnswerStreamError> {
         match self.finish {
             Some(finish) => Ok(self.assembler.finish_message(finish, self.usage)),
             None => Err(self.assembler.into_ended_early_fault()),
@@ -221,8 +231,8 @@ impl WireDecoder for GeminiReader {
 
 /// Returns the HTTP status of an error inside a stream, a `google.rpc.Status`: its code, or the
 /// code of its status name (<https://cloud.google.com/apis/design/errors>).
-fn error_status(error: &Value) -> u16 {
-    let code = error.get("code").and_then(count_value);
+fn http_status_of_stream_error(error: &Value) -> u16 {
+    let code = error.get("code").and_then(json_to_count);
     let code = code.and_then(|code| u16::try_from(code).ok());
     let named = match error["status"].as_str().unwrap_or_default() {
         "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => 400,

@@ -166,7 +166,7 @@ fn request_bodies_are_corrected_for_every_wire_format() {
     let mends = RequestCorrections::from_preset(&[RequestCorrection::AlternateRoles]);
     let mut body = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, {"role": "user"}]});
     mends.apply_corrections(&mut body);
-    let between = json!({"role": "assistant", "content": BETWEEN});
+    let between = json!({"role": "assistant", "content": ASSISTANT_MESSAGE_PLACEHOLDER});
     let expected = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, between, {"role": "user"}]});
     assert_eq!(body, expected);
     let mut mends = RequestCorrections::default();
@@ -175,9 +175,9 @@ fn request_bodies_are_corrected_for_every_wire_format() {
     let mut body = json!({"messages": [{"tool_calls": [{}]}, {"content": "x"}, 5],
         "contents": [{"parts": [{"functionCall": {}}, {"text": "x"}]}]});
     mends.apply_corrections(&mut body);
-    let signature = json!({"google": {"thought_signature": NO_SIGNATURE}});
+    let signature = json!({"google": {"thought_signature": GEMINI_SIGNATURE_PLACEHOLDER}});
     let expected = json!({"messages": [{"tool_calls": [{"extra_content": signature}], "reasoning_content": " "},
         {"content": "x"}, 5],
-        "contents": [{"parts": [{"functionCall": {}, "thoughtSignature": NO_SIGNATURE}, {"text": "x"}]}]});
+        "contents": [{"parts": [{"functionCall": {}, "thoughtSignature": GEMINI_SIGNATURE_PLACEHOLDER}, {"text": "x"}]}]});
     assert_eq!(body, expected);
 }

@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 use crate::message::{Blob, Content, Message, Part, Role, ToolCall, ToolResult};
 use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
-use crate::provider::output::OUTPUT_NAME;
+use crate::provider::output::OUTPUT_SCHEMA_NAME;
 use crate::provider::schema::{self, JsonSchemaSubset};
-use crate::provider::{Request, RequestImages};
+use crate::provider::{Request, RequestImagesByBlobId};
 
-pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
+pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     if let Some(max_tokens) = request.max_tokens {
@@ -26,12 +26,12 @@ pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     }
     body.insert("stream".to_owned(), json!(true));
     body.insert("stream_options".to_owned(), json!({"include_usage": true}));
-    if let Some(output) = request.output_without_tools() {
+    if let Some(output) = request.output_format_without_tools() {
         body.insert("response_format".to_owned(), json!({"type": "json_schema", "json_schema": {
-            "name": OUTPUT_NAME, "schema": *output.schema, "strict": schema::is_closed(&output.schema),
+            "name": OUTPUT_SCHEMA_NAME, "schema": *output.schema, "strict": schema::is_closed(&output.schema),
         }}));
     }
-    if !request.tools.is_empty() && !request.must_repeat_answer() {
+    if !request.tools.is_empty() && !request.is_answer_repeat_request() {
         let tools = request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": schema::reduce_schema(&tool.parameters, JsonSchemaSubset::Common),
@@ -71,7 +71,7 @@ fn write_pending_image_parts(behind: &mut Vec<Value>, written: &mut Vec<Value>) 
 
 fn write_message(
     message: &Message,
-    images: &RequestImages,
+    images: &RequestImagesByBlobId,
     written: &mut Vec<Value>,
     behind: &mut Vec<Value>,
 ) {
@@ -102,7 +102,7 @@ fn text_part(text: &str) -> Value {
 }
 
 /// Writes a part with an image. Returns `Err` with the placeholder text if the image is not sent.
-fn image_part(blob: &Blob, images: &RequestImages) -> Result<Value, String> {
+fn image_part(blob: &Blob, images: &RequestImagesByBlobId) -> Result<Value, String> {
     let data = encode_base64(images.get(blob)?);
     let url = format!("data:{};base64,{data}", blob.media_type);
     Ok(json!({"type": "image_url", "image_url": {"url": url}}))
@@ -110,7 +110,7 @@ fn image_part(blob: &Blob, images: &RequestImages) -> Result<Value, String> {
 
 /// Writes a user message: a list of parts if there is an image, otherwise one text, because not
 /// every server accepts lists.
-fn user_message(message: &Message, images: &RequestImages) -> Option<Value> {
+fn user_message(message: &Message, images: &RequestImagesByBlobId) -> Option<Value> {
     let blobs = message.content.iter().filter_map(|part| match part {
         Content::Blob(blob) => Some(image_part(blob, images)),
         _ => None,
@@ -162,7 +162,7 @@ fn assistant_message(message: &Message) -> Option<Value> {
             written.push_str(text);
         }
     }
-    add_opaque_fields(&mut fields, message.extra.as_ref());
+    add_missing_opaque_fields(&mut fields, message.extra.as_ref());
     fields.insert("tool_calls".to_owned(), Value::Array(calls));
     Some(Value::Object(fields))
 }
@@ -174,13 +174,13 @@ fn call_to_json(call: &ToolCall) -> Value {
     fields.insert("type".to_owned(), json!("function"));
     let function = json!({"name": call.name, "arguments": arguments});
     fields.insert("function".to_owned(), function);
-    add_opaque_fields(&mut fields, call.extra.as_ref());
+    add_missing_opaque_fields(&mut fields, call.extra.as_ref());
     Value::Object(fields)
 }
 
 /// Adds the opaque data that the server sent with a message or call to its fields, without
 /// replacing existing fields.
-fn add_opaque_fields(fields: &mut Map<String, Value>, extra: Option<&Value>) {
+fn add_missing_opaque_fields(fields: &mut Map<String, Value>, extra: Option<&Value>) {
     for (name, value) in extra.and_then(Value::as_object).into_iter().flatten() {
         fields.entry(name).or_insert_with(|| value.clone());
     }
@@ -188,7 +188,7 @@ fn add_opaque_fields(fields: &mut Map<String, Value>, extra: Option<&Value>) {
 
 /// Returns the text of a tool result. The format has no error flag, so the text of a failed call
 /// begins by saying that the call failed.
-fn result_content(result: &ToolResult, images: &RequestImages) -> String {
+fn result_content(result: &ToolResult, images: &RequestImagesByBlobId) -> String {
     let parts = result.content.iter().map(|part| match part {
         Part::Text { text } => Cow::Borrowed(text.as_str()),
         Part::Json { value } => Cow::Owned(value.to_string()),
@@ -211,28 +211,29 @@ fn result_content(result: &ToolResult, images: &RequestImages) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::SystemBlock;
+    use crate::provider::SystemPromptBlock;
     use crate::provider::sample::{
-        call, gif_blob, images, json_part, pdf_blob, request, result, sample_tool,
+        gif_blob, json_part, pdf_blob, sample_call, sample_images, sample_request, sample_result,
+        sample_tool,
     };
 
     #[test]
     fn images_follow_all_results_of_an_answer_and_stand_in_messages_of_the_user() {
         let (pdf, line) = pdf_blob();
         let [image, other] = [gif_blob(), pdf.clone()].map(Content::Blob);
-        let calls = vec![call("a", json!({})), call("b", json!({}))];
-        let request = request(vec![
+        let calls = vec![sample_call("a", json!({})), sample_call("b", json!({}))];
+        let request = sample_request(vec![
             Message::new(Role::User, vec![Content::text("hi"), image, other]),
             Message::new(Role::Assistant, calls),
-            Message::result(result(
+            Message::result(sample_result(
                 "a",
                 vec![Part::Blob(gif_blob()), json_part()],
                 false,
             )),
-            Message::result(result("b", vec![Part::Blob(pdf)], false)),
+            Message::result(sample_result("b", vec![Part::Blob(pdf)], false)),
             Message::text(Role::User, "and?"),
         ]);
-        let body = write_body(&request, &images(&request));
+        let body = write_body(&request, &sample_images(&request));
         let written = body["messages"].as_array().unwrap();
         let image =
             json!({"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lG"}});
@@ -283,22 +284,25 @@ mod tests {
     #[test]
     fn a_request_is_written_whole() {
         let thinking = Content::thinking("hm");
-        let calls = [call("a", json!({"at": 1})), call("b", json!("{bad"))];
+        let calls = [
+            sample_call("a", json!({"at": 1})),
+            sample_call("b", json!("{bad")),
+        ];
         let failed = [
-            result("b", "not JSON", true),
-            result("c", "Error: gone", true),
+            sample_result("b", "not JSON", true),
+            sample_result("c", "Error: gone", true),
         ];
         let [b, c] = failed.map(Content::ToolResult);
-        let a = Content::ToolResult(result("a", "seen", false));
+        let a = Content::ToolResult(sample_result("a", "seen", false));
         let request = Request {
             system: vec![
-                SystemBlock::new("stable", true),
-                SystemBlock::new("volatile", false),
+                SystemPromptBlock::new("stable", true),
+                SystemPromptBlock::new("volatile", false),
             ],
             tools: vec![sample_tool()],
             temperature: Some(0.5),
             max_tokens: Some(10),
-            ..request(vec![
+            ..sample_request(vec![
                 Message::text(Role::User, "hi"),
                 Message::new(Role::Assistant, [vec![thinking], calls.into()].concat()),
                 Message::new(Role::Tool, vec![a, b]),
@@ -307,7 +311,7 @@ mod tests {
                 Message::text(Role::Assistant, ""),
             ])
         };
-        let body = write_body(&request, &RequestImages::default());
+        let body = write_body(&request, &RequestImagesByBlobId::default());
         let expected = json!({
             "model": "m",
             "max_tokens": 10,

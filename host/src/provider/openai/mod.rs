@@ -3,7 +3,7 @@
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
 //! not know the network (`http`) or the source of its key (`select`). Start from
-//! [`ChatCompletions`].
+//! [`ChatCompletionsWireFormat`].
 
 mod body;
 mod stream;
@@ -12,10 +12,10 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
 
 use super::client::WireFormat;
-use super::endpoint::Endpoint;
-use super::{Error, Request, RequestImages, Wire};
+use super::endpoint::ModelApiEndpoint;
+use super::{Error, Request, RequestImagesByBlobId, Wire};
 
-pub(super) use stream::{ChatReader, error_status};
+pub(super) use stream::{ChatCompletionsStreamDecoder, http_status_of_stream_error};
 
 /// URL of the public API.
 pub const DEFAULT_URL: &str = "https://api.openai.com/v1";
@@ -27,18 +27,18 @@ pub const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1";
 pub const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
 
 /// The chat completions format. The base URL of most servers ends in `/v1`.
-pub(super) struct ChatCompletions;
+pub(super) struct ChatCompletionsWireFormat;
 
-impl WireFormat for ChatCompletions {
+impl WireFormat for ChatCompletionsWireFormat {
     const WIRE: Wire = Wire::OpenaiChat;
     const MODELS: (&'static str, &'static str) = ("models", "");
-    type Reader = ChatReader;
+    type Reader = ChatCompletionsStreamDecoder;
 
-    fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+    fn headers(&self, endpoint: &ModelApiEndpoint) -> Result<HeaderMap, Error> {
         bearer_headers(endpoint)
     }
 
-    fn body(&self, request: &Request, images: &RequestImages) -> Value {
+    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
         body::write_body(request, images)
     }
 
@@ -48,7 +48,7 @@ impl WireFormat for ChatCompletions {
 }
 
 /// Returns the request headers of OpenAI's APIs: the key as a bearer token, if there is one.
-pub(super) fn bearer_headers(endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+pub(super) fn bearer_headers(endpoint: &ModelApiEndpoint) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
     if let Some(value) = endpoint.key_header_with_prefix("Bearer ")? {
         headers.insert(AUTHORIZATION, value);

@@ -2,27 +2,29 @@
 //!
 //! Owns the parser, and the differences between servers: the fields for reasoning, the numbering of
 //! calls, token counts in several fields. Every field is read independently, and unknown fields are kept as
-//! opaque data of the server. It must not know the network. Start from [`ChatReader`].
+//! opaque data of the server. It must not know the network. Start from
+//! [`ChatCompletionsStreamDecoder`].
 
 use serde_json::Value;
 
 use crate::message::Usage;
 use crate::provider::assemble::{
-    AnswerFault, AssembledReply, CallIndex, MessageAssembler, WireDecoder,
+    AnswerStreamDecoder, AnswerStreamError, AssistantMessageAssembler, DecodedModelReply,
+    ToolCallPartIndex,
 };
 use crate::provider::lenient::{
-    count_field, count_value, error_field, field_items, find_field, id_field, text_field,
-    text_value,
+    count_field, field_items, find_field, id_field, json_to_count, json_to_text,
+    non_empty_error_field, text_field,
 };
 use crate::provider::{Finish, StreamEvent};
 
 /// Fields for streamed reasoning: `reasoning_content` (DeepSeek, Kimi, llama.cpp), `reasoning`
 /// (OpenRouter, Groq, Ollama), or both (some versions of vLLM).
-const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+const STREAMED_REASONING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// Fields of a message that the decoder reads or ignores. Any other field is stored as opaque data
 /// and sent back, for example `reasoning_details` of OpenRouter or `thinking_blocks` of LiteLLM.
-const KNOWN: [&str; 15] = [
+const KNOWN_MESSAGE_FIELDS: [&str; 15] = [
     "annotations",
     "audio",
     "content",
@@ -42,13 +44,13 @@ const KNOWN: [&str; 15] = [
 
 /// Fields of a tool call that the decoder reads. Any other field is opaque data, for example
 /// `extra_content` of Gemini.
-const KNOWN_OF_CALL: [&str; 4] = ["function", "id", "index", "type"];
+const KNOWN_TOOL_CALL_FIELDS: [&str; 4] = ["function", "id", "index", "type"];
 
 /// Decoder of one answer in the chat completions format.
 #[derive(Default)]
-pub(in crate::provider) struct ChatReader {
-    assembler: MessageAssembler,
-    calls: Vec<UnfinishedChatCall>,
+pub(in crate::provider) struct ChatCompletionsStreamDecoder {
+    assembler: AssistantMessageAssembler,
+    calls: Vec<UnfinishedChatToolCall>,
     usage: Usage,
     finish_reason: Option<String>,
     /// Name of the field in which the server sent the reasoning.
@@ -58,15 +60,15 @@ pub(in crate::provider) struct ChatReader {
 }
 
 /// A call that may still receive deltas.
-struct UnfinishedChatCall {
+struct UnfinishedChatToolCall {
     index: Option<u64>,
     id: String,
-    slot: CallIndex,
+    slot: ToolCallPartIndex,
 }
 
-impl ChatReader {
+impl ChatCompletionsStreamDecoder {
     fn read_delta(&mut self, delta: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        let reasoning = REASONING
+        let reasoning = STREAMED_REASONING_FIELDS
             .into_iter()
             .find_map(|name| Some((name, text_field(delta, name)?)));
         if let Some((name, text)) = reasoning {
@@ -75,9 +77,11 @@ impl ChatReader {
         }
         match delta.get("content") {
             // Mistral streams lists with separate items for reasoning.
-            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.read_part(part, emit)),
+            Some(Value::Array(parts)) => parts
+                .iter()
+                .for_each(|part| self.decode_content_part(part, emit)),
             Some(content) => {
-                if let Some(text) = text_value(content) {
+                if let Some(text) = json_to_text(content) {
                     self.assembler.add_text(&text, emit);
                 }
             }
@@ -95,19 +99,19 @@ impl ChatReader {
             self.read_call(&Value::Null, function, emit);
         }
         for (name, value) in delta.as_object().into_iter().flatten() {
-            if !KNOWN.contains(&&**name) && !value.is_null() {
-                self.assembler.add_extra(name, value);
+            if !KNOWN_MESSAGE_FIELDS.contains(&&**name) && !value.is_null() {
+                self.assembler.add_message_opaque_data(name, value);
             }
         }
     }
 
-    fn read_part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+    fn decode_content_part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         if let Some(thinking) = ["thinking", "reasoning"]
             .into_iter()
             .find_map(|name| text_field(part, name))
         {
             self.assembler.add_thinking(&thinking, emit);
-        } else if let Some(text) = text_value(part) {
+        } else if let Some(text) = json_to_text(part) {
             self.assembler.add_text(&text, emit);
         }
     }
@@ -118,7 +122,7 @@ impl ChatReader {
         let name = text_field(function, "name").unwrap_or_default();
         let slot = match self.find_continued_call(index, &id, &name) {
             Some(slot) => {
-                let (known, written) = self.assembler.received_name_and_arguments(slot);
+                let (known, written) = self.assembler.partial_tool_call_name_and_arguments(slot);
                 if known != name && written.is_empty() {
                     self.assembler.append_call_name(slot, &name);
                 }
@@ -126,7 +130,7 @@ impl ChatReader {
             }
             None => {
                 let slot = self.assembler.begin_call(&id, &name, emit);
-                self.calls.push(UnfinishedChatCall { index, id, slot });
+                self.calls.push(UnfinishedChatToolCall { index, id, slot });
                 slot
             }
         };
@@ -136,8 +140,8 @@ impl ChatReader {
             Some(value) => self.assembler.add_arguments(slot, &value.to_string()),
         }
         for (name, value) in delta.as_object().into_iter().flatten() {
-            if !KNOWN_OF_CALL.contains(&&**name) && !value.is_null() {
-                self.assembler.add_call_extra(slot, name, value);
+            if !KNOWN_TOOL_CALL_FIELDS.contains(&&**name) && !value.is_null() {
+                self.assembler.add_call_opaque_data(slot, name, value);
             }
         }
     }
@@ -148,7 +152,12 @@ impl ChatReader {
     /// an index, some give every call the index 0, and some give each piece of the arguments a new
     /// id. So a delta without a name continues its call with any id, while a new id with a name, or
     /// a name after complete arguments, begins a new call.
-    fn find_continued_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<CallIndex> {
+    fn find_continued_call(
+        &self,
+        index: Option<u64>,
+        id: &str,
+        name: &str,
+    ) -> Option<ToolCallPartIndex> {
         let open = self.calls.iter().rev().find(|call| {
             if index.is_some() {
                 call.index == index
@@ -165,7 +174,7 @@ impl ChatReader {
     /// Stores token counts. A proxy may repeat counts or send zeros in a later event, so the
     /// largest count is the correct one.
     fn read_token_counts(&mut self, usage: &Value) {
-        let at = |pointer: &str| usage.pointer(pointer).and_then(count_value).unwrap_or(0);
+        let at = |pointer: &str| usage.pointer(pointer).and_then(json_to_count).unwrap_or(0);
         let cached = at("/prompt_tokens_details/cached_tokens").max(at("/prompt_cache_hit_tokens"));
         let most = |old: &mut u64, new: u64| *old = new.max(*old);
         most(&mut self.usage.input_tokens, at("/prompt_tokens"));
@@ -174,12 +183,12 @@ impl ChatReader {
     }
 }
 
-impl WireDecoder for ChatReader {
+impl AnswerStreamDecoder for ChatCompletionsStreamDecoder {
     fn read_event(
         &mut self,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), AnswerFault> {
+    ) -> Result<(), AnswerStreamError> {
         if data.trim() == "[DONE]" {
             self.is_done = true;
             return Ok(());
@@ -187,11 +196,11 @@ impl WireDecoder for ChatReader {
         let Some(chunk) = self.assembler.parse_event(data) else {
             return Ok(());
         };
-        if let Some(error) = error_field(&chunk)
+        if let Some(error) = non_empty_error_field(&chunk)
             && !self.has_finish_reason()
         {
-            return Err(AnswerFault::Server {
-                status: error_status(error),
+            return Err(AnswerStreamError::Server {
+                status: http_status_of_stream_error(error),
                 message: data.to_owned(),
             });
         }
@@ -212,7 +221,7 @@ impl WireDecoder for ChatReader {
         let reason = text_field(choice, "finish_reason").map(|reason| reason.into_owned());
         if reason.as_deref() == Some("error") {
             let message = data.to_owned();
-            return Err(AnswerFault::Server {
+            return Err(AnswerStreamError::Server {
                 status: 502,
                 message,
             });
@@ -233,7 +242,7 @@ impl WireDecoder for ChatReader {
         self.finish_reason.is_some()
     }
 
-    fn finish(mut self) -> Result<AssembledReply, AnswerFault> {
+    fn finish(mut self) -> Result<DecodedModelReply, AnswerStreamError> {
         // Not every server sends `[DONE]`, and not every server sends a finish reason; one of the
         // two is required.
         let finish = match self.finish_reason.as_deref() {
@@ -244,7 +253,7 @@ impl WireDecoder for ChatReader {
             _ => Finish::Done,
         };
         if let Some(name) = self.reasoning {
-            self.assembler.add_thinking_extra(&Value::from(name));
+            self.assembler.add_thinking_opaque_data(&Value::from(name));
         }
         Ok(self.assembler.finish_message(finish, self.usage))
     }
@@ -252,7 +261,7 @@ impl WireDecoder for ChatReader {
 
 /// Returns the HTTP status of an error inside a stream: its numeric code, or else the status of its
 /// type.
-pub(in crate::provider) fn error_status(error: &Value) -> u16 {
+pub(in crate::provider) fn http_status_of_stream_error(error: &Value) -> u16 {
     let number = |value: &Value| {
         let text = || value.as_str().and_then(|text| text.parse().ok());
         let number = u16::try_from(value.as_u64().or_else(text)?).ok();
@@ -280,8 +289,8 @@ mod tests {
     use super::*;
     use crate::provider::sample;
 
-    fn read(events: &[Value]) -> Result<(AssembledReply, Vec<StreamEvent>), AnswerFault> {
-        sample::read(ChatReader::default(), events)
+    fn read(events: &[Value]) -> Result<(DecodedModelReply, Vec<StreamEvent>), AnswerStreamError> {
+        sample::decode_events(ChatCompletionsStreamDecoder::default(), events)
     }
 
     /// Returns the calls assembled from `deltas`, one per chunk, as `id name arguments`.
@@ -403,7 +412,7 @@ mod tests {
             let finish = end(delta.clone(), json!(reason));
             assert_eq!(finish, Ok(expected), "{delta} {reason}");
         }
-        assert_eq!(end(text, Value::Null), Err(AnswerFault::EndedEarly));
+        assert_eq!(end(text, Value::Null), Err(AnswerStreamError::EndedEarly));
     }
 
     #[test]
@@ -438,7 +447,10 @@ mod tests {
         ] {
             let event = json!({"error": error});
             let message = event.to_string();
-            assert_eq!(read(&[event]), Err(AnswerFault::Server { status, message }));
+            assert_eq!(
+                read(&[event]),
+                Err(AnswerStreamError::Server { status, message })
+            );
         }
     }
 }

@@ -9,15 +9,15 @@ use serde_json::{Map, Value, json};
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
-use crate::provider::output::OUTPUT_NAME;
+use crate::provider::output::OUTPUT_SCHEMA_NAME;
 use crate::provider::schema::{self, JsonSchemaSubset};
-use crate::provider::{Request, RequestImages};
+use crate::provider::{Request, RequestImagesByBlobId};
 
 /// Name prefixes of models without reasoning. OpenAI refuses a request for encrypted reasoning from
 /// them ("Encrypted content is not supported with this model").
-const NO_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4", "gpt-5-chat"];
+const NON_REASONING_MODEL_PREFIXES: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4", "gpt-5-chat"];
 
-pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
+pub(super) fn write_body(request: &Request, images: &RequestImagesByBlobId) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
     put("model", json!(request.model));
@@ -30,7 +30,10 @@ pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     put("stream", json!(true));
     put("store", json!(false));
     let name = request.model.rsplit('/').next().unwrap_or_default();
-    if !NO_REASONING.iter().any(|start| name.starts_with(start)) {
+    if !NON_REASONING_MODEL_PREFIXES
+        .iter()
+        .any(|start| name.starts_with(start))
+    {
         put("include", json!(["reasoning.encrypted_content"]));
     }
     let system: Vec<&str> = request
@@ -47,12 +50,12 @@ pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
         put(
             "text",
             json!({"format": {
-                "type": "json_schema", "name": OUTPUT_NAME, "schema": *output.schema, "strict": strict,
+                "type": "json_schema", "name": OUTPUT_SCHEMA_NAME, "schema": *output.schema, "strict": strict,
             }}),
         );
     }
     if !request.tools.is_empty() {
-        if request.must_repeat_answer() {
+        if request.is_answer_repeat_request() {
             put("tool_choice", json!("none"));
         }
         let tools = request.tools.iter().map(|tool| {
@@ -85,7 +88,7 @@ fn text_part(text: &str) -> Value {
 }
 
 /// Writes a part with an image, or with the placeholder text if the image is not sent.
-fn image_part(blob: &Blob, images: &RequestImages) -> Value {
+fn image_part(blob: &Blob, images: &RequestImagesByBlobId) -> Value {
     match images.get(blob) {
         Ok(bytes) => {
             let url = format!("data:{};base64,{}", blob.media_type, encode_base64(bytes));
@@ -96,7 +99,7 @@ fn image_part(blob: &Blob, images: &RequestImages) -> Value {
     }
 }
 
-fn user_message(message: &Message, images: &RequestImages) -> Option<Value> {
+fn user_message(message: &Message, images: &RequestImagesByBlobId) -> Option<Value> {
     let parts = message.content.iter().filter_map(|part| match part {
         Content::Text { text: said } if !said.trim().is_empty() => Some(text_part(said)),
         Content::Blob(blob) => Some(image_part(blob, images)),
@@ -172,7 +175,7 @@ fn to_input_item(item: &Value) -> Option<Value> {
 
 /// Writes the item with the output of a call. The format has no error flag, so the text of a failed
 /// call begins by saying that the call failed.
-fn tool_result_item(result: &ToolResult, images: &RequestImages) -> Value {
+fn tool_result_item(result: &ToolResult, images: &RequestImagesByBlobId) -> Value {
     let is_shown = |blob: &Blob| images.get(blob).is_ok();
     let parts = result.content.iter().map(|part| match part {
         Part::Text { text: said } => text_part(said),

@@ -4,7 +4,7 @@
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
 //! not know the network (`http`) or the source of its key (`select`). Start from
-//! [`ResponsesFormat`].
+//! [`ResponsesWireFormat`].
 //!
 //! Format: <https://developers.openai.com/api/reference/resources/responses>.
 
@@ -15,24 +15,24 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::client::WireFormat;
-use super::endpoint::Endpoint;
-use super::{Error, Request, RequestImages, Wire, openai};
+use super::endpoint::ModelApiEndpoint;
+use super::{Error, Request, RequestImagesByBlobId, Wire, openai};
 
-pub(super) use stream::ResponsesReader;
+pub(super) use stream::ResponsesStreamDecoder;
 
 /// The Responses format. The base URL of most servers ends in `/v1`.
-pub(super) struct ResponsesFormat;
+pub(super) struct ResponsesWireFormat;
 
-impl WireFormat for ResponsesFormat {
+impl WireFormat for ResponsesWireFormat {
     const WIRE: Wire = Wire::OpenaiResponses;
     const MODELS: (&'static str, &'static str) = ("models", "");
-    type Reader = ResponsesReader;
+    type Reader = ResponsesStreamDecoder;
 
-    fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+    fn headers(&self, endpoint: &ModelApiEndpoint) -> Result<HeaderMap, Error> {
         openai::bearer_headers(endpoint)
     }
 
-    fn body(&self, request: &Request, images: &RequestImages) -> Value {
+    fn body(&self, request: &Request, images: &RequestImagesByBlobId) -> Value {
         body::write_body(request, images)
     }
 

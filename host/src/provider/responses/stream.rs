@@ -1,7 +1,7 @@
 //! Answers in the Responses format: the events of a stream, or one complete response.
 //!
 //! Every field is read independently: an unexpected value is skipped, an unknown event is ignored.
-//! Owns the reading only; it must not know the network. Start from [`ResponsesReader`].
+//! Owns the reading only; it must not know the network. Start from [`ResponsesStreamDecoder`].
 
 use std::collections::HashMap;
 
@@ -9,18 +9,20 @@ use serde_json::{Value, json};
 
 use crate::message::Usage;
 use crate::provider::assemble::{
-    AnswerFault, AssembledReply, CallIndex, MessageAssembler, WireDecoder,
+    AnswerStreamDecoder, AnswerStreamError, AssistantMessageAssembler, DecodedModelReply,
+    ToolCallPartIndex,
 };
 use crate::provider::lenient::{
-    count_field, count_value, error_field, field_items, find_field, id_field, text_field,
+    count_field, field_items, find_field, id_field, json_to_count, non_empty_error_field,
+    text_field,
 };
-use crate::provider::openai::error_status;
+use crate::provider::openai::http_status_of_stream_error;
 use crate::provider::{Finish, StreamEvent};
 
 /// Types of items, other than reasoning, that are kept unchanged and sent back. Each of them
 /// contains its own result: an item that requires an output from the host, such as `computer_call`,
 /// would make the next request invalid.
-const KEPT: [&str; 6] = [
+const PRESERVED_OUTPUT_ITEM_TYPES: [&str; 6] = [
     "code_interpreter_call",
     "compaction",
     "file_search_call",
@@ -31,10 +33,10 @@ const KEPT: [&str; 6] = [
 
 /// Decoder of one answer in the Responses format.
 #[derive(Default)]
-pub(in crate::provider) struct ResponsesReader {
-    assembler: MessageAssembler,
+pub(in crate::provider) struct ResponsesStreamDecoder {
+    assembler: AssistantMessageAssembler,
     /// Items by their index in the output, or by their id if the server sends no index.
-    items: HashMap<String, OutputItem>,
+    items: HashMap<String, OutputItemDecodingState>,
     n_done: usize,
     usage: Usage,
     finish: Option<Finish>,
@@ -43,8 +45,8 @@ pub(in crate::provider) struct ResponsesReader {
 
 /// State of the decoding of one output item, which may still be incomplete.
 #[derive(Default)]
-struct OutputItem {
-    call: Option<CallIndex>,
+struct OutputItemDecodingState {
+    call: Option<ToolCallPartIndex>,
     /// Whether some of the item's text or arguments arrived in deltas.
     has_deltas: bool,
     has_phase: bool,
@@ -61,7 +63,7 @@ fn output_item_key(event: &Value) -> String {
     index.or_else(id).unwrap_or_default()
 }
 
-impl ResponsesReader {
+impl ResponsesStreamDecoder {
     fn begin_output_item(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let state = self.items.entry(key.to_owned()).or_default();
         match item["type"].as_str() {
@@ -126,14 +128,16 @@ impl ResponsesReader {
                 }
                 self.assembler.end_thinking(item.clone());
             }
-            Some(kind) if KEPT.contains(&kind) => self.assembler.add_opaque_part(item.clone()),
+            Some(kind) if PRESERVED_OUTPUT_ITEM_TYPES.contains(&kind) => {
+                self.assembler.add_opaque_part(item.clone())
+            }
             _ => {}
         }
     }
 
     /// Reads the complete arguments of a tool call: a string with JSON text, or, from some servers,
     /// a JSON object.
-    fn read_arguments(&mut self, slot: CallIndex, arguments: &Value) {
+    fn read_arguments(&mut self, slot: ToolCallPartIndex, arguments: &Value) {
         match arguments {
             Value::Null => {}
             Value::String(text) => self.assembler.add_arguments(slot, text),
@@ -177,7 +181,7 @@ impl ResponsesReader {
         status: &str,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), AnswerFault> {
+    ) -> Result<(), AnswerStreamError> {
         self.assembler.set_model(&response["model"]);
         if matches!(status, "failed" | "cancelled") {
             return Err(parse_server_fault(
@@ -210,7 +214,7 @@ impl ResponsesReader {
     }
 
     fn read_token_counts(&mut self, usage: &Value) {
-        let at = |pointer: &str| usage.pointer(pointer).and_then(count_value).unwrap_or(0);
+        let at = |pointer: &str| usage.pointer(pointer).and_then(json_to_count).unwrap_or(0);
         self.usage = Usage {
             input_tokens: at("/input_tokens"),
             output_tokens: at("/output_tokens"),
@@ -220,19 +224,19 @@ impl ResponsesReader {
     }
 }
 
-fn parse_server_fault(error: &Value, data: &str) -> AnswerFault {
-    AnswerFault::Server {
-        status: error_status(error),
+fn parse_server_fault(error: &Value, data: &str) -> AnswerStreamError {
+    AnswerStreamError::Server {
+        status: http_status_of_stream_error(error),
         message: data.to_owned(),
     }
 }
 
-impl WireDecoder for ResponsesReader {
+impl AnswerStreamDecoder for ResponsesStreamDecoder {
     fn read_event(
         &mut self,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), AnswerFault> {
+    ) -> Result<(), AnswerStreamError> {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -267,18 +271,18 @@ impl WireDecoder for ResponsesReader {
             }
             "error" => {
                 return Err(parse_server_fault(
-                    error_field(&event).unwrap_or(&event),
+                    non_empty_error_field(&event).unwrap_or(&event),
                     data,
                 ));
             }
             _ if event.get("output").is_some_and(Value::is_array) => {
-                let has_error = error_field(&event).is_some();
+                let has_error = non_empty_error_field(&event).is_some();
                 let implied = if has_error { "failed" } else { "completed" };
                 let status = event["status"].as_str().unwrap_or(implied);
                 self.read_response(&event, status, data, emit)?;
             }
             _ => {
-                if let Some(error) = error_field(&event) {
+                if let Some(error) = non_empty_error_field(&event) {
                     return Err(parse_server_fault(error, data));
                 }
             }
@@ -298,7 +302,7 @@ impl WireDecoder for ResponsesReader {
         self.finish.is_some()
     }
 
-    fn finish(self) -> Result<AssembledReply, AnswerFault> {
+    fn finish(self) -> Result<DecodedModelReply, AnswerStreamError> {
         match self.finish {
             None => Err(self.assembler.into_ended_early_fault()),
             Some(_) if self.has_refusal => {

@@ -4,14 +4,14 @@
 //! Owns the form of alternatives in each wire: without duplicates, with string enums joined and
 //! object schemas merged. The resulting schema must accept every value that an alternative accepts.
 //! Must not know references; `node` reduces each alternative first. Start from
-//! [`build_alternatives`].
+//! [`build_any_of_schema`].
 
 use serde_json::{Map, Value, json};
 
 use super::JsonSchemaSubset;
 
 /// Builds a schema for values that match any of `variants`; `None` if `variants` is empty.
-pub(super) fn build_alternatives(
+pub(super) fn build_any_of_schema(
     variants: Vec<Map<String, Value>>,
     description: Option<&str>,
     level: JsonSchemaSubset,
@@ -39,7 +39,7 @@ pub(super) fn build_alternatives(
     }
     let mut schema = Map::new();
     schema.insert("anyOf".to_owned(), json!(all));
-    describe_choice(&mut schema, description, level);
+    add_schema_description(&mut schema, description, level);
     Some(schema)
 }
 
@@ -97,7 +97,7 @@ fn merge_enums(
 /// Merges object schemas into one that accepts every object that any of `variants` accepts. It has
 /// all properties that occur and requires those that every variant requires. `None` if one is not
 /// an object schema.
-pub(super) fn merge_variants(
+pub(super) fn merge_object_schema_variants(
     variants: Vec<Map<String, Value>>,
     level: JsonSchemaSubset,
 ) -> Option<Map<String, Value>> {
@@ -119,7 +119,7 @@ pub(super) fn merge_variants(
             let joined = match (all.get(&name), &property) {
                 (Some(Value::Object(known)), Value::Object(property)) => {
                     let both = vec![known.clone(), property.clone()];
-                    build_alternatives(both, None, level).map(Value::Object)
+                    build_any_of_schema(both, None, level).map(Value::Object)
                 }
                 _ => None,
             };
@@ -140,7 +140,7 @@ pub(super) fn merge_variants(
 
 /// Adds a description to a schema. Gemini accepts no other keyword next to `anyOf`, so there each
 /// alternative gets the description.
-pub(super) fn describe_choice(
+pub(super) fn add_schema_description(
     schema: &mut Map<String, Value>,
     description: Option<&str>,
     level: JsonSchemaSubset,
@@ -151,7 +151,7 @@ pub(super) fn describe_choice(
     match schema.get_mut("anyOf") {
         Some(Value::Array(variants)) if level == JsonSchemaSubset::Gemini => {
             for variant in variants.iter_mut().filter_map(Value::as_object_mut) {
-                describe_choice(variant, Some(description), level);
+                add_schema_description(variant, Some(description), level);
             }
         }
         _ => {

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value};
 
 /// Keywords whose value is one schema.
-const ONE: [&str; 3] = ["items", "not", "contains"];
+const SINGLE_SCHEMA_KEYWORDS: [&str; 3] = ["items", "not", "contains"];
 
 /// Keywords whose value is a list of schemas.
-const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
+const SCHEMA_LIST_KEYWORDS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 
 /// Keywords of JSON Schema whose value maps names to schemas.
-const NAMED: [&str; 3] = ["properties", "$defs", "definitions"];
+const SCHEMA_MAP_KEYWORDS: [&str; 3] = ["properties", "$defs", "definitions"];
 
 /// Whether every object in a schema requires all its properties and allows no other, as OpenAI
 /// (`strict`) and Anthropic demand of the schema of an answer.
@@ -29,13 +29,13 @@ pub fn is_closed(schema: &Value) -> bool {
         Some(Value::Object(named)) => named.values().all(is_closed),
         Some(_) => false,
     };
-    has_closed_properties(keys)
-        && ONE.iter().all(closed)
-        && LISTS.iter().all(all_closed)
-        && NAMED.iter().all(named_closed)
+    requires_all_and_only_its_properties(keys)
+        && SINGLE_SCHEMA_KEYWORDS.iter().all(closed)
+        && SCHEMA_LIST_KEYWORDS.iter().all(all_closed)
+        && SCHEMA_MAP_KEYWORDS.iter().all(named_closed)
 }
 
-fn has_closed_properties(keys: &Map<String, Value>) -> bool {
+fn requires_all_and_only_its_properties(keys: &Map<String, Value>) -> bool {
     let is_object = keys.get("type").is_some_and(|kind| *kind == "object");
     let properties = keys.get("properties").and_then(Value::as_object);
     if !is_object && properties.is_none() {

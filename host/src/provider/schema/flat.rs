@@ -4,10 +4,10 @@
 use serde_json::{Map, Value};
 
 /// Maximum depth of nested references and `allOf`.
-const MAX_CHAIN: usize = 16;
+const MAX_REF_AND_ALL_OF_DEPTH: usize = 16;
 
 /// A schema without `$ref` and `allOf`, as one set of keywords.
-pub(super) struct FlatSchema {
+pub(super) struct RefFreeJsonSchema {
     pub(super) keywords: Map<String, Value>,
     /// Targets of the `$ref`s that were resolved and merged into `keywords`.
     pub(super) followed: Vec<String>,
@@ -21,8 +21,8 @@ pub(super) fn flatten_schema(
     root: &Value,
     schema: &Map<String, Value>,
     open: &[String],
-) -> Option<FlatSchema> {
-    let mut flat = FlatSchema {
+) -> Option<RefFreeJsonSchema> {
+    let mut flat = RefFreeJsonSchema {
         keywords: Map::new(),
         followed: Vec::new(),
     };
@@ -34,10 +34,10 @@ fn merge_into_flat_schema(
     root: &Value,
     schema: &Map<String, Value>,
     open: &[String],
-    flat: &mut FlatSchema,
+    flat: &mut RefFreeJsonSchema,
     depth: usize,
 ) -> Option<()> {
-    if depth > MAX_CHAIN {
+    if depth > MAX_REF_AND_ALL_OF_DEPTH {
         return None;
     }
     // Older drafts ignore keywords next to a reference, but a description is useful in every draft.
@@ -48,12 +48,12 @@ fn merge_into_flat_schema(
             .any(|seen| seen == reference);
         let target = root.pointer(reference.strip_prefix('#')?)?.as_object()?;
         if let Some(description) = schema.get("description") {
-            add_keyword(&mut flat.keywords, "description", description);
+            add_or_merge_schema_keyword(&mut flat.keywords, "description", description);
         }
         if is_circle {
             for name in ["type", "description"] {
                 if let Some(value) = target.get(name) {
-                    add_keyword(&mut flat.keywords, name, value);
+                    add_or_merge_schema_keyword(&mut flat.keywords, name, value);
                 }
             }
             return Some(());
@@ -63,7 +63,7 @@ fn merge_into_flat_schema(
     }
     for (name, value) in schema {
         if name != "allOf" {
-            add_keyword(&mut flat.keywords, name, value);
+            add_or_merge_schema_keyword(&mut flat.keywords, name, value);
         }
     }
     for part in schema
@@ -82,7 +82,11 @@ fn merge_into_flat_schema(
 
 /// Adds a keyword to the keywords of a schema. If the keyword already exists, `properties` and
 /// `required` are merged, and any other keyword keeps its first value.
-pub(super) fn add_keyword(keywords: &mut Map<String, Value>, name: &str, value: &Value) {
+pub(super) fn add_or_merge_schema_keyword(
+    keywords: &mut Map<String, Value>,
+    name: &str,
+    value: &Value,
+) {
     let Some(known) = keywords.get_mut(name) else {
         keywords.insert(name.to_owned(), value.clone());
         return;

@@ -35,7 +35,7 @@ pub enum JsonSchemaSubset {
 }
 
 /// Keywords that Anthropic refuses at the root of a schema.
-const CHOICES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+const ANTHROPIC_REFUSED_ROOT_KEYWORDS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Returns the schema of a tool's arguments, reduced to the subset of JSON Schema that `level`
 /// accepts. The returned schema is always an object schema.
@@ -53,8 +53,10 @@ pub fn reduce_schema(schema: &Value, level: JsonSchemaSubset) -> Value {
 /// of it.
 fn strip_schema_metadata(schema: &Value) -> Option<Value> {
     let mut schema = schema.as_object()?.clone();
-    let is_plain =
-        schema.get("type")? == "object" && !CHOICES.iter().any(|name| schema.contains_key(*name));
+    let is_plain = schema.get("type")? == "object"
+        && !ANTHROPIC_REFUSED_ROOT_KEYWORDS
+            .iter()
+            .any(|name| schema.contains_key(*name));
     // Remove metadata: it would cost tokens in every request.
     schema.remove("$schema");
     schema.remove("title");

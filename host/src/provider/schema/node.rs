@@ -12,21 +12,21 @@ use serde_json::{Map, Value, json};
 
 use super::JsonSchemaSubset;
 use super::choice;
-use super::flat::{add_keyword, flatten_schema};
+use super::flat::{add_or_merge_schema_keyword, flatten_schema};
 
 /// Maximum number of schemas written for one tool. Without a limit, references that fan out grow
 /// exponentially.
-const MAX_SCHEMAS: usize = 2000;
+const MAX_WRITTEN_SCHEMAS_PER_TOOL: usize = 2000;
 
 /// Maximum nesting of the written schema.
-const MAX_DEPTH: usize = 24;
+const MAX_WRITTEN_SCHEMA_DEPTH: usize = 24;
 
 /// Maximum number of enum values to list in the description if the wire does not support the enum.
 /// Longer enums are dropped.
-const MAX_TOLD: usize = 20;
+const MAX_DESCRIBED_ENUM_VALUES: usize = 20;
 
 /// Schema after the reduction.
-pub(super) struct SchemaNode {
+pub(super) struct ReducedSchemaNode {
     /// Reduced schema without the type `null`; `None` if the original accepts only `null`.
     pub(super) schema: Option<Map<String, Value>>,
     pub(super) takes_null: bool,
@@ -34,10 +34,10 @@ pub(super) struct SchemaNode {
 
 /// Reduces the root schema of a tool's arguments. The returned schema is always an object schema.
 pub(super) fn reduce_root(schema: &Value, level: JsonSchemaSubset) -> Value {
-    let mut cutter = SchemaReducer {
+    let mut cutter = JsonSchemaReducer {
         root: schema,
         level,
-        n_left: MAX_SCHEMAS,
+        n_left: MAX_WRITTEN_SCHEMAS_PER_TOOL,
         open: Vec::new(),
     };
     let typed = match schema {
@@ -62,7 +62,7 @@ pub(super) fn reduce_root(schema: &Value, level: JsonSchemaSubset) -> Value {
     Value::Object(cut.unwrap_or_default())
 }
 
-pub(super) struct SchemaReducer<'a> {
+pub(super) struct JsonSchemaReducer<'a> {
     root: &'a Value,
     pub(super) level: JsonSchemaSubset,
     n_left: usize,
@@ -70,13 +70,13 @@ pub(super) struct SchemaReducer<'a> {
     open: Vec<String>,
 }
 
-impl SchemaReducer<'_> {
-    pub(super) fn reduce_node(&mut self, schema: &Value, depth: usize) -> SchemaNode {
+impl JsonSchemaReducer<'_> {
+    pub(super) fn reduce_node(&mut self, schema: &Value, depth: usize) -> ReducedSchemaNode {
         let Value::Object(schema) = schema else {
             return self.create_unrestricted_node(None);
         };
         let description = schema.get("description").and_then(Value::as_str);
-        if self.n_left == 0 || depth > MAX_DEPTH {
+        if self.n_left == 0 || depth > MAX_WRITTEN_SCHEMA_DEPTH {
             return self.create_unrestricted_node(description);
         }
         self.n_left -= 1;
@@ -91,7 +91,7 @@ impl SchemaReducer<'_> {
     }
 
     /// Returns a schema that accepts any value.
-    pub(super) fn create_unrestricted_node(&self, description: Option<&str>) -> SchemaNode {
+    pub(super) fn create_unrestricted_node(&self, description: Option<&str>) -> ReducedSchemaNode {
         let mut schema = Map::new();
         if self.level == JsonSchemaSubset::Gemini {
             // Gemini requires a type of every schema and an item type of every list, so lists nest
@@ -104,30 +104,34 @@ impl SchemaReducer<'_> {
             let variants = with_list(&with_list(&types));
             schema.insert("anyOf".to_owned(), Value::Array(variants));
         }
-        choice::describe_choice(&mut schema, description, self.level);
-        SchemaNode {
+        choice::add_schema_description(&mut schema, description, self.level);
+        ReducedSchemaNode {
             schema: Some(schema),
             takes_null: true,
         }
     }
 
-    fn reduce_keywords(&mut self, keywords: &Map<String, Value>, depth: usize) -> SchemaNode {
+    fn reduce_keywords(
+        &mut self,
+        keywords: &Map<String, Value>,
+        depth: usize,
+    ) -> ReducedSchemaNode {
         let description = keywords.get("description").and_then(Value::as_str);
         let mut types = accepted_types(keywords);
-        if types.is_empty() && find_keyword_variants(keywords).is_none() {
+        if types.is_empty() && any_of_or_one_of_variants(keywords).is_none() {
             types.extend(implied_schema_type(keywords));
         }
         let takes_null = types.contains(&"null") && accepts_null(keywords);
         types.retain(|name| *name != "null");
-        if let Some(variants) = find_keyword_variants(keywords) {
-            let node = self.reduce_alternatives(keywords, variants, &types, depth);
-            return SchemaNode {
+        if let Some(variants) = any_of_or_one_of_variants(keywords) {
+            let node = self.reduce_any_of_alternatives(keywords, variants, &types, depth);
+            return ReducedSchemaNode {
                 takes_null: node.takes_null && (takes_null || types.is_empty()),
                 ..node
             };
         }
         if types.is_empty() && takes_null {
-            return SchemaNode {
+            return ReducedSchemaNode {
                 schema: None,
                 takes_null,
             };
@@ -139,10 +143,10 @@ impl SchemaReducer<'_> {
             .iter()
             .filter_map(|name| self.reduce_to_type(name, keywords, depth));
         let typed: Vec<Map<String, Value>> = typed.collect();
-        match choice::build_alternatives(typed, None, self.level) {
+        match choice::build_any_of_schema(typed, None, self.level) {
             Some(mut schema) => {
-                choice::describe_choice(&mut schema, description, self.level);
-                SchemaNode {
+                choice::add_schema_description(&mut schema, description, self.level);
+                ReducedSchemaNode {
                     schema: Some(schema),
                     takes_null,
                 }
@@ -153,13 +157,13 @@ impl SchemaReducer<'_> {
 
     /// Reduces the alternatives of a schema, after merging the schema's other keywords into each
     /// alternative.
-    fn reduce_alternatives(
+    fn reduce_any_of_alternatives(
         &mut self,
         keywords: &Map<String, Value>,
         variants: &[Value],
         types: &[&str],
         depth: usize,
-    ) -> SchemaNode {
+    ) -> ReducedSchemaNode {
         let description = keywords.get("description").and_then(Value::as_str);
         let mut base = keywords.clone();
         for name in ["anyOf", "oneOf", "description"] {
@@ -187,27 +191,27 @@ impl SchemaReducer<'_> {
         let schemas: Vec<Map<String, Value>> =
             nodes.into_iter().filter_map(|node| node.schema).collect();
         if schemas.is_empty() && takes_null {
-            return SchemaNode {
+            return ReducedSchemaNode {
                 schema: None,
                 takes_null,
             };
         }
         let joined = match is_object {
             // APIs refuse `anyOf` next to `properties` and at the root of a schema.
-            true => choice::merge_variants(schemas, self.level),
-            false => choice::build_alternatives(schemas, description, self.level),
+            true => choice::merge_object_schema_variants(schemas, self.level),
+            false => choice::build_any_of_schema(schemas, description, self.level),
         };
         match joined {
             Some(mut schema) => {
-                choice::describe_choice(&mut schema, description, self.level);
-                SchemaNode {
+                choice::add_schema_description(&mut schema, description, self.level);
+                ReducedSchemaNode {
                     schema: Some(schema),
                     takes_null,
                 }
             }
             None => {
                 let mut base = base;
-                add_keyword(
+                add_or_merge_schema_keyword(
                     &mut base,
                     "description",
                     &json!(description.unwrap_or_default()),
@@ -271,7 +275,7 @@ impl SchemaReducer<'_> {
         };
         if is_taken {
             schema.insert("enum".to_owned(), json!(values));
-        } else if values.len() <= MAX_TOLD && !matches!(name, "object" | "array") {
+        } else if values.len() <= MAX_DESCRIBED_ENUM_VALUES && !matches!(name, "object" | "array") {
             let told: Vec<String> = values.iter().map(ToString::to_string).collect();
             let told = format!("One of: {}", told.join(", "));
             schema.insert("description".to_owned(), json!(told));
@@ -292,7 +296,7 @@ impl SchemaReducer<'_> {
             Some(items) => self.reduce_node(items, depth + 1),
             None => self.create_unrestricted_node(None),
         };
-        let items = self.write_node(node, false);
+        let items = self.reduced_node_to_json(node, false);
         if self.level == JsonSchemaSubset::Gemini
             || items.as_object().is_some_and(|items| !items.is_empty())
         {
@@ -319,12 +323,12 @@ impl SchemaReducer<'_> {
             if *property != Value::Bool(false) {
                 let node = self.reduce_node(property, depth + 1);
                 let is_optional = !required.contains(&name.as_str());
-                properties.insert(name.clone(), self.write_node(node, is_optional));
+                properties.insert(name.clone(), self.reduced_node_to_json(node, is_optional));
             }
         }
         for name in &required {
             if !properties.contains_key(*name) {
-                let any = self.write_node(self.create_unrestricted_node(None), false);
+                let any = self.reduced_node_to_json(self.create_unrestricted_node(None), false);
                 properties.insert((*name).to_owned(), any);
             }
         }
@@ -345,14 +349,14 @@ impl SchemaReducer<'_> {
             let node = self.reduce_node(others, depth + 1);
             schema.insert(
                 "additionalProperties".to_owned(),
-                self.write_node(node, false),
+                self.reduced_node_to_json(node, false),
             );
         }
     }
 
     /// Converts a reduced subschema to JSON, with `null` as an allowed value if it accepts `null`.
     /// An optional property does not get `null`, because it may be absent instead.
-    fn write_node(&self, node: SchemaNode, is_optional: bool) -> Value {
+    fn reduced_node_to_json(&self, node: ReducedSchemaNode, is_optional: bool) -> Value {
         let is_gemini = self.level == JsonSchemaSubset::Gemini;
         let schema = match node.schema {
             None if is_gemini => return json!({"type": "string", "nullable": true}),
@@ -374,12 +378,19 @@ fn accepted_types(keywords: &Map<String, Value>) -> Vec<&str> {
         _ => Vec::new(),
     };
     // Ignore a type that no draft defines.
-    if types.iter().any(|name| !TYPES.contains(name)) {
+    if types
+        .iter()
+        .any(|name| !JSON_SCHEMA_TYPE_NAMES.contains(name))
+    {
         types.clear();
     }
     if types.is_empty() {
         let values = find_allowed_values(keywords).unwrap_or_default();
-        let of = |value: &Value| TYPES.into_iter().find(|name| has_type(value, name));
+        let of = |value: &Value| {
+            JSON_SCHEMA_TYPE_NAMES
+                .into_iter()
+                .find(|name| has_type(value, name))
+        };
         types = values.into_iter().filter_map(of).collect();
     }
     types.dedup();
@@ -388,7 +399,7 @@ fn accepted_types(keywords: &Map<String, Value>) -> Vec<&str> {
 
 /// Names of the types of JSON Schema. `integer` precedes `number`, because the first type that fits
 /// a value is used.
-const TYPES: [&str; 7] = [
+const JSON_SCHEMA_TYPE_NAMES: [&str; 7] = [
     "string", "integer", "number", "boolean", "array", "object", "null",
 ];
 
@@ -428,7 +439,7 @@ fn accepts_null(keywords: &Map<String, Value>) -> bool {
 }
 
 /// Returns the alternatives of a schema, in `anyOf` or `oneOf`; `None` if it has none.
-fn find_keyword_variants(keywords: &Map<String, Value>) -> Option<&[Value]> {
+fn any_of_or_one_of_variants(keywords: &Map<String, Value>) -> Option<&[Value]> {
     let lists = ["anyOf", "oneOf"].map(|name| keywords.get(name).and_then(Value::as_array));
     let list = lists.into_iter().flatten().find(|list| !list.is_empty())?;
     Some(list)

@@ -67,7 +67,7 @@ impl From<&Message> for WireMessage {
     }
 }
 
-pub(super) fn write_body(request: &Request) -> Value {
+pub(super) fn build_scripted_request_body(request: &Request) -> Value {
     let mut body = json!({"model": request.model});
     if !request.system.is_empty() {
         let texts = request.system.iter().map(|block| json!(block.text));
@@ -126,7 +126,7 @@ impl ScriptedConversation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::SystemBlock;
+    use crate::provider::SystemPromptBlock;
 
     #[test]
     fn a_request_is_written_whole_and_read_back() {
@@ -136,7 +136,7 @@ mod tests {
         };
         let request = Request {
             model: "scripted".to_owned(),
-            system: vec![SystemBlock::new("be brief", true)],
+            system: vec![SystemPromptBlock::new("be brief", true)],
             messages: vec![
                 Message::text(Role::User, "old"),
                 Message::text(Role::Assistant, "older"),
@@ -148,7 +148,7 @@ mod tests {
             max_tokens: Some(9),
             ..Request::default()
         };
-        let body = write_body(&request);
+        let body = build_scripted_request_body(&request);
         assert_eq!(
             body,
             json!({

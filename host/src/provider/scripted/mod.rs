@@ -48,18 +48,18 @@ use tokio_util::sync::CancellationToken;
 pub use script::{Reply, ReplyCall, ReplyError, ReplyFinish, ReplyUsage, Script, When};
 
 use self::conversation::ScriptedConversation;
-use self::pick::{ReplySelector, fill_template};
-use super::assemble::MessageAssembler;
-use super::server_text::ServerText;
-use super::{Error, Finish, Provider, Request, RequestImages, Response, StreamEvent};
+use self::pick::{ScriptedReplySelector, fill_template};
+use super::assemble::AssistantMessageAssembler;
+use super::server_text::SanitizedServerText;
+use super::{Error, Finish, Provider, Request, RequestImagesByBlobId, Response, StreamEvent};
 use crate::lock::lock;
 use crate::message::Usage;
 
 /// Name of the provider.
-pub const NAME: &str = super::select::SCRIPTED;
+pub const SCRIPTED_PROVIDER_NAME: &str = super::select::SCRIPTED_PROVIDER_NAME;
 
 /// Script that is used if nothing is configured.
-const DEFAULT_SCRIPT: &str = include_str!("default.toml");
+const DEFAULT_SCRIPT_TOML: &str = include_str!("default.toml");
 
 /// Assumed number of characters per token, to estimate the usage of a reply without `usage`.
 const CHARS_PER_TOKEN: usize = 4;
@@ -67,7 +67,7 @@ const CHARS_PER_TOKEN: usize = 4;
 /// Provider that answers requests with the replies of a script.
 pub struct Scripted {
     script: Script,
-    pick: Mutex<ReplySelector>,
+    pick: Mutex<ScriptedReplySelector>,
     bodies: Option<Mutex<Vec<Value>>>,
     models: Vec<String>,
 }
@@ -96,7 +96,7 @@ impl Scripted {
 
     /// Creates a provider that plays the script built into Rind.
     pub fn built_in() -> Result<Self, Error> {
-        Script::from_toml("(built in)", DEFAULT_SCRIPT).map(Self::new)
+        Script::from_toml("(built in)", DEFAULT_SCRIPT_TOML).map(Self::new)
     }
 
     /// Records every body that is sent, for [`Self::bodies`]. Off by default, because bodies grow
@@ -162,13 +162,13 @@ impl Scripted {
         pause_reply(reply.delay_ms, cancel).await?;
         if let Some(error) = &reply.error {
             let (reply, status) = (n + 1, error.status);
-            let said = ServerText::new(&error.message);
+            let said = SanitizedServerText::new(&error.message);
             return Err(Error::Script {
                 script: self.script.name.clone(),
                 what: format!(", reply {reply} simulates a failure, with status {status}: {said}"),
             });
         }
-        let raw = raw_message(&model, reply, &conversation);
+        let raw = scripted_reply_to_raw_answer(&model, reply, &conversation);
         let usage = reply.usage.map_or_else(
             || Usage {
                 input_tokens: estimate_tokens(n_input_chars),
@@ -199,15 +199,15 @@ impl Scripted {
 
 impl Provider for Scripted {
     fn name(&self) -> &str {
-        NAME
+        SCRIPTED_PROVIDER_NAME
     }
 
     fn models<'a>(&'a self, _: &'a CancellationToken) -> BoxFuture<'a, Result<Vec<String>, Error>> {
         Box::pin(async { Ok(self.models.clone()) })
     }
 
-    fn body(&self, request: &Request, _: &RequestImages) -> Value {
-        conversation::write_body(request)
+    fn body(&self, request: &Request, _: &RequestImagesByBlobId) -> Value {
+        conversation::build_scripted_request_body(request)
     }
 
     fn send<'a>(
@@ -227,8 +227,8 @@ async fn stream_reply(
     conversation: &ScriptedConversation,
     on: &mut (dyn FnMut(StreamEvent) + Send),
     cancel: &CancellationToken,
-) -> Result<MessageAssembler, Error> {
-    let mut assembler = MessageAssembler::default();
+) -> Result<AssistantMessageAssembler, Error> {
+    let mut assembler = AssistantMessageAssembler::default();
     let thinking = reply.thinking.as_deref().unwrap_or_default();
     for word in thinking.split_inclusive(' ') {
         assembler.add_thinking(word, &mut |event| on(event));
@@ -243,7 +243,10 @@ async fn stream_reply(
         let id = call.id.clone();
         let id = id.unwrap_or_else(|| format!("call_{}", conversation.n_calls() + n + 1));
         let slot = assembler.begin_call(&id, &call.name, &mut |event| on(event));
-        assembler.add_arguments(slot, &crate::json::plain_text(&call.arguments));
+        assembler.add_arguments(
+            slot,
+            &crate::json::format_value_for_display(&call.arguments),
+        );
         pause_reply(0, cancel).await?;
     }
     Ok(assembler)
@@ -266,7 +269,11 @@ async fn pause_reply(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Er
 
 /// Returns the raw answer that hooks receive, as if a server had sent the reply for the requested
 /// model.
-fn raw_message(model: &Value, reply: &Reply, conversation: &ScriptedConversation) -> String {
+fn scripted_reply_to_raw_answer(
+    model: &Value,
+    reply: &Reply,
+    conversation: &ScriptedConversation,
+) -> String {
     let text = reply
         .text
         .as_ref()
@@ -275,7 +282,7 @@ fn raw_message(model: &Value, reply: &Reply, conversation: &ScriptedConversation
     let raw =
         json!({"model": model, "text": text, "thinking": reply.thinking, "tool_calls": calls});
     let mut raw = raw.to_string();
-    raw.truncate(raw.floor_char_boundary(super::MAX_RAW_BYTES));
+    raw.truncate(raw.floor_char_boundary(super::MAX_KEPT_RAW_ANSWER_BYTES));
     raw
 }
 

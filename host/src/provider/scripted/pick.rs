@@ -1,27 +1,27 @@
 //! Selects the reply of the script that answers a request, and replaces the placeholders in it.
 //!
 //! Owns the numbers of uses of the replies, and the templates. It must not know the format of the
-//! request body or how a reply is streamed. Start from [`ReplySelector::next`].
+//! request body or how a reply is streamed. Start from [`ScriptedReplySelector::next`].
 
 use super::conversation::ScriptedConversation;
 use super::script::{Reply, Script, When};
 use crate::message::ToolResult;
 use crate::provider::error::Error;
-use crate::provider::server_text::ServerText;
+use crate::provider::server_text::SanitizedServerText;
 
 /// Maximum number of characters that a reply quotes from a tool result.
-const MAX_QUOTE_CHARS: usize = 800;
+const MAX_TOOL_RESULT_QUOTE_CHARS: usize = 800;
 
 /// Maximum number of characters that an error quotes from the input.
-const MAX_INPUT_CHARS: usize = 80;
+const MAX_ERROR_INPUT_QUOTE_CHARS: usize = 80;
 
 /// Selects the reply of a script that is sent next, and counts the uses of each reply.
 #[derive(Debug, Default)]
-pub(super) struct ReplySelector {
+pub(super) struct ScriptedReplySelector {
     used: Vec<u32>,
 }
 
-impl ReplySelector {
+impl ScriptedReplySelector {
     /// Returns the indices of the replies that were never used. Replies without a limit, with
     /// `times = 0`, are not reported.
     pub(super) fn unused_replies<'s>(
@@ -56,8 +56,8 @@ impl ReplySelector {
             .find(|(_, reply)| reply.when.as_ref().is_some_and(is_for_it));
         let picked = special.or_else(|| left.find(|(_, reply)| reply.when.is_none()));
         let Some((n, reply)) = picked else {
-            let input = ServerText::new(conversation.last_user_text());
-            let input = cut_text(input.as_str(), MAX_INPUT_CHARS);
+            let input = SanitizedServerText::new(conversation.last_user_text());
+            let input = cut_text(input.as_str(), MAX_ERROR_INPUT_QUOTE_CHARS);
             let (step, used) = (conversation.request_number(), self.used.iter().sum::<u32>());
             return Err(Error::Script {
                 script: script.name.clone(),
@@ -91,7 +91,7 @@ fn meets_condition(when: &When, conversation: &ScriptedConversation) -> bool {
 /// Fills in the placeholders of `template` in one pass, so that placeholders in the input itself
 /// are not replaced.
 pub(super) fn fill_template(template: &str, conversation: &ScriptedConversation) -> String {
-    let quote = |result: &ToolResult| cut_text(&result.content.text(), MAX_QUOTE_CHARS);
+    let quote = |result: &ToolResult| cut_text(&result.content.text(), MAX_TOOL_RESULT_QUOTE_CHARS);
     let result = conversation.last_tool_results().next();
     let result = result.map(quote).unwrap_or_default();
     let values = [
@@ -146,7 +146,7 @@ mod tests {
     /// Returns the texts of the replies that `script` selects for `requests`, in order.
     fn picks(script: &str, requests: &[Value]) -> Vec<String> {
         let script = Script::from_toml("s.toml", script).unwrap();
-        let mut pick = ReplySelector::default();
+        let mut pick = ScriptedReplySelector::default();
         let pick_one = |messages: &Value| {
             let conversation = conversation(messages.clone());
             match pick.next(&script, &conversation) {

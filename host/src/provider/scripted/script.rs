@@ -201,7 +201,7 @@ impl Script {
         let file: ModelScriptFile<toml::Spanned<Reply>> =
             toml::from_str(text).map_err(|error| {
                 let line = error.span().map(|span| line_number_at(text, span.start));
-                script_fault(name.clone(), line, error.message())
+                script_error_at_line(name.clone(), line, error.message())
             })?;
         let line = |reply: &toml::Spanned<Reply>| line_number_at(text, reply.span().start);
         let lines: Vec<usize> = file.reply.iter().map(line).collect();
@@ -212,8 +212,9 @@ impl Script {
     /// Parses a JSON object with the list `reply`. `name` is the name of the script in errors.
     pub fn from_json(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
-        let file: ModelScriptFile<Reply> = serde_json::from_str(text)
-            .map_err(|error| script_fault(name.clone(), Some(error.line()), &error.to_string()))?;
+        let file: ModelScriptFile<Reply> = serde_json::from_str(text).map_err(|error| {
+            script_error_at_line(name.clone(), Some(error.line()), &error.to_string())
+        })?;
         Self::check_script(name, file.reply, |_| None)
     }
 
@@ -225,7 +226,7 @@ impl Script {
         for (n, reply) in replies.iter().enumerate() {
             if let Some(complaint) = reply.find_reply_fault() {
                 let what = format!("reply {}: {complaint}", n + 1);
-                return Err(script_fault(name, line(n), &what));
+                return Err(script_error_at_line(name, line(n), &what));
             }
         }
         Ok(Self { name, replies })
@@ -233,7 +234,7 @@ impl Script {
 }
 
 /// Returns the error for a fault of a script. The error names the line of the fault if it is known.
-fn script_fault(script: String, line: Option<usize>, what: &str) -> Error {
+fn script_error_at_line(script: String, line: Option<usize>, what: &str) -> Error {
     let line = line.map(|line| format!(", line {line}"));
     let what = format!("{}: {what}", line.unwrap_or_default());
     Error::Script { script, what }
@@ -244,7 +245,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::table::rows;
+    use crate::table::parse_table_rows;
 
     #[test]
     fn toml_and_json_say_the_same() {
@@ -293,7 +294,7 @@ mod tests {
 [[reply]]⏎text = "a"⏎when = {} => 1: reply 1: `when` needs `contains`, `after_tool` or `step`
 [[reply⏎ => 1:
 "#;
-        for [toml, expected] in rows(table) {
+        for [toml, expected] in parse_table_rows(table) {
             let error = Script::from_toml("s", &toml).unwrap_err().to_string();
             let expected = format!("script s, line {}", expected.replace("FIELDS", fields));
             assert!(error.starts_with(&expected), "{error}");

@@ -15,7 +15,7 @@ fn describe_selection(config: &ProviderConfig, env: &[(&str, &str)]) -> String {
             .map(|(_, value)| (*value).to_owned())
     };
     match select(config, &look_up) {
-        Ok(SelectedModel {
+        Ok(SelectedProviderAndModel {
             provider,
             model,
             why,
@@ -101,15 +101,15 @@ const PROVIDERS: &str = "
 
 /// Returns the selection with [`PROVIDERS`] in the settings as `provider model`, or the error.
 fn selection_with_providers(provider: &str, is_pinned: bool, env: &[(&str, &str)]) -> String {
-    let choice = ProviderChoice {
+    let choice = ProviderSelectionSettings {
         provider: parse_config(provider),
         providers: toml::from_str(PROVIDERS).unwrap(),
         is_pinned,
-        ..ProviderChoice::default()
+        ..ProviderSelectionSettings::default()
     };
     let env: HashMap<&str, &str> = env.iter().copied().collect();
     let look_up = |name: &str| env.get(name).map(|value| (*value).to_owned());
-    match choice.select(&EnvironmentKeys(&look_up)) {
+    match choice.select(&EnvironmentOnlyKeyLookup(&look_up)) {
         Ok(selected) => format!("{} {}", selected.provider.name(), selected.model),
         Err(error) => error.to_string(),
     }
@@ -226,14 +226,17 @@ fn an_api_key_is_sent_only_to_the_server_that_it_is_for() {
             Some("sk-ant-1234"),
         ),
     ] {
-        let choice = ProviderChoice {
+        let choice = ProviderSelectionSettings {
             providers: toml::from_str(own).unwrap(),
-            ..ProviderChoice::default()
+            ..ProviderSelectionSettings::default()
         };
         let found = choice.require_provider(name).unwrap();
         let config = ProviderConfig::default();
-        let made =
-            crate::provider::connect::find_endpoint(found, &config, &EnvironmentKeys(&look_up));
+        let made = crate::provider::connect::find_endpoint(
+            found,
+            &config,
+            &EnvironmentOnlyKeyLookup(&look_up),
+        );
         assert_eq!(made.unwrap().key, expected.and_then(ApiKey::new), "{own}");
     }
     // The URL in [provider] does not apply to a provider that a prefix selects.
@@ -281,14 +284,14 @@ fn unusable_provider_settings_are_reported_with_the_name_of_the_provider() {
         ),
     ] {
         let (name, _) = own.trim_start_matches('[').split_once(']').unwrap();
-        let choice = ProviderChoice {
+        let choice = ProviderSelectionSettings {
             provider: parse_config(&format!("name = '{name}'")),
             providers: toml::from_str(own).unwrap(),
-            ..ProviderChoice::default()
+            ..ProviderSelectionSettings::default()
         };
         let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-1".to_owned());
         let error = choice
-            .select(&EnvironmentKeys(&env))
+            .select(&EnvironmentOnlyKeyLookup(&env))
             .err()
             .unwrap()
             .to_string();
@@ -317,12 +320,12 @@ fn an_error_names_a_missing_script() {
 #[test]
 fn the_openai_key_does_not_go_to_ollama() {
     let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "k".to_owned());
-    let choice = ProviderChoice::default();
+    let choice = ProviderSelectionSettings::default();
     let ollama = choice.require_provider("ollama").unwrap();
     let endpoint = crate::provider::connect::find_endpoint(
         ollama,
         &ProviderConfig::default(),
-        &EnvironmentKeys(&env),
+        &EnvironmentOnlyKeyLookup(&env),
     )
     .unwrap();
     assert_eq!(endpoint.key, None);

@@ -2,7 +2,7 @@
 
 /// Event of Claude Code that has a corresponding extension point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::script) enum ClaudeEvent {
+pub(in crate::script) enum ClaudeHookEvent {
     PreToolUse,
     PostToolUse,
     PostToolUseFailure,
@@ -17,50 +17,60 @@ pub(in crate::script) enum ClaudeEvent {
 }
 
 /// All supported events of Claude Code, each with its name and the extension point that it maps to.
-pub(super) const EVENTS: &[(ClaudeEvent, &str, &str)] = &[
-    (ClaudeEvent::PreToolUse, "PreToolUse", "pre-tool"),
-    (ClaudeEvent::PostToolUse, "PostToolUse", "post-tool"),
+pub(super) const CLAUDE_EVENT_NAMES_AND_POINTS: &[(ClaudeHookEvent, &str, &str)] = &[
+    (ClaudeHookEvent::PreToolUse, "PreToolUse", "pre-tool"),
+    (ClaudeHookEvent::PostToolUse, "PostToolUse", "post-tool"),
     (
-        ClaudeEvent::PostToolUseFailure,
+        ClaudeHookEvent::PostToolUseFailure,
         "PostToolUseFailure",
         "post-tool",
     ),
     (
-        ClaudeEvent::UserPromptSubmit,
+        ClaudeHookEvent::UserPromptSubmit,
         "UserPromptSubmit",
         "turn-start",
     ),
-    (ClaudeEvent::SessionStart, "SessionStart", "turn-start"),
-    (ClaudeEvent::SessionEnd, "SessionEnd", "session-end"),
-    (ClaudeEvent::Stop, "Stop", "post-reflect"),
+    (ClaudeHookEvent::SessionStart, "SessionStart", "turn-start"),
+    (ClaudeHookEvent::SessionEnd, "SessionEnd", "session-end"),
+    (ClaudeHookEvent::Stop, "Stop", "post-reflect"),
     (
-        ClaudeEvent::SubagentStart,
+        ClaudeHookEvent::SubagentStart,
         "SubagentStart",
         "subagent-start",
     ),
-    (ClaudeEvent::SubagentStop, "SubagentStop", "post-reflect"),
-    (ClaudeEvent::PreCompact, "PreCompact", "before-compact"),
-    (ClaudeEvent::Notification, "Notification", "turn-end"),
+    (
+        ClaudeHookEvent::SubagentStop,
+        "SubagentStop",
+        "post-reflect",
+    ),
+    (ClaudeHookEvent::PreCompact, "PreCompact", "before-compact"),
+    (ClaudeHookEvent::Notification, "Notification", "turn-end"),
 ];
 
-impl ClaudeEvent {
-    pub(super) fn find_event(name: &str) -> Option<Self> {
-        let row = EVENTS.iter().find(|(_, known, _)| *known == name)?;
+impl ClaudeHookEvent {
+    pub(super) fn find_by_name(name: &str) -> Option<Self> {
+        let row = CLAUDE_EVENT_NAMES_AND_POINTS
+            .iter()
+            .find(|(_, known, _)| *known == name)?;
         Some(row.0)
     }
 
     pub(super) fn name(self) -> &'static str {
-        let row = EVENTS.iter().find(|(event, ..)| *event == self);
+        let row = CLAUDE_EVENT_NAMES_AND_POINTS
+            .iter()
+            .find(|(event, ..)| *event == self);
         row.map_or("", |(_, name, _)| name)
     }
 
     /// Whether the event is about tool calls.
     pub(super) fn is_tool_event(self) -> bool {
-        matches!(self.point(), "pre-tool" | "post-tool")
+        matches!(self.point_name(), "pre-tool" | "post-tool")
     }
 
-    pub(in crate::script) fn point(self) -> &'static str {
-        let row = EVENTS.iter().find(|(event, ..)| *event == self);
+    pub(in crate::script) fn point_name(self) -> &'static str {
+        let row = CLAUDE_EVENT_NAMES_AND_POINTS
+            .iter()
+            .find(|(event, ..)| *event == self);
         row.map_or("", |(.., point)| point)
     }
 

@@ -23,17 +23,17 @@ pub(super) fn build_command_line(
         return Ok(command.to_owned());
     };
     let args = args.as_array().ok_or("has `args` that are no list")?;
-    let mut words = vec![quote_word(command, variables)?];
+    let mut words = vec![quote_command_word(command, variables)?];
     for word in args {
         let word = word
             .as_str()
             .ok_or("has something else than texts in `args`")?;
-        words.push(quote_word(word, variables)?);
+        words.push(quote_command_word(word, variables)?);
     }
     Ok(words.join(" "))
 }
 
-fn quote_word(word: &str, variables: &[(OsString, OsString)]) -> Result<String, String> {
+fn quote_command_word(word: &str, variables: &[(OsString, OsString)]) -> Result<String, String> {
     let mut word = word.to_owned();
     for (name, value) in variables {
         let place = format!("${{{}}}", name.to_string_lossy());

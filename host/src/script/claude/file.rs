@@ -1,8 +1,9 @@
 //! Reads files with hooks of Claude Code: the key `hooks` of its settings, or the `hooks.json` of a
 //! plugin.
 //!
-//! Each command becomes a [`Script`]. Entries without an equivalent are reported, but an
-//! unsupported entry at an event whose hooks can refuse is an error. Start from [`read`].
+//! Each command becomes a [`HookScript`]. Entries without an equivalent are reported, but an
+//! unsupported entry at an event whose hooks can refuse is an error. Start from
+//! [`read_operator_hooks`].
 //!
 //! For example:
 //!
@@ -22,36 +23,36 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::super::Script;
-use super::super::names::{self, FileNameBaseFolders};
-use super::super::pin::PinnedFile;
-use super::super::settings::PathBaseFolders;
-use super::event::EVENTS;
+use super::super::HookScript;
+use super::super::names::{self, CommandLineBaseFolders};
+use super::super::pin::DigestPinnedFile;
+use super::super::settings::ScriptSettingsBaseFolders;
+use super::event::CLAUDE_EVENT_NAMES_AND_POINTS;
 use super::exec::build_command_line;
-use super::{ClaudeEvent, ClaudeHook, ClaudeHookMatcher};
-use crate::json::UniqueKeysValue;
+use super::{ClaudeHook, ClaudeHookEvent, ClaudeHookMatcher};
+use crate::json::UniqueKeysJsonValue;
 use crate::near::find_nearest_name;
 
 /// Default timeout of a hook, in seconds.
-const DEADLINE_SECONDS: u64 = 60;
+const DEFAULT_HOOK_TIMEOUT_SECONDS: u64 = 60;
 
 /// Maximum timeout of a hook, in seconds.
-const MAX_DEADLINE_SECONDS: u64 = 600;
+const MAX_HOOK_TIMEOUT_SECONDS: u64 = 600;
 
 /// Maximum size of a file, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_HOOKS_FILE_BYTES: u64 = 1 << 20;
 
 /// Supported keys of a group of hooks, which share one matcher.
-const GROUP_KEYS: [&str; 2] = ["hooks", "matcher"];
+const HOOK_GROUP_KEYS: [&str; 2] = ["hooks", "matcher"];
 
 /// Supported keys of a hook.
-const KEYS: &[&str] = &["type", "command", "args", "timeout", "statusMessage"];
+const SUPPORTED_HOOK_KEYS: &[&str] = &["type", "command", "args", "timeout", "statusMessage"];
 
 /// Hooks that were read from a file.
 #[derive(Debug, Default)]
 pub struct ClaudeHooks {
     /// Supported hooks, as scripts.
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<HookScript>,
     /// Descriptions of unsupported entries, each with its position in the file.
     pub unsupported: Vec<String>,
     /// Whether the file disables all hooks in it.
@@ -60,9 +61,9 @@ pub struct ClaudeHooks {
 
 /// Owner of a file with hooks. Decides which files the hooks may read.
 #[derive(Clone, Copy)]
-enum HookOwner<'a> {
+enum HooksFileOwner<'a> {
     /// File of the operator. Its hooks may read the files that they name.
-    Operator { base: PathBaseFolders<'a> },
+    Operator { base: ScriptSettingsBaseFolders<'a> },
     /// File of the project. Its hooks may read only the files that commands of the agent may read.
     Project,
 }
@@ -72,20 +73,22 @@ enum HookOwner<'a> {
 /// # Errors
 /// A sentence with the position: the file cannot be read, is malformed, or has an unsupported hook
 /// that could refuse an action.
-pub fn read(
+pub fn read_operator_hooks(
     path: &Path,
     workspace: &Path,
-    base: PathBaseFolders<'_>,
+    base: ScriptSettingsBaseFolders<'_>,
 ) -> Result<ClaudeHooks, String> {
     let shown = path.display();
     let size = path
         .metadata()
         .map_err(|error| format!("{shown}: {error}"))?;
-    if size.len() > MAX_BYTES {
-        return Err(format!("{shown}: the file has more than {MAX_BYTES} bytes"));
+    if size.len() > MAX_HOOKS_FILE_BYTES {
+        return Err(format!(
+            "{shown}: the file has more than {MAX_HOOKS_FILE_BYTES} bytes"
+        ));
     }
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-    read_hooks_text(path, &text, HookOwner::Operator { base }, workspace)
+    parse_hooks_file(path, &text, HooksFileOwner::Operator { base }, workspace)
 }
 
 /// Reads the text of a project's hooks file. The hooks may read only the files that commands of the
@@ -95,26 +98,30 @@ pub fn read(
 /// # Errors
 /// A sentence with the position: the text is malformed, has an unsupported hook that could refuse
 /// an action, or names a file that cannot be read.
-pub fn read_project(path: &Path, text: &str, workspace: &Path) -> Result<ClaudeHooks, String> {
-    if text.len() as u64 > MAX_BYTES {
+pub fn parse_project_hooks(
+    path: &Path,
+    text: &str,
+    workspace: &Path,
+) -> Result<ClaudeHooks, String> {
+    if text.len() as u64 > MAX_HOOKS_FILE_BYTES {
         return Err(format!(
-            "{}: it has more than {MAX_BYTES} bytes",
+            "{}: it has more than {MAX_HOOKS_FILE_BYTES} bytes",
             path.display()
         ));
     }
-    read_hooks_text(path, text, HookOwner::Project, workspace)
+    parse_hooks_file(path, text, HooksFileOwner::Project, workspace)
 }
 
-fn read_hooks_text(
+fn parse_hooks_file(
     path: &Path,
     text: &str,
-    owner: HookOwner<'_>,
+    owner: HooksFileOwner<'_>,
     workspace: &Path,
 ) -> Result<ClaudeHooks, String> {
     let shown = path.display();
-    let UniqueKeysValue(file) =
+    let UniqueKeysJsonValue(file) =
         serde_json::from_str(text).map_err(|error| format!("{shown}:{}: {error}", error.line()))?;
-    let mut reader = ClaudeReader {
+    let mut reader = ClaudeHooksReader {
         path,
         workspace,
         owner,
@@ -123,17 +130,17 @@ fn read_hooks_text(
     };
     if file["disableAllHooks"] == true {
         reader.found.are_disabled = true;
-        reader.warn_about_unsupported(
+        reader.warn_about_unsupported_entry(
             "",
             "`disableAllHooks` is set, so none of its hooks is called",
         );
         return Ok(reader.found);
     }
     match &file["hooks"] {
-        Value::Null => reader.warn_about_unsupported("", "it has no hooks"),
+        Value::Null => reader.warn_about_unsupported_entry("", "it has no hooks"),
         Value::Object(events) => {
             for (event, groups) in events {
-                reader.read_event(event, groups)?;
+                reader.read_hooks_of_event(event, groups)?;
             }
         }
         _ => return Err(format!("{shown}: `hooks` is not an object")),
@@ -141,17 +148,17 @@ fn read_hooks_text(
     Ok(reader.found)
 }
 
-struct ClaudeReader<'a> {
+struct ClaudeHooksReader<'a> {
     path: &'a Path,
     workspace: &'a Path,
-    owner: HookOwner<'a>,
+    owner: HooksFileOwner<'a>,
     found: ClaudeHooks,
     /// Event, matcher and command of each hook that was read so far, to skip duplicates.
     commands: Vec<(String, String, String)>,
 }
 
-impl ClaudeReader<'_> {
-    fn warn_about_unsupported(&mut self, place: &str, what: &str) {
+impl ClaudeHooksReader<'_> {
+    fn warn_about_unsupported_entry(&mut self, place: &str, what: &str) {
         let place = if place.is_empty() {
             String::new()
         } else {
@@ -161,40 +168,44 @@ impl ClaudeReader<'_> {
         self.found.unsupported.push(line);
     }
 
-    fn file_error(&self, place: &str, what: &str) -> String {
+    fn hooks_file_error(&self, place: &str, what: &str) -> String {
         format!("{}: {place}: {what}", self.path.display())
     }
 
-    fn read_event(&mut self, name: &str, groups: &Value) -> Result<(), String> {
-        let Some(event) = ClaudeEvent::find_event(name) else {
-            let known: Vec<&str> = EVENTS.iter().map(|(_, name, _)| *name).collect();
+    fn read_hooks_of_event(&mut self, name: &str, groups: &Value) -> Result<(), String> {
+        let Some(event) = ClaudeHookEvent::find_by_name(name) else {
+            let known: Vec<&str> = CLAUDE_EVENT_NAMES_AND_POINTS
+                .iter()
+                .map(|(_, name, _)| *name)
+                .collect();
             let what = format!(
                 "this event is not supported; the supported events are {}",
                 known.join(", ")
             );
-            self.warn_about_unsupported(name, &what);
+            self.warn_about_unsupported_entry(name, &what);
             return Ok(());
         };
         let groups = groups
             .as_array()
-            .ok_or_else(|| self.file_error(name, "it is not a list"))?;
+            .ok_or_else(|| self.hooks_file_error(name, "it is not a list"))?;
         for (at, group) in groups.iter().enumerate() {
             let place = format!("{name}[{at}]");
             self.check_group_keys(group, &place);
             let text = match &group["matcher"] {
                 Value::Null => "",
                 Value::String(text) => text,
-                _ => return Err(self.file_error(&place, "`matcher` is not a text")),
+                _ => return Err(self.hooks_file_error(&place, "`matcher` is not a text")),
             };
             let matcher = ClaudeHookMatcher::parse_matcher(text)
-                .map_err(|why| self.file_error(&place, &why))?;
+                .map_err(|why| self.hooks_file_error(&place, &why))?;
             let hooks = group["hooks"].as_array();
-            let hooks = hooks.ok_or_else(|| self.file_error(&place, "`hooks` is not a list"))?;
+            let hooks =
+                hooks.ok_or_else(|| self.hooks_file_error(&place, "`hooks` is not a list"))?;
             for (at, hook) in hooks.iter().enumerate() {
                 let place = format!("{place}.hooks[{at}]");
                 let hook = hook
                     .as_object()
-                    .ok_or_else(|| self.file_error(&place, "it is not an object"))?;
+                    .ok_or_else(|| self.hooks_file_error(&place, "it is not an object"))?;
                 self.read_hook(event, (&matcher, text), hook, &place)?;
             }
         }
@@ -205,14 +216,14 @@ impl ClaudeReader<'_> {
     /// hooks of the group are called for all tools.
     fn check_group_keys(&mut self, group: &Value, place: &str) {
         let keys = group.as_object().into_iter().flat_map(Map::keys);
-        for key in keys.filter(|key| !GROUP_KEYS.contains(&key.as_str())) {
-            let meant = find_nearest_name(key, GROUP_KEYS);
+        for key in keys.filter(|key| !HOOK_GROUP_KEYS.contains(&key.as_str())) {
+            let meant = find_nearest_name(key, HOOK_GROUP_KEYS);
             let hint = meant.map_or_else(
-                || format!("a group has {}", GROUP_KEYS.join(" and ")),
+                || format!("a group has {}", HOOK_GROUP_KEYS.join(" and ")),
                 |meant| format!("did you mean `{meant}`?"),
             );
             let key = key.escape_debug();
-            self.warn_about_unsupported(
+            self.warn_about_unsupported_entry(
                 place,
                 &format!("`{key}` is unknown, so it has no effect; {hint}"),
             );
@@ -221,7 +232,7 @@ impl ClaudeReader<'_> {
 
     fn read_hook(
         &mut self,
-        event: ClaudeEvent,
+        event: ClaudeHookEvent,
         (matcher, text): (&ClaudeHookMatcher, &str),
         hook: &Map<String, Value>,
         place: &str,
@@ -233,27 +244,31 @@ impl ClaudeReader<'_> {
         if kind != "command" {
             let what = format!("hooks of the type `{kind}` are not supported");
             if event.can_refuse_action() {
-                return Err(self.file_error(
+                return Err(self.hooks_file_error(
                     place,
                     &format!("{what}, but this hook could refuse actions; remove it from the file to continue without this protection"),
                 ));
             }
-            self.warn_about_unsupported(place, &format!("{what}; it is not called"));
+            self.warn_about_unsupported_entry(place, &format!("{what}; it is not called"));
             return Ok(());
         }
-        for key in hook.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            self.warn_about_unsupported(
+        for key in hook
+            .keys()
+            .filter(|key| !SUPPORTED_HOOK_KEYS.contains(&key.as_str()))
+        {
+            self.warn_about_unsupported_entry(
                 place,
                 &format!("`{key}` is not supported; the hook is called without it"),
             );
         }
         let command = hook.get("command").and_then(Value::as_str);
         let command = command.filter(|command| !command.trim().is_empty());
-        let command = command.ok_or_else(|| self.file_error(place, "`command` is missing"))?;
+        let command =
+            command.ok_or_else(|| self.hooks_file_error(place, "`command` is missing"))?;
         // Invalid `args` are an error: without its arguments, the command could do something else
         // than the author meant.
-        let line = build_command_line(command, hook.get("args"), &self.env());
-        let line = line.map_err(|why| self.file_error(place, &format!("this hook {why}")))?;
+        let line = build_command_line(command, hook.get("args"), &self.hook_environment());
+        let line = line.map_err(|why| self.hooks_file_error(place, &format!("this hook {why}")))?;
         let command = line.as_str();
         let seen = (event.name().to_owned(), text.to_owned(), command.to_owned());
         if self.commands.contains(&seen) {
@@ -261,37 +276,38 @@ impl ClaudeReader<'_> {
         }
         self.commands.push(seen);
         let timeout = match hook.get("timeout") {
-            None => DEADLINE_SECONDS,
+            None => DEFAULT_HOOK_TIMEOUT_SECONDS,
             Some(seconds) => {
                 let seconds = seconds.as_f64().filter(|seconds| *seconds > 0.0);
-                let seconds = seconds
-                    .ok_or_else(|| self.file_error(place, "`timeout` is no number of seconds"))?;
+                let seconds = seconds.ok_or_else(|| {
+                    self.hooks_file_error(place, "`timeout` is no number of seconds")
+                })?;
                 // The conversion to an integer is safe, because `clamp` limits the number.
-                (seconds.ceil() as u64).clamp(1, MAX_DEADLINE_SECONDS)
+                (seconds.ceil() as u64).clamp(1, MAX_HOOK_TIMEOUT_SECONDS)
             }
         };
         let n = self.found.scripts.len() + 1;
-        let mut script = Script::new(
-            format!("claude-{}-{n}", kebab_case(event.name())),
-            &[event.point()],
+        let mut script = HookScript::new(
+            format!("claude-{}-{n}", to_kebab_case(event.name())),
+            &[event.point_name()],
             &[],
         );
         script.command = ["bash", "-c", command].map(OsString::from).to_vec();
-        script.env = self.env();
+        script.env = self.hook_environment();
         match self.owner {
-            HookOwner::Operator { base } => {
-                script.files = self.command_script_files(command, base.home);
+            HooksFileOwner::Operator { base } => {
+                script.files = self.script_files_named_in_command(command, base.home);
                 script.folders = names::program_folders(&script.files, base.home);
                 // A hook of a Claude Code plugin may read all files of the plugin.
                 let root = self.plugin_root();
                 script
                     .folders
-                    .extend(names::existing_narrow_folders(root, base.home));
+                    .extend(names::existing_non_broad_folders(root, base.home));
             }
-            HookOwner::Project => {
+            HooksFileOwner::Project => {
                 script.pins = self
-                    .pin_project_files(command, &script.env)
-                    .map_err(|why| self.file_error(place, &why))?;
+                    .pin_project_files_of_command(command, &script.env)
+                    .map_err(|why| self.hooks_file_error(place, &why))?;
             }
         }
         script.deadline = Duration::from_secs(timeout);
@@ -317,7 +333,7 @@ impl ClaudeReader<'_> {
         is_of_plugin.then(|| root.to_owned())
     }
 
-    fn env(&self) -> Vec<(OsString, OsString)> {
+    fn hook_environment(&self) -> Vec<(OsString, OsString)> {
         let project = ("CLAUDE_PROJECT_DIR".into(), self.workspace.into());
         std::iter::once(project)
             .chain(self.plugin_root_variable())
@@ -332,42 +348,45 @@ impl ClaudeReader<'_> {
     /// Returns the files that a command names with an absolute path, `~/` or a variable. The hook
     /// may read them although commands of the agent may not. Relative names are ignored: files of
     /// the project are readable anyway.
-    fn command_script_files(&self, command: &str, home: &Path) -> Vec<PathBuf> {
+    fn script_files_named_in_command(&self, command: &str, home: &Path) -> Vec<PathBuf> {
         let root = self.plugin_root_variable();
-        let places = FileNameBaseFolders {
+        let places = CommandLineBaseFolders {
             home,
             variables: root.as_slice(),
             current: None,
         };
-        names::named_files(command, places)
+        names::files_named_in_command_line(command, places)
     }
 
     /// Records the digests of the project's files that a hook's command line names, so that later
     /// changes to these files are noticed.
-    fn pin_project_files(
+    fn pin_project_files_of_command(
         &self,
         command: &str,
         variables: &[(OsString, OsString)],
-    ) -> Result<Vec<PinnedFile>, String> {
-        let places = FileNameBaseFolders {
+    ) -> Result<Vec<DigestPinnedFile>, String> {
+        let places = CommandLineBaseFolders {
             // Names under the home directory are not resolved: only files of the project are
             // pinned, because the project cannot change other files.
             home: Path::new("/nonexistent"),
             variables,
             current: Some(self.workspace),
         };
-        let files = names::named_files(command, places).into_iter();
+        let files = names::files_named_in_command_line(command, places).into_iter();
         let is_inside = |file: &PathBuf| {
             let real = file.canonicalize();
             file.starts_with(self.workspace)
                 || real.is_ok_and(|real| real.starts_with(self.workspace))
         };
-        files.filter(is_inside).map(PinnedFile::pin_file).collect()
+        files
+            .filter(is_inside)
+            .map(DigestPinnedFile::pin_file)
+            .collect()
     }
 }
 
 /// Converts `PreToolUse` to `pre-tool-use`.
-fn kebab_case(name: &str) -> String {
+fn to_kebab_case(name: &str) -> String {
     let mut kebab = String::new();
     for letter in name.chars() {
         if letter.is_ascii_uppercase() && !kebab.is_empty() {

@@ -4,7 +4,8 @@
 //! This module owns the mapping, which `host/docs/scripts-as-hooks.md` documents. The reply of a
 //! hook becomes a JSON outcome of its extension point, and from there on the hook is a script like
 //! any other. Two differences to Claude Code are intended: hooks are called one after the other,
-//! and an action that hooks can refuse is refused if such a hook fails. Start from [`read`].
+//! and an action that hooks can refuse is refused if such a hook fails. Start from
+//! [`read_operator_hooks`].
 
 mod event;
 mod exec;
@@ -22,8 +23,8 @@ use serde_json::{Value, json};
 use crate::lock::lock;
 use crate::point::caller::Caller;
 
-pub(super) use event::ClaudeEvent;
-pub use file::{ClaudeHooks, read, read_project};
+pub(super) use event::ClaudeHookEvent;
+pub use file::{ClaudeHooks, parse_project_hooks, read_operator_hooks};
 pub(super) use tools::{claude_tool_name as tool_name, rind_tool_name as own_tool};
 
 /// Matcher of a Claude Code hook: selects the tools, session sources or compaction triggers for
@@ -80,7 +81,7 @@ impl ClaudeHookMatcher {
 
 #[derive(Clone, Debug)]
 pub(super) struct ClaudeHook {
-    pub(super) event: ClaudeEvent,
+    pub(super) event: ClaudeHookEvent,
     matcher: ClaudeHookMatcher,
     /// Text of the matcher in the file.
     matcher_text: String,
@@ -88,7 +89,7 @@ pub(super) struct ClaudeHook {
 
 /// State that the Claude Code hooks of one session share.
 #[derive(Debug, Default)]
-pub(super) struct ClaudeState {
+pub(super) struct ClaudeHooksSessionState {
     is_started: OnceLock<()>,
     /// Turn in which a `Stop` or `SubagentStop` hook last asked for another step: the id of the
     /// agent, and the number of the turn.
@@ -106,7 +107,10 @@ impl ClaudeHook {
 
     /// Returns the text of the matcher if the hook is about tools and matches none of the `known`
     /// ones, which are pairs of plugin and tool name.
-    pub(super) fn matcher_matching_no_tool(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
+    pub(super) fn unmatched_tool_matcher_text(
+        &self,
+        known: &[(Option<&str>, &str)],
+    ) -> Option<&str> {
         if !self.event.is_tool_event() {
             return None;
         }
@@ -120,24 +124,24 @@ impl ClaudeHook {
 
     /// Builds the JSON input of a hook call; `None` if the hook is not to be called for this
     /// payload.
-    pub(super) fn hook_input(
+    pub(super) fn build_hook_input(
         &self,
         caller: &Caller,
         payload: &Value,
-        state: &ClaudeState,
+        state: &ClaudeHooksSessionState,
     ) -> Option<Value> {
         let context = &caller.context;
         let is_main = context.depth == 0;
         let text = |pointer: &str| payload.pointer(pointer).and_then(Value::as_str);
         let workspace = Path::new(&*context.workspace);
         let (selected, specific) = match self.event {
-            ClaudeEvent::PreToolUse
-            | ClaudeEvent::PostToolUse
-            | ClaudeEvent::PostToolUseFailure => {
+            ClaudeHookEvent::PreToolUse
+            | ClaudeHookEvent::PostToolUse
+            | ClaudeHookEvent::PostToolUseFailure => {
                 let failed = payload["is_error"].as_bool().unwrap_or(false);
                 let is_other = match self.event {
-                    ClaudeEvent::PostToolUse => failed,
-                    ClaudeEvent::PostToolUseFailure => !failed,
+                    ClaudeHookEvent::PostToolUse => failed,
+                    ClaudeHookEvent::PostToolUseFailure => !failed,
                     _ => false,
                 };
                 if is_other {
@@ -152,18 +156,18 @@ impl ClaudeHook {
                     "tool_name": name, "tool_input": input, "tool_use_id": payload["call"]["id"],
                 });
                 match self.event {
-                    ClaudeEvent::PostToolUse => specific["tool_response"] = response,
-                    ClaudeEvent::PostToolUseFailure => {
+                    ClaudeHookEvent::PostToolUse => specific["tool_response"] = response,
+                    ClaudeHookEvent::PostToolUseFailure => {
                         specific["error"] = response["stdout"].clone()
                     }
                     _ => {}
                 }
                 (name, specific)
             }
-            ClaudeEvent::UserPromptSubmit if is_main => {
+            ClaudeHookEvent::UserPromptSubmit if is_main => {
                 (String::new(), json!({"prompt": text("/text")?}))
             }
-            ClaudeEvent::SessionStart if is_main => {
+            ClaudeHookEvent::SessionStart if is_main => {
                 state.is_started.set(()).ok()?;
                 let source = if context.turn > 1 {
                     "resume"
@@ -175,32 +179,33 @@ impl ClaudeHook {
                     json!({"source": source, "model": &*context.model}),
                 )
             }
-            ClaudeEvent::SessionEnd => ("other".to_owned(), json!({"reason": "other"})),
-            ClaudeEvent::Stop if is_main => {
-                (String::new(), self.stop_hook_input(caller, payload, state))
-            }
-            ClaudeEvent::SubagentStop if !is_main => {
-                let mut specific = self.stop_hook_input(caller, payload, state);
+            ClaudeHookEvent::SessionEnd => ("other".to_owned(), json!({"reason": "other"})),
+            ClaudeHookEvent::Stop if is_main => (
+                String::new(),
+                self.build_stop_hook_input(caller, payload, state),
+            ),
+            ClaudeHookEvent::SubagentStop if !is_main => {
+                let mut specific = self.build_stop_hook_input(caller, payload, state);
                 specific["agent_id"] = json!(&*context.agent);
-                specific["agent_type"] = json!(AGENT_TYPE);
-                (AGENT_TYPE.to_owned(), specific)
+                specific["agent_type"] = json!(HOOK_INPUT_SUBAGENT_TYPE);
+                (HOOK_INPUT_SUBAGENT_TYPE.to_owned(), specific)
             }
-            ClaudeEvent::SubagentStart => {
+            ClaudeHookEvent::SubagentStart => {
                 let id = text("/id")?;
                 (
-                    AGENT_TYPE.to_owned(),
-                    json!({"agent_id": id, "agent_type": AGENT_TYPE}),
+                    HOOK_INPUT_SUBAGENT_TYPE.to_owned(),
+                    json!({"agent_id": id, "agent_type": HOOK_INPUT_SUBAGENT_TYPE}),
                 )
             }
-            ClaudeEvent::PreCompact => {
+            ClaudeHookEvent::PreCompact => {
                 let is_asked = text("/reason") == Some("asked");
                 let trigger = if is_asked { "manual" } else { "auto" };
                 let specific = json!({"trigger": trigger, "custom_instructions": ""});
                 (trigger.to_owned(), specific)
             }
-            ClaudeEvent::Notification if is_main => (
-                IDLE.to_owned(),
-                json!({"message": "Rind is waiting for your input", "notification_type": IDLE}),
+            ClaudeHookEvent::Notification if is_main => (
+                IDLE_NOTIFICATION_TYPE.to_owned(),
+                json!({"message": "Rind is waiting for your input", "notification_type": IDLE_NOTIFICATION_TYPE}),
             ),
             _ => return None,
         };
@@ -222,7 +227,12 @@ impl ClaudeHook {
         Some(input)
     }
 
-    fn stop_hook_input(&self, caller: &Caller, payload: &Value, state: &ClaudeState) -> Value {
+    fn build_stop_hook_input(
+        &self,
+        caller: &Caller,
+        payload: &Value,
+        state: &ClaudeHooksSessionState,
+    ) -> Value {
         let context = &caller.context;
         let went_on = lock(&state.went_on);
         let matches_next_run = went_on
@@ -233,10 +243,10 @@ impl ClaudeHook {
 }
 
 /// Type of a subagent in the input of hooks, as Claude Code names it. All subagents get this type.
-const AGENT_TYPE: &str = "general-purpose";
+const HOOK_INPUT_SUBAGENT_TYPE: &str = "general-purpose";
 
 /// Type of a notification in the input of hooks, as Claude Code names it. Rind sends no other type.
-const IDLE: &str = "idle_prompt";
+const IDLE_NOTIFICATION_TYPE: &str = "idle_prompt";
 
 /// Builds the tool response in the format of Claude Code, complete enough for hooks that read a
 /// file path or the output of a command.

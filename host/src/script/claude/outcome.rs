@@ -4,35 +4,35 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{ClaudeEvent, ClaudeHook, ClaudeState, reply, tools};
+use super::{ClaudeHook, ClaudeHookEvent, ClaudeHooksSessionState, reply, tools};
 use crate::lock::lock;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::script::once;
-use crate::tool::process::{Finished, ProcessEnding};
+use crate::tool::process::{FinishedProcess, ProcessEndReason};
 
 impl ClaudeHook {
     /// Converts the output of the hook to a JSON outcome of the extension point.
-    pub(in crate::script) fn read_outcome(
+    pub(in crate::script) fn convert_hook_output(
         &self,
         caller: &Caller,
         payload: &Value,
-        finished: &Finished,
-        state: &ClaudeState,
+        finished: &FinishedProcess,
+        state: &ClaudeHooksSessionState,
     ) -> Result<Value, Failure> {
         let errors = once::stderr_excerpt(finished);
         let outcome = match finished.ending {
-            ProcessEnding::Exited(0) => {
+            ProcessEndReason::Exited(0) => {
                 let text = finished.stdout.text();
                 let text = text.trim();
                 if text.starts_with('{') {
-                    self.parse_json_outcome(caller, payload, &once::parse_outcome(text)?)?
+                    self.parse_json_outcome(caller, payload, &once::parse_script_outcome(text)?)?
                 } else {
                     reply::check_plain_text_reply(text, self.event.can_refuse_action())?;
                     self.convert_plain_text_outcome(text)
                 }
             }
-            ProcessEnding::Exited(2) => {
+            ProcessEndReason::Exited(2) => {
                 let why = if errors.is_empty() {
                     "exit code 2".to_owned()
                 } else {
@@ -56,7 +56,7 @@ impl ClaudeHook {
     fn convert_plain_text_outcome(&self, text: &str) -> Value {
         let is_context = matches!(
             self.event,
-            ClaudeEvent::UserPromptSubmit | ClaudeEvent::SessionStart
+            ClaudeHookEvent::UserPromptSubmit | ClaudeHookEvent::SessionStart
         );
         if is_context && !text.is_empty() {
             json!({"inject": [{"text": text}]})
@@ -69,14 +69,16 @@ impl ClaudeHook {
     /// outcome that reports `why`.
     fn refusal_outcome(&self, why: &str) -> Value {
         match self.event {
-            ClaudeEvent::PreToolUse => json!({"verdict": {"block": why}}),
-            ClaudeEvent::PostToolUse | ClaudeEvent::PostToolUseFailure => {
+            ClaudeHookEvent::PreToolUse => json!({"verdict": {"block": why}}),
+            ClaudeHookEvent::PostToolUse | ClaudeHookEvent::PostToolUseFailure => {
                 json!({"inject": [{"text": why}]})
             }
-            ClaudeEvent::UserPromptSubmit => json!({"block": why}),
-            ClaudeEvent::Stop | ClaudeEvent::SubagentStop => json!({"verdict": {"again": why}}),
-            ClaudeEvent::PreCompact => json!({"verdict": {"cancel": why}}),
-            _ => json!({"effects": [notify_effect("warn", why)]}),
+            ClaudeHookEvent::UserPromptSubmit => json!({"block": why}),
+            ClaudeHookEvent::Stop | ClaudeHookEvent::SubagentStop => {
+                json!({"verdict": {"again": why}})
+            }
+            ClaudeHookEvent::PreCompact => json!({"verdict": {"cancel": why}}),
+            _ => json!({"effects": [build_notify_effect("warn", why)]}),
         }
     }
 
@@ -103,10 +105,10 @@ impl ClaudeHook {
             let why = text(&said["reason"]).unwrap_or_else(|| "a hook refused it".to_owned());
             self.refusal_outcome(&why)
         } else {
-            let is_judged = self.event == ClaudeEvent::PreToolUse;
+            let is_judged = self.event == ClaudeHookEvent::PreToolUse;
             reply::check_hook_reply(said, is_judged)?;
             if is_judged {
-                convert_verdict(caller, payload, specific)?
+                convert_tool_call_verdict(caller, payload, specific)?
             } else {
                 json!({})
             }
@@ -118,7 +120,11 @@ impl ClaudeHook {
             self.add_context_to_outcome(outcome, &context);
         }
         if let Some(message) = text(&said["systemMessage"]) {
-            append_to_list_field(&mut outcome, "effects", notify_effect("info", &message));
+            append_to_list_field(
+                &mut outcome,
+                "effects",
+                build_notify_effect("info", &message),
+            );
         }
         Ok(outcome)
     }
@@ -127,11 +133,11 @@ impl ClaudeHook {
     /// supports that.
     fn end_turn_outcome(&self, why: &str) -> Value {
         match self.event {
-            ClaudeEvent::Stop | ClaudeEvent::SubagentStop => json!({"verdict": "done"}),
-            ClaudeEvent::PostToolUse | ClaudeEvent::PostToolUseFailure => {
+            ClaudeHookEvent::Stop | ClaudeHookEvent::SubagentStop => json!({"verdict": "done"}),
+            ClaudeHookEvent::PostToolUse | ClaudeHookEvent::PostToolUseFailure => {
                 let mut outcome = self.refusal_outcome(why);
                 let told = "`continue: false` after a tool cannot end the turn here; the model was told the reason";
-                append_to_list_field(&mut outcome, "effects", notify_effect("warn", told));
+                append_to_list_field(&mut outcome, "effects", build_notify_effect("warn", told));
                 outcome
             }
             _ => self.refusal_outcome(why),
@@ -140,13 +146,13 @@ impl ClaudeHook {
 
     fn add_context_to_outcome(&self, outcome: &mut Map<String, Value>, context: &str) {
         match self.event {
-            ClaudeEvent::PreToolUse => {
+            ClaudeHookEvent::PreToolUse => {
                 outcome.insert("note".to_owned(), json!(context));
             }
-            ClaudeEvent::PostToolUse
-            | ClaudeEvent::PostToolUseFailure
-            | ClaudeEvent::UserPromptSubmit
-            | ClaudeEvent::SessionStart => {
+            ClaudeHookEvent::PostToolUse
+            | ClaudeHookEvent::PostToolUseFailure
+            | ClaudeHookEvent::UserPromptSubmit
+            | ClaudeHookEvent::SessionStart => {
                 let inject = outcome.entry("inject").or_insert_with(|| json!([]));
                 if let Some(inject) = inject.as_array_mut() {
                     inject.push(json!({"text": context}));
@@ -159,14 +165,18 @@ impl ClaudeHook {
 
 /// Returns the verdict on a tool call. A hook cannot allow a call that the policy denies or asks
 /// about, so `allow` only means that the hook has no objection.
-fn convert_verdict(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
+fn convert_tool_call_verdict(
+    caller: &Caller,
+    payload: &Value,
+    specific: &Value,
+) -> Result<Value, Failure> {
     let reason = specific["permissionDecisionReason"].as_str();
     let reason = reason.filter(|reason| !reason.is_empty());
     let decision = &specific["permissionDecision"];
     if decision == "deny" {
         return Ok(json!({"verdict": {"block": reason.unwrap_or("a hook refused it")}}));
     }
-    reply::check_verdict(specific)?;
+    reply::check_tool_call_verdict(specific)?;
     let changed = specific["updatedInput"].as_object();
     match (decision == "ask", changed) {
         (true, Some(_)) => Err(Failure::Malformed(
@@ -185,7 +195,7 @@ fn convert_verdict(caller: &Caller, payload: &Value, specific: &Value) -> Result
     }
 }
 
-fn notify_effect(level: &str, text: &str) -> Value {
+fn build_notify_effect(level: &str, text: &str) -> Value {
     json!({"notify": {"level": level, "text": text}})
 }
 

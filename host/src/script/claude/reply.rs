@@ -5,12 +5,12 @@
 
 use serde_json::Value;
 
-use super::super::once::error_line;
+use super::super::once::masked_error_line;
 use crate::json;
 use crate::point::failure::Failure;
 
 /// Values that a field of a reply may have, apart from null.
-enum ExpectedValue {
+enum PermittedReplyFieldValues {
     /// Exactly one of these texts.
     OneOf(&'static [&'static str]),
     Text,
@@ -19,28 +19,32 @@ enum ExpectedValue {
 }
 
 /// Fields that a reply may have if it does not refuse, and their permitted values.
-const FIELDS: &[(&str, ExpectedValue)] = &[
-    ("continue", ExpectedValue::True),
-    ("decision", ExpectedValue::OneOf(&["approve"])),
-    ("systemMessage", ExpectedValue::Text),
-    ("hookSpecificOutput", ExpectedValue::Object),
+const NON_REFUSING_REPLY_FIELDS: &[(&str, PermittedReplyFieldValues)] = &[
+    ("continue", PermittedReplyFieldValues::True),
+    ("decision", PermittedReplyFieldValues::OneOf(&["approve"])),
+    ("systemMessage", PermittedReplyFieldValues::Text),
+    ("hookSpecificOutput", PermittedReplyFieldValues::Object),
 ];
 
 /// Permitted fields of `hookSpecificOutput` at every event.
-const SPECIFIC: &[(&str, ExpectedValue)] = &[("additionalContext", ExpectedValue::Text)];
+const COMMON_HOOK_SPECIFIC_OUTPUT_FIELDS: &[(&str, PermittedReplyFieldValues)] =
+    &[("additionalContext", PermittedReplyFieldValues::Text)];
 
 /// Permitted fields of `hookSpecificOutput` for a tool call that the hook does not deny.
-const VERDICT: &[(&str, ExpectedValue)] = &[
-    (DECISION, ExpectedValue::OneOf(&["allow", "ask", "defer"])),
-    ("updatedInput", ExpectedValue::Object),
+const TOOL_CALL_HOOK_OUTPUT_FIELDS: &[(&str, PermittedReplyFieldValues)] = &[
+    (
+        PERMISSION_DECISION_FIELD,
+        PermittedReplyFieldValues::OneOf(&["allow", "ask", "defer"]),
+    ),
+    ("updatedInput", PermittedReplyFieldValues::Object),
 ];
 
 /// Field of a hook's reply that contains the decision on a tool call.
-const DECISION: &str = "permissionDecision";
+const PERMISSION_DECISION_FIELD: &str = "permissionDecision";
 
 /// Fields that can contain a refusal: in the reply itself, and in its `hookSpecificOutput`.
-const OWN_DECISIONS: [&str; 2] = ["continue", "decision"];
-const SPECIFIC_DECISIONS: [&str; 1] = [DECISION];
+const TOP_LEVEL_DECISION_FIELDS: [&str; 2] = ["continue", "decision"];
+const HOOK_SPECIFIC_OUTPUT_DECISION_FIELDS: [&str; 1] = [PERMISSION_DECISION_FIELD];
 
 /// Checks a reply whose `continue` and `decision` do not refuse. `is_judged` says whether the reply
 /// is about a tool call, which `hookSpecificOutput` can deny.
@@ -50,21 +54,24 @@ const SPECIFIC_DECISIONS: [&str; 1] = [DECISION];
 pub(super) fn check_hook_reply(said: &Value, is_judged: bool) -> Result<(), Failure> {
     let specific = &said["hookSpecificOutput"];
     let misplaced = |why: String| Err(Failure::Malformed(why));
-    if let Some(name) = find_first_present_field(&SPECIFIC_DECISIONS, said) {
+    if let Some(name) = find_first_present_field(&HOOK_SPECIFIC_OUTPUT_DECISION_FIELDS, said) {
         return misplaced(format!("`{name}` must be inside `hookSpecificOutput`"));
     }
-    if let Some(name) = find_first_present_field(&OWN_DECISIONS, specific) {
+    if let Some(name) = find_first_present_field(&TOP_LEVEL_DECISION_FIELDS, specific) {
         return misplaced(format!(
             "`{name}` must not be inside `hookSpecificOutput`, but next to it"
         ));
     }
-    if !is_judged && let Some(name) = find_first_present_field(&SPECIFIC_DECISIONS, specific) {
+    if !is_judged
+        && let Some(name) =
+            find_first_present_field(&HOOK_SPECIFIC_OUTPUT_DECISION_FIELDS, specific)
+    {
         return misplaced(format!(
             "`{name}` is only for the event `PreToolUse`; at this event, refuse with `decision` or `continue`"
         ));
     }
-    check_fields(said, FIELDS)?;
-    check_fields(specific, SPECIFIC)
+    check_field_values(said, NON_REFUSING_REPLY_FIELDS)?;
+    check_field_values(specific, COMMON_HOOK_SPECIFIC_OUTPUT_FIELDS)
 }
 
 fn find_first_present_field(names: &[&'static str], object: &Value) -> Option<&'static str> {
@@ -82,7 +89,7 @@ fn find_first_present_field(names: &[&'static str], object: &Value) -> Option<&'
 pub(super) fn check_plain_text_reply(text: &str, is_gate: bool) -> Result<(), Failure> {
     let is_json = serde_json::from_str::<Value>(text).is_ok();
     let is_reply = if is_gate {
-        let begins = |line: &str| line.trim_start_matches(is_blank).starts_with('{');
+        let begins = |line: &str| line.trim_start_matches(is_invisible_char).starts_with('{');
         is_json || text.lines().any(begins) || mentions_decision_field(text)
     } else {
         mentions_decision_field(text) && (is_json || text.contains('{'))
@@ -99,7 +106,9 @@ pub(super) fn check_plain_text_reply(text: &str, is_gate: bool) -> Result<(), Fa
 
 /// Whether a text contains, in quotes, the name of a field that can contain a hook's decision.
 fn mentions_decision_field(text: &str) -> bool {
-    let mut names = OWN_DECISIONS.iter().chain(&SPECIFIC_DECISIONS);
+    let mut names = TOP_LEVEL_DECISION_FIELDS
+        .iter()
+        .chain(&HOOK_SPECIFIC_OUTPUT_DECISION_FIELDS);
     names.any(|name| {
         ['"', '\'']
             .iter()
@@ -108,7 +117,7 @@ fn mentions_decision_field(text: &str) -> bool {
 }
 
 /// Whether a character is invisible, such as a byte order mark, and so may precede a reply.
-fn is_blank(letter: char) -> bool {
+fn is_invisible_char(letter: char) -> bool {
     letter.is_whitespace() || letter.is_control() || letter == '\u{feff}'
 }
 
@@ -116,27 +125,30 @@ fn is_blank(letter: char) -> bool {
 ///
 /// # Errors
 /// Same as [`check_hook_reply`].
-pub(super) fn check_verdict(specific: &Value) -> Result<(), Failure> {
-    check_fields(specific, VERDICT)
+pub(super) fn check_tool_call_verdict(specific: &Value) -> Result<(), Failure> {
+    check_field_values(specific, TOOL_CALL_HOOK_OUTPUT_FIELDS)
 }
 
-fn check_fields(object: &Value, fields: &[(&str, ExpectedValue)]) -> Result<(), Failure> {
+fn check_field_values(
+    object: &Value,
+    fields: &[(&str, PermittedReplyFieldValues)],
+) -> Result<(), Failure> {
     for (name, expected) in fields {
         let value = &object[*name];
         let (fits, known) = match expected {
-            ExpectedValue::OneOf(texts) => (
+            PermittedReplyFieldValues::OneOf(texts) => (
                 value.as_str().is_some_and(|text| texts.contains(&text)),
                 permitted_values_text(name, texts),
             ),
-            ExpectedValue::Text => (value.is_string(), "a text".to_owned()),
-            ExpectedValue::True => (value == true, "true or false".to_owned()),
-            ExpectedValue::Object => (value.is_object(), "an object".to_owned()),
+            PermittedReplyFieldValues::Text => (value.is_string(), "a text".to_owned()),
+            PermittedReplyFieldValues::True => (value == true, "true or false".to_owned()),
+            PermittedReplyFieldValues::Object => (value.is_object(), "an object".to_owned()),
         };
         if !fits && !value.is_null() {
-            let value = json::plain_text(value);
+            let value = json::format_value_for_display(value);
             return Err(Failure::Malformed(format!(
                 "`{name}` is `{}`; it must be {known}",
-                error_line(&value)
+                masked_error_line(&value)
             )));
         }
     }
@@ -145,7 +157,11 @@ fn check_fields(object: &Value, fields: &[(&str, ExpectedValue)]) -> Result<(), 
 
 /// Lists for an error the values that a field may have, including the value that refuses.
 fn permitted_values_text(name: &str, texts: &[&str]) -> String {
-    let refusal = if name == DECISION { "deny" } else { "block" };
+    let refusal = if name == PERMISSION_DECISION_FIELD {
+        "deny"
+    } else {
+        "block"
+    };
     format!("{} or {refusal}", texts.join(", "))
 }
 
@@ -154,7 +170,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::table::rows;
+    use crate::table::parse_table_rows;
 
     fn value(text: &str) -> Value {
         serde_json::from_str(text).unwrap()
@@ -186,7 +202,7 @@ mod tests {
             {"hookSpecificOutput": {"permissionDecision": "deny"}} => is only for the event `PreToolUse`
             {"hookSpecificOutput": {"additionalContext": [1]}} => `additionalContext` is `[1]`
         "#;
-        for [said, why] in rows(refused) {
+        for [said, why] in parse_table_rows(refused) {
             let failure = check_hook_reply(&value(&said), false)
                 .unwrap_err()
                 .to_string();
@@ -200,8 +216,8 @@ mod tests {
             {"permissionDecision": ""} => does not
             {"updatedInput": "x"} => does not
         "#;
-        for [said, fits] in rows(verdicts) {
-            let is_fit = check_verdict(&value(&said)).is_ok();
+        for [said, fits] in parse_table_rows(verdicts) {
+            let is_fit = check_tool_call_verdict(&value(&said)).is_ok();
             assert_eq!(is_fit, fits == "fits", "{said}");
         }
     }

@@ -145,7 +145,7 @@ impl<P> Call<P> {
 /// Returns the JSON Schema of calls and outcomes: an object with a property for each extension
 /// point, whose `input` is a call and whose `output` is an outcome.
 #[must_use]
-pub fn schema() -> Value {
+pub fn script_protocol_schema() -> Value {
     let settings = SchemaSettings::draft2020_12();
     let mut of_calls = settings.clone().for_serialize().into_generator();
     let mut of_outcomes = settings.for_deserialize().into_generator();
@@ -160,14 +160,14 @@ pub fn schema() -> Value {
             ("output", "/properties/output"),
         ] {
             if let Some(schema) = point.pointer_mut(at) {
-                redirect_references(schema, side);
+                redirect_schema_references(schema, side);
             }
         }
     }
     let definitions = [("input", inputs), ("output", outputs)].map(|(side, mut definitions)| {
         definitions
             .values_mut()
-            .for_each(|schema| redirect_references(schema, side));
+            .for_each(|schema| redirect_schema_references(schema, side));
         (side.to_owned(), Value::Object(definitions))
     });
     json!({
@@ -182,7 +182,7 @@ pub fn schema() -> Value {
 
 /// Changes each reference to `#/$defs/NAME` into one to `#/$defs/SIDE/NAME`, where `side` is
 /// `input` or `output`.
-fn redirect_references(schema: &mut Value, side: &str) {
+fn redirect_schema_references(schema: &mut Value, side: &str) {
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields {
@@ -192,13 +192,13 @@ fn redirect_references(schema: &mut Value, side: &str) {
                             *to = format!("#/$defs/{side}/{name}");
                         }
                     }
-                    value => redirect_references(value, side),
+                    value => redirect_schema_references(value, side),
                 }
             }
         }
         Value::Array(items) => items
             .iter_mut()
-            .for_each(|item| redirect_references(item, side)),
+            .for_each(|item| redirect_schema_references(item, side)),
         _ => {}
     }
 }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_schema_has_every_point_and_every_reference_leads_somewhere() {
-        let schema = schema();
+        let schema = script_protocol_schema();
         let text = schema.to_string();
         for row in CATALOG {
             assert!(

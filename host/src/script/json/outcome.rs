@@ -19,13 +19,13 @@ use crate::message::{Part, Parts};
 use crate::point::contract::types;
 use crate::point::outcome as o;
 use crate::point::payload as p;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a reason, in bytes: it is shown in a terminal and sent to the model.
-const MAX_REASON_BYTES: usize = 2048;
+const MAX_OUTCOME_REASON_BYTES: usize = 2048;
 
 /// Maximum length of a log line or a notice, in bytes.
-const MAX_LINE_BYTES: usize = 4096;
+const MAX_LOG_LINE_BYTES: usize = 4096;
 
 /// JSON type of this module that converts to the type `T` of the host.
 pub(in super::super) trait IntoHostOutcome<T> {
@@ -62,7 +62,7 @@ pub(in super::super) struct Line(String);
 
 impl IntoHostOutcome<String> for Line {
     fn into_host(self) -> String {
-        clean_line(&self.0, MAX_REASON_BYTES)
+        escape_and_truncate_line(&self.0, MAX_OUTCOME_REASON_BYTES)
     }
 }
 
@@ -446,7 +446,7 @@ impl IntoHostOutcome<o::LogLine> for LogLine {
     fn into_host(self) -> o::LogLine {
         o::LogLine {
             level: self.level,
-            text: clean_line(&self.text, MAX_LINE_BYTES),
+            text: escape_and_truncate_line(&self.text, MAX_LOG_LINE_BYTES),
         }
     }
 }

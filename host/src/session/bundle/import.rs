@@ -17,30 +17,31 @@ use crate::disk::{
     TemporaryFolder, create_private_folder, open_if_present, rename_without_replace,
 };
 use crate::paths::file_stem;
-use crate::session::blobs::hash_name;
-use crate::session::entry::{Body, Entry, VERSION};
+use crate::session::blobs::compute_hash_name;
+use crate::session::entry::{Body, Entry, SESSION_FORMAT_VERSION};
 use crate::session::guarded::{
-    self, FileLine, LineReader, MAX_LINE_BYTES, is_new_session_id, is_session_id,
+    self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES, is_new_session_id,
+    is_session_id,
 };
-use crate::session::log::{FILE, private_options, sync_folder};
-use crate::session::moved::{SessionCopyOrder, copy_session};
+use crate::session::log::{SESSION_FILE_NAME, set_private_permissions, sync_folder};
+use crate::session::moved::{SessionPartsCopyOrder, copy_session};
 use crate::session::parts::{SessionFileKind, list_session_files, session_file_kind};
 use crate::session::{Error, SessionStore};
 
-use super::temporary_files;
+use super::create_temporary_store;
 
 /// Prefix of the names of temporary folders in the folder of all sessions.
-const PREFIX: &str = ".import-";
+const TEMPORARY_IMPORT_FOLDER_PREFIX: &str = ".import-";
 
 /// Size of a block of a tar archive, in bytes.
-const BLOCK: u64 = 512;
+const TAR_BLOCK_BYTES: u64 = 512;
 
 /// Maximum number of files in an archive.
-const MAX_FILES: usize = 100_000;
+const MAX_ARCHIVE_FILES: usize = 100_000;
 
 /// Id of an imported session, and the notices about its import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImportedSession {
+pub struct ImportedSessionIdAndNotices {
     /// Id of the session.
     pub id: String,
     /// Notices about unreadable lines, which are kept unchanged.
@@ -53,19 +54,19 @@ pub fn import_session(
     store: &SessionStore,
     path: &Path,
     id: Option<&str>,
-) -> Result<ImportedSession, Error> {
+) -> Result<ImportedSessionIdAndNotices, Error> {
     let refused = |why: String| Error::Bundle {
         what: format!("{}", path.display()),
         why,
     };
-    if store.require_files().is_err() {
-        return import_through_copy(store, path, id);
+    if store.require_file_backend().is_err() {
+        return import_through_temporary_copy(store, path, id);
     }
     let opened = open_if_present(path).map_err(|source| Error::read_error(path, source))?;
     let mut file = opened.ok_or_else(|| refused("there is no such file".to_owned()))?;
-    let root = store.require_files()?.root();
+    let root = store.require_file_backend()?.root_folder();
     create_private_folder(root).map_err(|source| Error::write_error(root, source))?;
-    let aside = TemporaryFolder::new_in(PREFIX, root);
+    let aside = TemporaryFolder::new_in(TEMPORARY_IMPORT_FOLDER_PREFIX, root);
     let aside = aside.map_err(|source| Error::write_error(root, source))?;
     let form = is_session_archive(&mut file).map_err(|source| Error::read_error(path, source))?;
     let own = match form {
@@ -82,11 +83,11 @@ pub fn import_session(
     check_session_id(new).map_err(refused)?;
     let (from, to) = (aside.path().join(&own), root.join(new));
     let notices = check_unpacked_session(&from, !form).map_err(|why| match why {
-        ImportRefusal::Newer(found) => Error::Newer {
+        SessionImportRefusal::Newer(found) => Error::Newer {
             path: path.to_owned(),
             found,
         },
-        ImportRefusal::Text(why) => refused(why),
+        SessionImportRefusal::Text(why) => refused(why),
     })?;
     sync_session_files(&from);
     rename_without_replace(&from, &to).map_err(|error| match error.kind() {
@@ -96,7 +97,7 @@ pub fn import_session(
         _ => Error::write_error(&to, error),
     })?;
     sync_folder(root);
-    Ok(ImportedSession {
+    Ok(ImportedSessionIdAndNotices {
         id: new.to_owned(),
         notices,
     })
@@ -104,19 +105,19 @@ pub fn import_session(
 
 /// Imports an exported session into a store that does not keep sessions in files: imports it into
 /// temporary files with all checks, and copies the session from there to the store.
-fn import_through_copy(
+fn import_through_temporary_copy(
     store: &SessionStore,
     path: &Path,
     id: Option<&str>,
-) -> Result<ImportedSession, Error> {
-    let (_aside, files) = temporary_files()?;
+) -> Result<ImportedSessionIdAndNotices, Error> {
+    let (_aside, files) = create_temporary_store()?;
     let imported = import_session(&SessionStore::from_files(files.clone()), path, id)?;
-    let at = store.address(&imported.id)?;
-    if store.sessions().contains(&at) {
+    let at = store.session_address(&imported.id)?;
+    if store.session_backend().contains(&at) {
         return Err(at.already_exists_error());
     }
-    let to = (&**store.sessions(), &at);
-    copy_session((&files, &at), to, SessionCopyOrder::LinesLast)?;
+    let to = (&**store.session_backend(), &at);
+    copy_session((&files, &at), to, SessionPartsCopyOrder::LinesLast)?;
     Ok(imported)
 }
 
@@ -125,7 +126,7 @@ fn check_session_id(id: &str) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!(
             "`{}` is not a session id (letters, digits, `-`, `_` and `.`); pass an id with --id",
-            crate::text::clean_line(id, 96)
+            crate::text::escape_and_truncate_line(id, 96)
         )),
     }
 }
@@ -133,18 +134,18 @@ fn check_session_id(id: &str) -> Result<(), String> {
 /// Whether a file is a tar archive. Seeks to the beginning of the file.
 fn is_session_archive(file: &mut File) -> io::Result<bool> {
     let mut start = Vec::new();
-    file.take(BLOCK).read_to_end(&mut start)?;
+    file.take(TAR_BLOCK_BYTES).read_to_end(&mut start)?;
     file.seek(SeekFrom::Start(0))?;
     Ok(start.get(257..262) == Some(b"ustar"))
 }
 
 fn create_private_file(path: &Path) -> io::Result<File> {
-    private_options(OpenOptions::new().write(true).create_new(true)).open(path)
+    set_private_permissions(OpenOptions::new().write(true).create_new(true)).open(path)
 }
 
 fn copy_session_lines(mut file: File, folder: &Path) -> Result<(), String> {
     let copied = create_private_folder(folder)
-        .and_then(|()| create_private_file(&folder.join(FILE)))
+        .and_then(|()| create_private_file(&folder.join(SESSION_FILE_NAME)))
         .and_then(|mut copy| io::copy(&mut file, &mut copy));
     copied.map(drop).map_err(|error| error.to_string())
 }
@@ -160,7 +161,7 @@ fn unpack_archive(mut file: File, into: &Path) -> Result<String, String> {
         let mut entry = entry.map_err(torn)?;
         let path = String::from_utf8(entry.path_bytes().into_owned());
         let path = path.map_err(|_| "it contains an entry whose name is not UTF-8".to_owned())?;
-        let shown = crate::text::clean_line(&path, 200);
+        let shown = crate::text::escape_and_truncate_line(&path, 200);
         if entry.header().entry_type() != EntryType::Regular {
             return Err(format!("`{shown}` is not a regular file"));
         }
@@ -179,9 +180,9 @@ fn unpack_archive(mut file: File, into: &Path) -> Result<String, String> {
         ) {
             return Err(format!("`{shown}` is not a file of a session"));
         }
-        if !seen.insert(path.clone()) || seen.len() > MAX_FILES {
+        if !seen.insert(path.clone()) || seen.len() > MAX_ARCHIVE_FILES {
             return Err(format!(
-                "it has `{shown}` twice, or more than {MAX_FILES} files"
+                "it has `{shown}` twice, or more than {MAX_ARCHIVE_FILES} files"
             ));
         }
         // `session_file_kind` accepted the name, so the path stays within the folder.
@@ -213,10 +214,10 @@ fn check_archive_end(file: &mut File) -> Result<(), String> {
     let torn = || "it is cut off: the blocks that end an archive are missing".to_owned();
     let mut last = Vec::new();
     let len = file.seek(SeekFrom::End(0)).map_err(|_| torn())?;
-    if len % BLOCK != 0 || len < 2 * BLOCK {
+    if len % TAR_BLOCK_BYTES != 0 || len < 2 * TAR_BLOCK_BYTES {
         return Err(torn());
     }
-    file.seek(SeekFrom::Start(len - 2 * BLOCK))
+    file.seek(SeekFrom::Start(len - 2 * TAR_BLOCK_BYTES))
         .and_then(|_| file.read_to_end(&mut last))
         .and_then(|_| file.seek(SeekFrom::Start(0)))
         .map_err(|_| torn())?;
@@ -226,31 +227,34 @@ fn check_archive_end(file: &mut File) -> Result<(), String> {
     }
 }
 
-enum ImportRefusal {
+enum SessionImportRefusal {
     Newer(u32),
     Text(String),
 }
 
 /// Checks an unpacked session: the version, the first entry, and the content of blobs. Returns
 /// messages about unreadable lines; with `is_strict`, such a line is an error.
-fn check_unpacked_session(folder: &Path, is_strict: bool) -> Result<Vec<String>, ImportRefusal> {
-    let text = |error: io::Error| ImportRefusal::Text(error.to_string());
+fn check_unpacked_session(
+    folder: &Path,
+    is_strict: bool,
+) -> Result<Vec<String>, SessionImportRefusal> {
+    let text = |error: io::Error| SessionImportRefusal::Text(error.to_string());
     let mut notices = Vec::new();
     let mut has_entries = false;
     for part in list_session_files(folder).map_err(text)? {
         let path = folder.join(&part.path);
         match part.kind {
             SessionFileKind::Entries => {
-                has_entries |= part.path == FILE;
-                check_lines(&path, &part.path, is_strict, &mut notices)?;
+                has_entries |= part.path == SESSION_FILE_NAME;
+                check_session_lines(&path, &part.path, is_strict, &mut notices)?;
             }
             _ => {
                 let name = part.path.rsplit('/').next().unwrap_or_default();
-                let (mut file, _) = guarded::open(&path).map_err(text)?;
+                let (mut file, _) = guarded::open_regular_file(&path).map_err(text)?;
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(text)?;
-                if hash_name(&bytes) != name {
-                    return Err(ImportRefusal::Text(format!(
+                if compute_hash_name(&bytes) != name {
+                    return Err(SessionImportRefusal::Text(format!(
                         "`{}` is corrupt: its hash does not match its name",
                         part.path
                     )));
@@ -260,30 +264,32 @@ fn check_unpacked_session(folder: &Path, is_strict: bool) -> Result<Vec<String>,
     }
     match has_entries {
         true => Ok(notices),
-        false => Err(ImportRefusal::Text(format!("it has no {FILE}"))),
+        false => Err(SessionImportRefusal::Text(format!(
+            "it has no {SESSION_FILE_NAME}"
+        ))),
     }
 }
 
-fn check_lines(
+fn check_session_lines(
     path: &Path,
     name: &str,
     is_strict: bool,
     notices: &mut Vec<String>,
-) -> Result<(), ImportRefusal> {
-    let text = |error: io::Error| ImportRefusal::Text(error.to_string());
-    let (file, _) = guarded::open(path).map_err(text)?;
-    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
+) -> Result<(), SessionImportRefusal> {
+    let text = |error: io::Error| SessionImportRefusal::Text(error.to_string());
+    let (file, _) = guarded::open_regular_file(path).map_err(text)?;
+    let mut lines = LimitedLineReader::new(file, MAX_SESSION_LINE_BYTES);
     let mut has_header = false;
     loop {
         let mut is_torn = false;
         let parsed = match lines.next().map_err(text)? {
             None => break,
-            Some(FileLine::Whole(line)) => Entry::parse_line(line),
-            Some(FileLine::Torn(line)) => {
+            Some(LimitedFileLine::Whole(line)) => Entry::parse_line(line),
+            Some(LimitedFileLine::Torn(line)) => {
                 is_torn = true;
                 Entry::parse_line(line)
             }
-            Some(FileLine::TooLong(n)) => Err(format!("it has {n} bytes")),
+            Some(LimitedFileLine::TooLong(n)) => Err(format!("it has {n} bytes")),
         };
         let number = lines.number;
         match parsed {
@@ -291,22 +297,24 @@ fn check_lines(
                 body: Body::Session { version, .. },
                 ..
             }) => {
-                if version > VERSION {
-                    return Err(ImportRefusal::Newer(version));
+                if version > SESSION_FORMAT_VERSION {
+                    return Err(SessionImportRefusal::Newer(version));
                 }
                 has_header = true;
             }
             Ok(_) if has_header && !(is_torn && is_strict) => {}
             Ok(_) if is_torn => {
-                return Err(ImportRefusal::Text("its last line is cut off".to_owned()));
+                return Err(SessionImportRefusal::Text(
+                    "its last line is cut off".to_owned(),
+                ));
             }
             Ok(_) => {
-                return Err(ImportRefusal::Text(format!(
+                return Err(SessionImportRefusal::Text(format!(
                     "it is not a session: line {number} of {name} comes before the entry that begins a session"
                 )));
             }
             Err(why) if is_strict => {
-                return Err(ImportRefusal::Text(format!(
+                return Err(SessionImportRefusal::Text(format!(
                     "the file is cut off, damaged or not a session: line {number} cannot be read: {why}"
                 )));
             }
@@ -315,7 +323,7 @@ fn check_lines(
     }
     match has_header {
         true => Ok(()),
-        false => Err(ImportRefusal::Text(format!(
+        false => Err(SessionImportRefusal::Text(format!(
             "{name} has no entry that begins a session"
         ))),
     }
@@ -327,7 +335,7 @@ fn sync_session_files(folder: &Path) {
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for part in all {
         let path = folder.join(part.path);
-        if let Ok((file, _)) = guarded::open(&path) {
+        if let Ok((file, _)) = guarded::open_regular_file(&path) {
             let _ = file.sync_all();
         }
         folders.extend(path.parent().map(Path::to_owned));

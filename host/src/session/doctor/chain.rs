@@ -6,18 +6,19 @@ use std::io;
 use std::path::Path;
 
 use crate::session::entry::{Body, Entry};
-use crate::session::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
+use crate::session::guarded::{self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES};
 use crate::session::head::find_entry_type;
 
 /// Description of the repair of a line that cannot be read.
-const ASIDE: Option<&str> = Some("the repair removes it; a copy of the whole file is kept");
+const UNREADABLE_LINE_REPAIR_DESCRIPTION: Option<&str> =
+    Some("the repair removes it; a copy of the whole file is kept");
 
 /// Description of the repair of a line whose `parent` is not the entry on the line before.
-const RELINK: Option<&str> =
+const WRONG_PARENT_REPAIR_DESCRIPTION: Option<&str> =
     Some("the repair corrects its `parent`; a copy of the whole file is kept");
 
 /// Fault of one line in a file of entries.
-pub(super) struct SessionLineFault {
+pub(super) struct SessionEntryLineFault {
     /// Description of the fault, beginning with the number of the line.
     pub(super) text: String,
     pub(super) repair: Option<&'static str>,
@@ -30,22 +31,22 @@ pub(super) struct EntryFileExamination {
     pub(super) version: u32,
     /// Body, size of the line in bytes, and type of each entry.
     pub(super) bodies: Vec<(Body, u64, String)>,
-    pub(super) faults: Vec<SessionLineFault>,
+    pub(super) faults: Vec<SessionEntryLineFault>,
 }
 
 /// Reads and examines a file of entries.
-pub(super) fn examine_lines(path: &Path) -> io::Result<EntryFileExamination> {
-    let (file, _) = guarded::open(path)?;
-    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
+pub(super) fn examine_entry_file(path: &Path) -> io::Result<EntryFileExamination> {
+    let (file, _) = guarded::open_regular_file(path)?;
+    let mut lines = LimitedLineReader::new(file, MAX_SESSION_LINE_BYTES);
     let mut read = EntryFileExamination::default();
     let mut ids = HashSet::new();
     let mut last: Option<String> = None;
     while let Some(line) = lines.next()? {
         let (text, is_torn) = match line {
-            FileLine::Whole(text) => (text, false),
-            FileLine::Torn(text) => (text, true),
-            FileLine::TooLong(n) => {
-                let text = format!("has {n} bytes, at most {MAX_LINE_BYTES} are supported");
+            LimitedFileLine::Whole(text) => (text, false),
+            LimitedFileLine::Torn(text) => (text, true),
+            LimitedFileLine::TooLong(n) => {
+                let text = format!("has {n} bytes, at most {MAX_SESSION_LINE_BYTES} are supported");
                 let number = lines.number;
                 read.add_fault(number, &text, None);
                 continue;
@@ -58,11 +59,19 @@ pub(super) fn examine_lines(path: &Path) -> io::Result<EntryFileExamination> {
         let entry = match parsed {
             Ok(entry) => entry,
             Err(why) if is_torn => {
-                read.add_fault(number, &format!("is cut off: {why}"), ASIDE);
+                read.add_fault(
+                    number,
+                    &format!("is cut off: {why}"),
+                    UNREADABLE_LINE_REPAIR_DESCRIPTION,
+                );
                 continue;
             }
             Err(why) => {
-                read.add_fault(number, &format!("cannot be read: {why}"), ASIDE);
+                read.add_fault(
+                    number,
+                    &format!("cannot be read: {why}"),
+                    UNREADABLE_LINE_REPAIR_DESCRIPTION,
+                );
                 continue;
             }
         };
@@ -73,7 +82,11 @@ pub(super) fn examine_lines(path: &Path) -> io::Result<EntryFileExamination> {
             read.add_fault(number, "is not the entry that begins a session", None);
         }
         if entry.parent != last {
-            read.add_fault(number, "does not follow the entry before it", RELINK);
+            read.add_fault(
+                number,
+                "does not follow the entry before it",
+                WRONG_PARENT_REPAIR_DESCRIPTION,
+            );
         }
         if !ids.insert(entry.id.clone()) {
             read.add_fault(number, "has the id of an earlier entry", None);
@@ -91,6 +104,6 @@ pub(super) fn examine_lines(path: &Path) -> io::Result<EntryFileExamination> {
 impl EntryFileExamination {
     fn add_fault(&mut self, number: u64, what: &str, repair: Option<&'static str>) {
         let text = format!("line {number} {what}");
-        self.faults.push(SessionLineFault { text, repair });
+        self.faults.push(SessionEntryLineFault { text, repair });
     }
 }

@@ -13,38 +13,38 @@ use serde_json::{Map, Value};
 use super::{SessionExamination, examine_session};
 use crate::disk::{create_private_folder, rename_without_replace};
 use crate::session::entry::Entry;
-use crate::session::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
-use crate::session::log::{FILE, lock_session, sync_folder};
-use crate::session::parts::{KEPT, SessionFileKind, list_session_files};
+use crate::session::guarded::{self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES};
+use crate::session::log::{SESSION_FILE_NAME, lock_session, sync_folder};
+use crate::session::parts::{REPAIR_REMOVED_DATA_FOLDER_NAME, SessionFileKind, list_session_files};
 use crate::session::{Error, SessionStore};
 
 /// Repairs all faults of a session that can be repaired, and returns messages about the repairs.
 /// Fails if a process has the session open, or if the session has a newer version of the format.
 pub fn repair_session(store: &SessionStore, id: &str) -> Result<Vec<String>, Error> {
-    let folder = store.folder_of(id)?;
+    let folder = store.session_folder(id)?;
     let lock = lock_session(&folder)?;
     // Examine again under the lock, because earlier findings may be outdated.
     let found = examine_session(store, id)?;
     let mut done = Vec::new();
     if let Some(version) = found.newer {
-        let path = folder.join(FILE);
+        let path = folder.join(SESSION_FILE_NAME);
         return Err(Error::Newer {
             path,
             found: version,
         });
     }
     if found.faults.iter().any(|fault| fault.repair.is_some()) {
-        let kept = folder.join(KEPT);
+        let kept = folder.join(REPAIR_REMOVED_DATA_FOLDER_NAME);
         if kept.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
             return Err(Error::write_error(
                 &kept,
                 std::io::Error::other("it is not a folder; remove it"),
             ));
         }
-        let kept = kept.join(crate::clock::new_id());
+        let kept = kept.join(crate::clock::new_uuid_v7());
         create_private_folder(&kept).map_err(|source| Error::write_error(&kept, source))?;
         repair_entry_files(&folder, &kept, &found, &mut done)?;
-        move_to_kept_folder(&folder, &kept, &found, &mut done)?;
+        move_superfluous_files(&folder, &kept, &found, &mut done)?;
         sync_folder(&folder);
     }
     let _ = lock.unlock();
@@ -67,7 +67,7 @@ fn repair_entry_files(
     let is_needed = |kind, path: &str| kind == SessionFileKind::Entries && !is_aside(path);
     for part in all.iter().filter(|part| is_needed(part.kind, &part.path)) {
         let path = folder.join(&part.path);
-        let examined = super::chain::examine_lines(&path);
+        let examined = super::chain::examine_entry_file(&path);
         let needs = examined.is_ok_and(|read| {
             let mut faults = read.faults.iter();
             faults.any(|fault| fault.repair.is_some())
@@ -78,8 +78,8 @@ fn repair_entry_files(
         let copy = kept.join(&part.path);
         let above = copy.parent().unwrap_or(kept);
         create_private_folder(above).map_err(|source| Error::write_error(above, source))?;
-        guarded::copy(&path, &copy)?;
-        let n_out = rewrite_entry_file(&path)?;
+        guarded::copy_regular_file(&path, &copy)?;
+        let n_out = rewrite_without_unreadable_lines(&path)?;
         done.push(format!(
             "{}: {n_out} unreadable lines were removed and the others linked again; the file as it was is kept in {}",
             part.path,
@@ -90,10 +90,11 @@ fn repair_entry_files(
 }
 
 /// Rewrites a file of entries without the unreadable lines, and returns the number of these lines.
-fn rewrite_entry_file(path: &Path) -> Result<u64, Error> {
+fn rewrite_without_unreadable_lines(path: &Path) -> Result<u64, Error> {
     let failed = |source| Error::write_error(path, source);
-    let (file, _) = guarded::open(path).map_err(|source| Error::read_error(path, source))?;
-    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
+    let (file, _) =
+        guarded::open_regular_file(path).map_err(|source| Error::read_error(path, source))?;
+    let mut lines = LimitedLineReader::new(file, MAX_SESSION_LINE_BYTES);
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new()
         .prefix(".session.jsonl.")
@@ -102,7 +103,7 @@ fn rewrite_entry_file(path: &Path) -> Result<u64, Error> {
         .map_err(failed)?;
     let (mut n_out, mut last) = (0, None);
     while let Some(line) = lines.next().map_err(failed)? {
-        let (FileLine::Whole(text) | FileLine::Torn(text)) = line else {
+        let (LimitedFileLine::Whole(text) | LimitedFileLine::Torn(text)) = line else {
             return Err(failed(std::io::Error::other(
                 "a line is too long to be read; nothing was changed",
             )));
@@ -113,7 +114,7 @@ fn rewrite_entry_file(path: &Path) -> Result<u64, Error> {
         };
         let line = match entry.parent == last {
             true => text.to_vec(),
-            false => set_line_parent(text, &entry, last.as_deref()),
+            false => set_parent_in_line(text, &entry, last.as_deref()),
         };
         new.write_all(&line)
             .and_then(|()| new.write_all(b"\n"))
@@ -127,20 +128,20 @@ fn rewrite_entry_file(path: &Path) -> Result<u64, Error> {
 
 /// Returns the line of an entry with its `parent` changed to `last`. All other bytes stay the same;
 /// if the line is not formatted as this program writes it, only all other values stay the same.
-fn set_line_parent(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
+fn set_parent_in_line(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
     let is_right = |line: &Vec<u8>| {
         let parsed = Entry::parse_line(line);
         parsed.is_ok_and(|own| own.parent.as_deref() == last && own.body == entry.body)
     };
-    let changed = replace_parent_text(text, entry, last).filter(is_right);
-    let changed = changed.or_else(|| replace_parent_field(text, last).filter(is_right));
+    let changed = replace_parent_id_bytes(text, entry, last).filter(is_right);
+    let changed = changed.or_else(|| reserialize_with_parent_id(text, last).filter(is_right));
     changed.unwrap_or_else(|| text.to_vec())
 }
 
 /// Replaces the first text in a line that is formatted like the field `parent` of its entry as this
 /// program writes it; `None` if there is no such text. The caller must check the returned line,
 /// because the text may be part of another value.
-fn replace_parent_text(text: &[u8], entry: &Entry, last: Option<&str>) -> Option<Vec<u8>> {
+fn replace_parent_id_bytes(text: &[u8], entry: &Entry, last: Option<&str>) -> Option<Vec<u8>> {
     let json = |value: Option<&str>| serde_json::to_string(&value).unwrap_or_default();
     let old = format!("\"parent\":{}", json(entry.parent.as_deref()));
     let at = memchr::memmem::find(text, old.as_bytes())?;
@@ -151,14 +152,14 @@ fn replace_parent_text(text: &[u8], entry: &Entry, last: Option<&str>) -> Option
 }
 
 /// Parses a line, sets its field `parent` to `last`, and writes the line again.
-fn replace_parent_field(text: &[u8], last: Option<&str>) -> Option<Vec<u8>> {
+fn reserialize_with_parent_id(text: &[u8], last: Option<&str>) -> Option<Vec<u8>> {
     let mut fields: Map<String, Value> = serde_json::from_slice(text).ok()?;
     fields.insert("parent".to_owned(), last.into());
     serde_json::to_vec(&fields).ok()
 }
 
 /// Moves files and sessions of subagents that do not belong to the session to the folder `kept`.
-fn move_to_kept_folder(
+fn move_superfluous_files(
     folder: &Path,
     kept: &Path,
     found: &SessionExamination,

@@ -75,7 +75,7 @@ fn every_entry_type_that_is_written_can_be_read() {
     });
     let mut written: Vec<String> = names.filter(|name| name != "unknown").collect();
     written.sort();
-    let mut known = KNOWN.to_vec();
+    let mut known = KNOWN_ENTRY_TYPES.to_vec();
     known.sort_unstable();
     assert_eq!(known, written);
 }

@@ -55,7 +55,7 @@ pub struct AllowedPart {
 
 /// A finished turn that is due to be archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TurnToArchive {
+pub struct TurnDueForArchiving {
     /// Number of the turn.
     pub turn: u32,
     /// Reason why the turn is due: `max-steps`, `tool-calls` or `token-threshold`.
@@ -66,7 +66,7 @@ pub struct TurnToArchive {
 
 /// An active skill, as [`Body::SkillActivated`] records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastingSkill {
+pub struct ActivatedSkill {
     /// Id of the skill.
     pub skill: String,
     /// Trust level of the skill's source, as in [`Body::SkillActivated`].
@@ -81,7 +81,7 @@ pub struct LastingSkill {
     pub deny: Vec<String>,
 }
 
-impl LastingSkill {
+impl ActivatedSkill {
     /// Returns the skill that an entry activates, if its lifetime matches `is_conversational`:
     /// `true` for a skill that stays active from turn to turn, `false` for one that ends with the
     /// turn.
@@ -111,7 +111,7 @@ impl LastingSkill {
 /// A skill that was used in the session, or whose use a person approved, as
 /// [`Body::SkillRemembered`] records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RememberedSkill {
+pub struct UsedOrApprovedSkill {
     /// Id of the skill.
     pub skill: String,
     /// Trust level of the skill's source, as in [`Body::SkillActivated`].

@@ -2,24 +2,24 @@
 //! the model.
 //!
 //! Held entries are already part of the conversation. They are written, in order, before the next
-//! entry. Start from [`Session::append_or_hold_entry`].
+//! entry. Start from [`Session::append_or_keep_in_memory`].
 
-use super::{Session, SessionState};
+use super::{OpenSessionState, Session};
 use crate::session::Error;
 use crate::session::entry::Body;
 
 /// Maximum number of held lines. A turn ends soon after its first held line. If the maximum is
 /// reached, further entries fail: if a line were dropped instead, the next entry would lack its
 /// parent.
-const MAX_HELD: usize = 1000;
+const MAX_UNWRITTEN_LINES: usize = 1000;
 
 /// Lines that could not be written yet, oldest first. They must be written before any new line.
 #[derive(Default)]
-pub(super) struct UnwrittenLines(Vec<Vec<u8>>);
+pub(super) struct UnwrittenSessionLines(Vec<Vec<u8>>);
 
-impl UnwrittenLines {
+impl UnwrittenSessionLines {
     fn has_room_for_line(&self) -> bool {
-        self.0.len() < MAX_HELD
+        self.0.len() < MAX_UNWRITTEN_LINES
     }
 }
 
@@ -30,8 +30,8 @@ impl Session {
     /// # Errors
     /// The entry is not in the file yet. It is neither applied nor kept if the maximum number of
     /// unwritten lines is already in memory.
-    pub(crate) fn append_or_hold_entry(&self, body: Body) -> Result<(), Error> {
-        let mut inner = self.lock();
+    pub(crate) fn append_or_keep_in_memory(&self, body: Body) -> Result<(), Error> {
+        let mut inner = self.lock_state();
         let entry = inner.create_next_entry(body);
         let line = entry.to_json_line()?;
         let written = match inner.write_held_lines() {
@@ -49,7 +49,7 @@ impl Session {
     }
 }
 
-impl SessionState {
+impl OpenSessionState {
     /// Writes the held lines, oldest first.
     pub(super) fn write_held_lines(&mut self) -> Result<(), Error> {
         while let Some(line) = self.held.0.first() {
@@ -62,7 +62,7 @@ impl SessionState {
     /// Passes a line to the journal, which writes it together with the next entry. If there are
     /// held lines, adds the line to them instead, so that it is written after them. Writes the held
     /// lines now only if there is no room for a further one.
-    pub(super) fn append_line_with_next(&mut self, line: Vec<u8>) -> Result<(), Error> {
+    pub(super) fn buffer_line_until_next_entry(&mut self, line: Vec<u8>) -> Result<(), Error> {
         if !self.held.has_room_for_line() {
             self.write_held_lines()?;
         }
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn room_for_held_lines_ends() {
-        let mut held = UnwrittenLines::default();
-        held.0.resize(MAX_HELD - 1, Vec::new());
+        let mut held = UnwrittenSessionLines::default();
+        held.0.resize(MAX_UNWRITTEN_LINES - 1, Vec::new());
         assert!(held.has_room_for_line());
         held.0.push(Vec::new());
         assert!(!held.has_room_for_line());

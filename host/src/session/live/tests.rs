@@ -22,8 +22,8 @@ impl Session {
 
     fn session_on_test_log(log: crate::session::log::SessionLog) -> Self {
         let address = SessionAddress::parse("test").unwrap();
-        let store = Arc::new(crate::session::SessionFiles::new(NO_FOLDER));
-        Self::with_journal(Box::new(log), address, store)
+        let store = Arc::new(crate::session::FileSessionBackend::new(NO_FOLDER));
+        Self::new_without_entries(Box::new(log), address, store)
     }
 }
 
@@ -54,7 +54,7 @@ async fn a_task_that_waits_for_the_disk_blocks_no_other_task() {
     session.append(user_entry("first")).unwrap();
     // The runtime has a single thread, which runs the other task only while this task is suspended.
     let other = tokio::spawn(async {});
-    let error = session.synced().await.unwrap_err();
+    let error = session.sync_on_blocking_thread().await.unwrap_err();
     assert!(other.is_finished());
     assert!(error.to_string().contains("s.jsonl"), "{error}");
 }
@@ -62,7 +62,7 @@ async fn a_task_that_waits_for_the_disk_blocks_no_other_task() {
 #[test]
 fn a_deferred_write_error_is_returned_by_the_next_sync() {
     let (session, make_room) = Session::session_on_small_disk(0);
-    session.append_or_defer(user_entry("lost"));
+    session.append_or_defer_error(user_entry("lost"));
     make_room(100_000);
     session.sync().unwrap_err();
     session.sync().unwrap();
@@ -71,11 +71,13 @@ fn a_deferred_write_error_is_returned_by_the_next_sync() {
 #[test]
 fn buffered_state_is_readable_at_once_and_written_with_the_next_entry() {
     let (session, make_room) = Session::session_on_small_disk(0);
-    session.state_set_with_next("p", "k", Some("v")).unwrap();
+    session
+        .state_set_with_next_entry("p", "k", Some("v"))
+        .unwrap();
     assert_eq!(session.state_get("p", "k").unwrap().as_deref(), Some("v"));
-    session.write_waiting().unwrap_err();
+    session.write_deferred_lines().unwrap_err();
     make_room(100_000);
     session.append(user_entry("first")).unwrap();
-    session.write_waiting().unwrap();
+    session.write_deferred_lines().unwrap();
     assert_eq!(session.state_get("p", "k").unwrap().as_deref(), Some("v"));
 }

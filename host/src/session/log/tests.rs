@@ -10,11 +10,11 @@ pub(in crate::session) struct BrokenDisk;
 
 impl BrokenDisk {
     pub(in crate::session) fn new_session_log() -> SessionLog {
-        SessionLog::with_disk(Arc::new(Self), "s.jsonl".into(), 0, None)
+        SessionLog::with_log_file_operations(Arc::new(Self), "s.jsonl".into(), 0, None)
     }
 }
 
-impl LogDisk for BrokenDisk {
+impl SessionLogFileOperations for BrokenDisk {
     fn add(&self, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
@@ -36,7 +36,8 @@ pub(in crate::session) struct SmallDisk(pub(in crate::session) Arc<Mutex<(Vec<u8
 impl SmallDisk {
     pub(in crate::session) fn log(room: usize) -> (Self, SessionLog) {
         let disk = Self(Arc::new(Mutex::new((Vec::new(), room))));
-        let log = SessionLog::with_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
+        let log =
+            SessionLog::with_log_file_operations(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
         (disk, log)
     }
 
@@ -45,7 +46,7 @@ impl SmallDisk {
     }
 }
 
-impl LogDisk for SmallDisk {
+impl SessionLogFileOperations for SmallDisk {
     fn add(&self, bytes: &[u8]) -> io::Result<()> {
         let (written, room) = &mut *self.0.lock().unwrap();
         let fits = bytes.len().min(room.saturating_sub(written.len()));
@@ -76,7 +77,7 @@ impl Default for SlowDisk {
     }
 }
 
-impl LogDisk for SlowDisk {
+impl SessionLogFileOperations for SlowDisk {
     fn add(&self, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
@@ -96,7 +97,7 @@ impl LogDisk for SlowDisk {
 #[derive(Clone, Default)]
 struct CountingDisk(Arc<AtomicUsize>);
 
-impl LogDisk for CountingDisk {
+impl SessionLogFileOperations for CountingDisk {
     fn add(&self, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
@@ -158,7 +159,8 @@ fn a_disk_failure_is_reported_once_and_stops_all_later_appends() {
 #[test]
 fn lines_appended_during_a_sync_are_synced_next_time() {
     let disk = SlowDisk::default();
-    let mut log = SessionLog::with_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
+    let mut log =
+        SessionLog::with_log_file_operations(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
     log.append(b"one\n").unwrap();
     let one = log.take_unsynced().unwrap().unwrap();
     std::thread::scope(|scope| {
@@ -179,7 +181,8 @@ fn lines_appended_during_a_sync_are_synced_next_time() {
 #[test]
 fn one_sync_covers_all_lines_appended_before_it() {
     let disk = CountingDisk::default();
-    let mut log = SessionLog::with_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
+    let mut log =
+        SessionLog::with_log_file_operations(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
     let waits: Vec<_> = (0..20)
         .map(|_| {
             log.append(b"line\n").unwrap();
@@ -207,7 +210,7 @@ fn a_line_can_be_appended_again_after_disk_space_was_freed() {
 #[test]
 fn a_closed_session_can_be_opened_while_a_child_process_has_its_lock_file_open() {
     let folder = tempfile::tempdir().unwrap();
-    let log = SessionLog::create_log(folder.path(), DiskSyncRule::Waits).unwrap();
+    let log = SessionLog::create_log(folder.path(), SessionWriteSyncRule::Waits).unwrap();
     // Simulates a child process between fork and exec, which inherits the descriptor.
     let inherited = log.lock.as_ref().unwrap().try_clone().unwrap();
     assert!(matches!(
@@ -221,11 +224,11 @@ fn a_closed_session_can_be_opened_while_a_child_process_has_its_lock_file_open()
 
 #[test]
 fn a_session_is_not_opened_through_a_symlink_and_the_target_stays_unchanged() {
-    for name in [FILE, LOCK] {
+    for name in [SESSION_FILE_NAME, LOCK_FILE_NAME] {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         std::fs::create_dir(at("session")).unwrap();
-        drop(SessionLog::create_log(&at("session"), DiskSyncRule::Waits).unwrap());
+        drop(SessionLog::create_log(&at("session"), SessionWriteSyncRule::Waits).unwrap());
         std::fs::write(at("elsewhere"), "mine").unwrap();
         std::fs::remove_file(at("session").join(name)).unwrap();
         std::os::unix::fs::symlink(at("elsewhere"), at("session").join(name)).unwrap();
@@ -242,7 +245,7 @@ fn a_session_is_not_opened_through_a_symlink_and_the_target_stays_unchanged() {
 #[test]
 fn a_temporary_session_is_not_synced_and_can_be_read_again() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = SessionLog::create_log(folder.path(), DiskSyncRule::Skips).unwrap();
+    let mut log = SessionLog::create_log(folder.path(), SessionWriteSyncRule::Skips).unwrap();
     log.append(b"{}\n").unwrap();
     log.append_with_next(b"{\"a\":1}\n").unwrap();
     assert!(log.take_unsynced().unwrap().is_none());

@@ -3,32 +3,35 @@
 //!
 //! Most sessions do not contain the text, and one pass over the bytes of a complete file costs much
 //! less than reading its lines. A session whose file cannot be read counts as likely, so that the
-//! search reports the error. Start from [`find_likely_sessions`].
+//! search reports the error. Start from [`flag_possibly_matching_sessions`].
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::values::values_contain_text;
-use super::{MAX_DEPTH, SearchText};
-use crate::session::children::{self, AGENTS};
+use super::{MAX_SEARCHED_SUBAGENT_DEPTH, SessionSearchPattern};
+use crate::session::children::{self, SUBAGENTS_FOLDER_NAME};
 use crate::session::guarded;
-use crate::session::log::FILE;
+use crate::session::log::SESSION_FILE_NAME;
 
 /// Maximum size, in bytes, of a file that is scanned completely. A session with a larger file is
 /// assumed to contain the text.
-const MAX_WHOLE_BYTES: u64 = 16 << 20;
+const MAX_FULLY_SCANNED_FILE_BYTES: u64 = 16 << 20;
 
 /// Maximum number of threads.
-const MAX_THREADS: usize = 8;
+const MAX_FILE_SCAN_THREADS: usize = 8;
 
 /// Returns whether each session may contain the text, in the order of `folders`.
-pub(super) fn find_likely_sessions(
+pub(super) fn flag_possibly_matching_sessions(
     folders: &[(String, PathBuf)],
-    wanted: &SearchText,
+    wanted: &SessionSearchPattern,
 ) -> Vec<bool> {
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let n_each = folders.len().div_ceil(n_threads.min(MAX_THREADS)).max(1);
+    let n_each = folders
+        .len()
+        .div_ceil(n_threads.min(MAX_FILE_SCAN_THREADS))
+        .max(1);
     std::thread::scope(|scope| {
         let parts = folders.chunks(n_each).map(|part| {
             let look = move || {
@@ -53,13 +56,14 @@ pub(super) fn find_likely_sessions(
 /// `bytes` is a buffer that is reused for all files.
 fn folder_may_contain_text(
     folder: &Path,
-    wanted: &SearchText,
+    wanted: &SessionSearchPattern,
     bytes: &mut Vec<u8>,
     depth: usize,
 ) -> bool {
-    match guarded::open(&folder.join(FILE)) {
+    match guarded::open_regular_file(&folder.join(SESSION_FILE_NAME)) {
         Ok((file, meta)) => {
-            let is_likely = meta.len() > MAX_WHOLE_BYTES || file_may_contain(file, wanted, bytes);
+            let is_likely = meta.len() > MAX_FULLY_SCANNED_FILE_BYTES
+                || file_may_contain_text(file, wanted, bytes);
             if is_likely {
                 return true;
             }
@@ -71,19 +75,24 @@ fn folder_may_contain_text(
         return true;
     }
     let mut agents = match depth {
-        MAX_DEPTH => Vec::new(),
+        MAX_SEARCHED_SUBAGENT_DEPTH => Vec::new(),
         _ => children::stored_agent_ids(folder),
     }
     .into_iter();
     agents.any(|agent| {
-        folder_may_contain_text(&folder.join(AGENTS).join(agent), wanted, bytes, depth + 1)
+        folder_may_contain_text(
+            &folder.join(SUBAGENTS_FOLDER_NAME).join(agent),
+            wanted,
+            bytes,
+            depth + 1,
+        )
     })
 }
 
-fn file_may_contain(file: File, wanted: &SearchText, bytes: &mut Vec<u8>) -> bool {
+fn file_may_contain_text(file: File, wanted: &SessionSearchPattern, bytes: &mut Vec<u8>) -> bool {
     bytes.clear();
     // The file may have grown since its size was checked.
-    match file.take(MAX_WHOLE_BYTES).read_to_end(bytes) {
+    match file.take(MAX_FULLY_SCANNED_FILE_BYTES).read_to_end(bytes) {
         Ok(_) => wanted.may_match_line(bytes),
         Err(_) => true,
     }

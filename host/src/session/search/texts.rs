@@ -6,15 +6,15 @@ use crate::message::{Content, Message, Role, ToolResult};
 use crate::session::entry::Body;
 
 /// Author or origin of a text, as in [`SearchMatch::role`](super::SearchMatch::role), and the text.
-type Text<'a> = (String, Cow<'a, str>);
+type RoleAndText<'a> = (String, Cow<'a, str>);
 
 /// Returns the texts of an entry that a search covers. Omits the output of a turn, because the last
 /// message of the turn has the same text.
-pub(super) fn searched_texts(body: &Body) -> Vec<Text<'_>> {
+pub(super) fn searchable_texts(body: &Body) -> Vec<RoleAndText<'_>> {
     let one = |role: &str, text: &str| vec![(role.to_owned(), Cow::Owned(text.to_owned()))];
     match body {
         Body::TurnStart { input, .. } => one("user", input),
-        Body::Message { message } => message_texts(message),
+        Body::Message { message } => message_search_texts(message),
         Body::Title { title } => one("title", title),
         Body::SubagentStart { agent, task, .. } => one(&format!("task of {agent}"), task),
         Body::SubagentEnd { agent, answer, .. } => one(&format!("answer of {agent}"), answer),
@@ -26,16 +26,16 @@ pub(super) fn searched_texts(body: &Body) -> Vec<Text<'_>> {
         Body::ToolEnd {
             result: Some(result),
             ..
-        } => vec![result_text(result)],
+        } => vec![tool_result_search_text(result)],
         Body::Injected { plugin, text, .. } => one(&format!("plugin {plugin}"), text),
         Body::HostAsked { about, text, .. } => one(about, text),
-        Body::Replaced { messages, .. } => messages.iter().flat_map(message_texts).collect(),
+        Body::Replaced { messages, .. } => messages.iter().flat_map(message_search_texts).collect(),
         Body::Custom { plugin, value, .. } => one(&format!("plugin {plugin}"), &value.to_string()),
         _ => Vec::new(),
     }
 }
 
-fn message_texts(message: &Message) -> Vec<Text<'_>> {
+fn message_search_texts(message: &Message) -> Vec<RoleAndText<'_>> {
     let role = match (&message.plugin, message.role) {
         (Some(plugin), _) => format!("plugin {plugin}"),
         (None, Role::User) => "user".to_owned(),
@@ -51,12 +51,12 @@ fn message_texts(message: &Message) -> Vec<Text<'_>> {
             format!("call {}", call.name),
             Cow::Owned(call.arguments.to_string()),
         )),
-        Content::ToolResult(result) => Some(result_text(result)),
+        Content::ToolResult(result) => Some(tool_result_search_text(result)),
         Content::Blob(_) => None,
     });
     parts.collect()
 }
 
-fn result_text(result: &ToolResult) -> Text<'_> {
+fn tool_result_search_text(result: &ToolResult) -> RoleAndText<'_> {
     (format!("result {}", result.name), result.content.text())
 }

@@ -3,26 +3,29 @@
 //!
 //! A large value is stored in a file of its own, so the lines of the session do not contain its
 //! text. Small values are stored in the lines; most of them are bookkeeping of plugins, and they
-//! are not searched. Start from [`search_values`].
+//! are not searched. Start from [`search_plugin_values`].
 
 use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::{SearchMatch, SearchReport, SearchText, Tell, match_snippet};
+use super::{
+    SearchMatch, SessionSearchCallback, SessionSearchHitOrNotice, SessionSearchPattern,
+    match_snippet,
+};
 use crate::session::blobs::is_hash_name;
 use crate::session::entry::{Body, Entry};
-use crate::session::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
-use crate::session::log::FILE;
-use crate::session::state::MAX_VALUE_BYTES;
-use crate::session::storage::files::STATE_FOLDER;
+use crate::session::guarded::{self, LimitedFileLine, LimitedLineReader, MAX_SESSION_LINE_BYTES};
+use crate::session::log::SESSION_FILE_NAME;
+use crate::session::state::MAX_STATE_VALUE_BYTES;
+use crate::session::storage::files::LARGE_STATE_VALUES_FOLDER_NAME;
 
 /// Returns name and path of each file in a session's folder that stores a large state value, in the
 /// order of the names.
 fn list_plugin_value_files(folder: &Path) -> Vec<(String, PathBuf)> {
-    let folder = folder.join(STATE_FOLDER);
-    if !guarded::is_folder(&folder).unwrap_or_default() {
+    let folder = folder.join(LARGE_STATE_VALUES_FOLDER_NAME);
+    if !guarded::is_real_folder(&folder).unwrap_or_default() {
         return Vec::new();
     }
     let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -39,24 +42,30 @@ fn list_plugin_value_files(folder: &Path) -> Vec<(String, PathBuf)> {
 /// doctor` reports.
 fn read_value_file(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
     bytes.clear();
-    let (file, _) = guarded::open(path).ok()?;
-    file.take(MAX_VALUE_BYTES as u64).read_to_end(bytes).ok()?;
+    let (file, _) = guarded::open_regular_file(path).ok()?;
+    file.take(MAX_STATE_VALUE_BYTES as u64)
+        .read_to_end(bytes)
+        .ok()?;
     Some(())
 }
 
 /// Whether a large value of the session in a folder contains the text. `bytes` is a buffer that is
 /// reused for all files.
-pub(super) fn values_contain_text(folder: &Path, wanted: &SearchText, bytes: &mut Vec<u8>) -> bool {
+pub(super) fn values_contain_text(
+    folder: &Path,
+    wanted: &SessionSearchPattern,
+    bytes: &mut Vec<u8>,
+) -> bool {
     let mut files = list_plugin_value_files(folder).into_iter();
     files.any(|(_, path)| read_value_file(&path, bytes).is_some() && wanted.text.is_match(bytes))
 }
 
 /// Searches the large values of the session in a folder.
-pub(super) fn search_values(
+pub(super) fn search_plugin_values(
     id: &str,
     folder: &Path,
-    wanted: &SearchText,
-    tell: Tell<'_>,
+    wanted: &SessionSearchPattern,
+    tell: SessionSearchCallback<'_>,
 ) -> ControlFlow<()> {
     let mut bytes = Vec::new();
     for (name, path) in list_plugin_value_files(folder) {
@@ -68,11 +77,11 @@ pub(super) fn search_values(
             continue;
         };
         // Skip a value that no entry refers to, such as one whose entry was never written.
-        let Some(owner) = find_value_owner(&folder.join(FILE), &name) else {
+        let Some(owner) = find_value_owner(&folder.join(SESSION_FILE_NAME), &name) else {
             continue;
         };
         let [before, found, after] = match_snippet(&text, at.range());
-        tell(SearchReport::Hit(SearchMatch {
+        tell(SessionSearchHitOrNotice::Hit(SearchMatch {
             session: id.to_owned(),
             turn: owner.turn,
             line: owner.line,
@@ -88,7 +97,7 @@ pub(super) fn search_values(
 
 /// Plugin and key that a large value belongs to, and the position of the entry that stored the
 /// value.
-struct ValueOwner {
+struct PluginValueOwner {
     plugin: String,
     key: String,
     turn: u32,
@@ -97,12 +106,12 @@ struct ValueOwner {
 }
 
 /// Finds the last entry in the session file `path` that refers to the value `name`.
-fn find_value_owner(path: &Path, name: &str) -> Option<ValueOwner> {
-    let (file, _): (File, _) = guarded::open(path).ok()?;
-    let mut lines = LineReader::new(file, MAX_LINE_BYTES);
+fn find_value_owner(path: &Path, name: &str) -> Option<PluginValueOwner> {
+    let (file, _): (File, _) = guarded::open_regular_file(path).ok()?;
+    let mut lines = LimitedLineReader::new(file, MAX_SESSION_LINE_BYTES);
     let (mut turn, mut owner) = (0, None);
     while let Ok(Some(line)) = lines.next() {
-        let (FileLine::Whole(text) | FileLine::Torn(text)) = line else {
+        let (LimitedFileLine::Whole(text) | LimitedFileLine::Torn(text)) = line else {
             continue;
         };
         let is_start = super::find_entry_type(text) == b"turn-start";
@@ -120,7 +129,7 @@ fn find_value_owner(path: &Path, name: &str) -> Option<ValueOwner> {
                 blob: Some(blob),
                 ..
             } if blob == name => {
-                owner = Some(ValueOwner {
+                owner = Some(PluginValueOwner {
                     plugin,
                     key,
                     turn,

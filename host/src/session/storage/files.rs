@@ -2,7 +2,7 @@
 //!
 //! Owns the names of the files of a session and how a session is found below the root without
 //! following links. It must not know the meaning of lines, except that the end of a file is
-//! repaired (see `log`). Start from [`SessionFiles`].
+//! repaired (see `log`). Start from [`FileSessionBackend`].
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
@@ -13,39 +13,41 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use super::{
-    BlobKind, Blobs, FramePosition, Journal, ListedSession, OpenedJournal, SessionAddress,
+    BlobKind, Blobs, FramePosition, Journal, OpenedJournal, SessionAddress, SessionListItem,
     SessionPage, Sessions,
 };
 use crate::disk::{TemporaryFolder, create_private_folder, rename_without_replace};
 use crate::session::Error;
-use crate::session::blobs::HashNamedFiles;
-use crate::session::children::{self, AGENTS};
+use crate::session::blobs::HashNamedFilesFolder;
+use crate::session::children::{self, SUBAGENTS_FOLDER_NAME};
 use crate::session::guarded::{self, is_session_id};
-use crate::session::log::{self, DiskSyncRule, FILE, LOCK, SessionLog, write_private};
+use crate::session::log::{
+    self, LOCK_FILE_NAME, SESSION_FILE_NAME, SessionLog, SessionWriteSyncRule, write_private_file,
+};
 
 /// Name of the folder with large values of plugins in the folder of a session.
-pub(in crate::session) const STATE_FOLDER: &str = "blobs";
+pub(in crate::session) const LARGE_STATE_VALUES_FOLDER_NAME: &str = "blobs";
 
 /// Name prefix of the temporary folders in which copies of sessions are created.
-const FORKED: &str = ".forked-";
+const TEMPORARY_FORK_FOLDER_PREFIX: &str = ".forked-";
 
 /// Name prefix of the temporary folders into which sessions are moved to be removed.
-const REMOVED: &str = ".removed-";
+const REMOVED_SESSION_FOLDER_PREFIX: &str = ".removed-";
 
 /// The default store: sessions in the folders of one root. Holds no file open.
 #[derive(Clone, Debug)]
-pub struct SessionFiles {
+pub struct FileSessionBackend {
     root: PathBuf,
-    wait: DiskSyncRule,
+    wait: SessionWriteSyncRule,
 }
 
-impl SessionFiles {
+impl FileSessionBackend {
     /// Returns the store in the folder `root`, which does not need to exist yet.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
-            wait: DiskSyncRule::default(),
+            wait: SessionWriteSyncRule::default(),
         }
     }
 
@@ -54,27 +56,30 @@ impl SessionFiles {
     /// entries.
     #[must_use]
     pub fn without_disk_sync(self) -> Self {
-        let wait = DiskSyncRule::Skips;
+        let wait = SessionWriteSyncRule::Skips;
         Self { wait, ..self }
     }
 
     /// Returns the folder that contains all sessions.
-    pub(in crate::session) fn root(&self) -> &Path {
+    pub(in crate::session) fn root_folder(&self) -> &Path {
         &self.root
     }
 
     /// Returns the path of a session's folder, whether or not the folder exists.
-    fn session_path(&self, at: &SessionAddress) -> PathBuf {
+    fn session_folder_path(&self, at: &SessionAddress) -> PathBuf {
         self.root.join(at.as_str())
     }
 
     /// Returns the folder of a session. Fails if any component of the path below the root is a
     /// symlink or no folder.
-    pub(in crate::session) fn folder_of(&self, at: &SessionAddress) -> Result<PathBuf, Error> {
+    pub(in crate::session) fn checked_session_folder(
+        &self,
+        at: &SessionAddress,
+    ) -> Result<PathBuf, Error> {
         let mut folder = self.root.clone();
         for name in at.as_str().split('/') {
             folder.push(name);
-            let is_folder = guarded::is_folder(&folder);
+            let is_folder = guarded::is_real_folder(&folder);
             if !is_folder.map_err(|source| Error::read_error(&folder, source))? {
                 return Err(self.unknown_session_error(at));
             }
@@ -92,7 +97,7 @@ impl SessionFiles {
     /// Creates the folder of a session. Reuses a folder that a killed process created and left
     /// without a session.
     fn create_folder(&self, at: &SessionAddress) -> Result<PathBuf, Error> {
-        let folder = self.session_path(at);
+        let folder = self.session_folder_path(at);
         let failed = |source| Error::write_error(&folder, source);
         let above = folder.parent().unwrap_or(&self.root);
         create_private_folder(above).map_err(failed)?;
@@ -101,7 +106,8 @@ impl SessionFiles {
             Ok(()) => Ok(folder),
             Err(source) if source.kind() != ErrorKind::AlreadyExists => Err(failed(source)),
             Err(_)
-                if guarded::is_folder(&folder).unwrap_or_default() && has_no_session(&folder) =>
+                if guarded::is_real_folder(&folder).unwrap_or_default()
+                    && is_empty_except_lock_file(&folder) =>
             {
                 Ok(folder)
             }
@@ -111,7 +117,7 @@ impl SessionFiles {
 
     /// Returns every folder below the root whose name is a session id, with the id, sorted.
     /// Symlinks are skipped.
-    pub(in crate::session) fn session_folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
+    pub(in crate::session) fn list_session_folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         let failed = |source| Error::read_error(&self.root, source);
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
@@ -133,34 +139,34 @@ impl SessionFiles {
         Ok(folders)
     }
 
-    fn open_hashed_files(folder: &Path, kind: BlobKind) -> HashNamedFiles {
-        HashNamedFiles::new(folder.join(match kind {
+    fn open_hashed_files(folder: &Path, kind: BlobKind) -> HashNamedFilesFolder {
+        HashNamedFilesFolder::new(folder.join(match kind {
             BlobKind::Content => "content",
-            BlobKind::State => STATE_FOLDER,
+            BlobKind::State => LARGE_STATE_VALUES_FOLDER_NAME,
         }))
     }
 }
 
 /// Copies the files with large values of messages and of plugin state from the folder of one
 /// session to that of another.
-fn copy_values(from: &Path, to: &Path) -> Result<(), Error> {
+fn copy_value_files(from: &Path, to: &Path) -> Result<(), Error> {
     [BlobKind::Content, BlobKind::State]
         .into_iter()
         .try_for_each(|kind| {
-            let files = SessionFiles::open_hashed_files(from, kind);
-            files.copy_to(&SessionFiles::open_hashed_files(to, kind))
+            let files = FileSessionBackend::open_hashed_files(from, kind);
+            files.copy_files_to(&FileSessionBackend::open_hashed_files(to, kind))
         })
 }
 
 /// Whether a folder contains nothing, or only a lock file.
-fn has_no_session(folder: &Path) -> bool {
+fn is_empty_except_lock_file(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| {
         let mut names = entries.map(|entry| entry.map(|entry| entry.file_name()));
-        names.all(|name| name.is_ok_and(|name| name == LOCK))
+        names.all(|name| name.is_ok_and(|name| name == LOCK_FILE_NAME))
     })
 }
 
-impl Sessions for SessionFiles {
+impl Sessions for FileSessionBackend {
     fn name(&self) -> String {
         self.root.display().to_string()
     }
@@ -178,7 +184,7 @@ impl Sessions for SessionFiles {
     }
 
     fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
-        let opened = SessionLog::open_log(&self.folder_of(at)?)?;
+        let opened = SessionLog::open_log(&self.checked_session_folder(at)?)?;
         Ok(OpenedJournal {
             journal: Box::new(opened.log),
             lines: opened.bytes,
@@ -187,9 +193,9 @@ impl Sessions for SessionFiles {
     }
 
     fn read(&self, at: &SessionAddress, from: FramePosition) -> Result<Vec<u8>, Error> {
-        let path = self.folder_of(at)?.join(FILE);
+        let path = self.checked_session_folder(at)?.join(SESSION_FILE_NAME);
         let mut bytes = Vec::new();
-        guarded::open(&path)
+        guarded::open_regular_file(&path)
             .and_then(|(mut file, _)| {
                 file.seek(SeekFrom::Start(from.number()))?;
                 file.read_to_end(&mut bytes)
@@ -199,27 +205,33 @@ impl Sessions for SessionFiles {
     }
 
     fn contains(&self, at: &SessionAddress) -> bool {
-        let folder = self.folder_of(at);
-        folder.is_ok_and(|folder| folder.join(FILE).symlink_metadata().is_ok())
+        let folder = self.checked_session_folder(at);
+        folder.is_ok_and(|folder| folder.join(SESSION_FILE_NAME).symlink_metadata().is_ok())
     }
 
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
-        Arc::new(Self::open_hashed_files(&self.session_path(at), kind).with_wait(self.wait))
+        Arc::new(
+            Self::open_hashed_files(&self.session_folder_path(at), kind)
+                .with_disk_sync_rule(self.wait),
+        )
     }
 
     fn folder(&self, at: &SessionAddress) -> Option<PathBuf> {
-        Some(self.session_path(at))
+        Some(self.session_folder_path(at))
     }
 
     fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
-        Ok(children::stored_agent_ids(&self.folder_of(at)?))
+        Ok(children::stored_agent_ids(
+            &self.checked_session_folder(at)?,
+        ))
     }
 
     fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
-        let folder = self.folder_of(at)?;
+        let folder = self.checked_session_folder(at)?;
         let failed = |source| Error::write_error(&folder, source);
         let lock = log::lock_session(&folder)?;
-        let aside = TemporaryFolder::new_in(REMOVED, &self.root).map_err(failed)?;
+        let aside =
+            TemporaryFolder::new_in(REMOVED_SESSION_FOLDER_PREFIX, &self.root).map_err(failed)?;
         // Rename the folder first, so that a reader finds the complete session or none.
         rename_without_replace(&folder, &aside.path().join("session")).map_err(failed)?;
         let _ = lock.unlock();
@@ -230,11 +242,11 @@ impl Sessions for SessionFiles {
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
         let mut page = SessionPage::default();
-        for (id, folder) in self.session_folders()? {
+        for (id, folder) in self.list_session_folders()? {
             if after.is_some_and(|after| id.as_str() <= after) {
                 continue;
             }
-            let Ok(meta) = folder.join(FILE).symlink_metadata() else {
+            let Ok(meta) = folder.join(SESSION_FILE_NAME).symlink_metadata() else {
                 continue;
             };
             if page.sessions.len() >= limit {
@@ -243,7 +255,7 @@ impl Sessions for SessionFiles {
             }
             let updated = meta.modified().ok();
             let updated = updated.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-            page.sessions.push(ListedSession {
+            page.sessions.push(SessionListItem {
                 id,
                 updated: i64::try_from(updated.unwrap_or_default().as_millis()).unwrap_or(i64::MAX),
                 bytes: meta.len(),
@@ -259,18 +271,22 @@ impl Sessions for SessionFiles {
         lines: &[u8],
         agents: &BTreeSet<String>,
     ) -> Result<(), Error> {
-        let (from, folder) = (self.folder_of(from)?, self.session_path(to));
+        let (from, folder) = (
+            self.checked_session_folder(from)?,
+            self.session_folder_path(to),
+        );
         let failed = |source| Error::write_error(&folder, source);
         // The copy gets its name once it is complete, so that an interrupted fork leaves no partial
         // session.
-        let aside = TemporaryFolder::new_in(FORKED, &self.root).map_err(failed)?;
+        let aside =
+            TemporaryFolder::new_in(TEMPORARY_FORK_FOLDER_PREFIX, &self.root).map_err(failed)?;
         let half = aside.path().join("session");
         create_private_folder(&half).map_err(failed)?;
-        let path = half.join(FILE);
-        write_private(&path, lines).map_err(|source| Error::write_error(&path, source))?;
-        copy_values(&from, &half)?;
+        let path = half.join(SESSION_FILE_NAME);
+        write_private_file(&path, lines).map_err(|source| Error::write_error(&path, source))?;
+        copy_value_files(&from, &half)?;
         for agent in agents {
-            copy_subagent(&from, &half, agent)?;
+            copy_subagent_session(&from, &half, agent)?;
         }
         match rename_without_replace(&half, &folder) {
             Err(source) if source.kind() == ErrorKind::AlreadyExists => {
@@ -283,18 +299,21 @@ impl Sessions for SessionFiles {
 
 /// Copies the session of a subagent with its values, and those of its own subagents, from one
 /// session's folder to another.
-fn copy_subagent(from: &Path, to: &Path, agent: &str) -> Result<(), Error> {
-    let (from, to) = (from.join(AGENTS).join(agent), to.join(AGENTS).join(agent));
-    let file = from.join(FILE);
+fn copy_subagent_session(from: &Path, to: &Path, agent: &str) -> Result<(), Error> {
+    let (from, to) = (
+        from.join(SUBAGENTS_FOLDER_NAME).join(agent),
+        to.join(SUBAGENTS_FOLDER_NAME).join(agent),
+    );
+    let file = from.join(SESSION_FILE_NAME);
     // The folder of the subagent may have been removed, although entries still mention it.
     if file.symlink_metadata().is_err() {
         return Ok(());
     }
     create_private_folder(&to).map_err(|source| Error::write_error(&to, source))?;
-    guarded::copy(&file, &to.join(FILE))?;
-    copy_values(&from, &to)?;
+    guarded::copy_regular_file(&file, &to.join(SESSION_FILE_NAME))?;
+    copy_value_files(&from, &to)?;
     let below = children::stored_agent_ids(&from);
     below
         .iter()
-        .try_for_each(|agent| copy_subagent(&from, &to, agent))
+        .try_for_each(|agent| copy_subagent_session(&from, &to, agent))
 }

@@ -7,21 +7,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::{
-    BlobKind, Blobs, FramePosition, Journal, ListedSession, OpenedJournal, SessionAddress,
+    BlobKind, Blobs, FramePosition, Journal, OpenedJournal, SessionAddress, SessionListItem,
     SessionPage, Sessions, UnsyncedFrames,
 };
 use crate::clock;
 use crate::lock::lock;
 use crate::session::Error;
-use crate::session::blobs::{hash_name, is_hash_name};
+use crate::session::blobs::{compute_hash_name, is_hash_name};
 
 /// Name of the store in messages.
-const NAME: &str = "memory";
+const MEMORY_STORE_NAME: &str = "memory";
 
 /// Store for programs that keep no sessions on disk. The sessions are lost when the last clone of
 /// this value is dropped.
 #[derive(Clone, Default)]
-pub struct MemorySessions(Arc<Mutex<BTreeMap<SessionAddress, StoredSession>>>);
+pub struct MemorySessions(Arc<Mutex<BTreeMap<SessionAddress, InMemorySession>>>);
 
 impl std::fmt::Debug for MemorySessions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -32,16 +32,16 @@ impl std::fmt::Debug for MemorySessions {
 }
 
 #[derive(Clone, Default)]
-struct StoredSession {
+struct InMemorySession {
     lines: Vec<u8>,
     updated: i64,
     /// Whether a writer has the session open.
     is_open: bool,
-    content: MemoryBlobs,
-    state: MemoryBlobs,
+    content: InMemorySessionBlobs,
+    state: InMemorySessionBlobs,
 }
 
-impl StoredSession {
+impl InMemorySession {
     /// Returns a copy of the session with these lines. Later changes of one do not affect the
     /// other.
     fn deep_copy(&self, lines: Vec<u8>) -> Self {
@@ -58,13 +58,13 @@ impl StoredSession {
 fn unknown_session_error(at: &SessionAddress) -> Error {
     Error::Unknown {
         wanted: at.as_str().to_owned(),
-        root: PathBuf::from(NAME),
+        root: PathBuf::from(MEMORY_STORE_NAME),
     }
 }
 
 impl MemorySessions {
     fn create_journal(&self, at: &SessionAddress) -> Box<dyn Journal> {
-        Box::new(MemoryJournal {
+        Box::new(InMemorySessionJournal {
             sessions: self.clone(),
             at: at.clone(),
             waiting: Vec::new(),
@@ -74,7 +74,7 @@ impl MemorySessions {
 
 impl Sessions for MemorySessions {
     fn name(&self) -> String {
-        NAME.to_owned()
+        MEMORY_STORE_NAME.to_owned()
     }
 
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
@@ -82,10 +82,10 @@ impl Sessions for MemorySessions {
         if all.contains_key(at) {
             return Err(at.already_exists_error());
         }
-        let new = StoredSession {
+        let new = InMemorySession {
             updated: clock::now_ms(),
             is_open: true,
-            ..StoredSession::default()
+            ..InMemorySession::default()
         };
         all.insert(at.clone(), new);
         Ok(self.create_journal(at))
@@ -96,7 +96,7 @@ impl Sessions for MemorySessions {
         let kept = all.get_mut(at).ok_or_else(|| unknown_session_error(at))?;
         if std::mem::replace(&mut kept.is_open, true) {
             return Err(Error::Locked {
-                path: PathBuf::from(NAME).join(at.as_str()),
+                path: PathBuf::from(MEMORY_STORE_NAME).join(at.as_str()),
                 pid: Some(std::process::id()),
             });
         }
@@ -127,16 +127,16 @@ impl Sessions for MemorySessions {
     }
 
     fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
-        let depth = at.ids().count();
+        let depth = at.session_ids().count();
         let all = lock(&self.0);
         if !all.contains_key(at) {
             return Err(unknown_session_error(at));
         }
         let below = all
             .keys()
-            .filter(|own| own.is_within_session(at) && own.ids().count() == depth + 1);
+            .filter(|own| own.is_within_session(at) && own.session_ids().count() == depth + 1);
         Ok(below
-            .filter_map(|own| own.ids().last())
+            .filter_map(|own| own.session_ids().last())
             .map(str::to_owned)
             .collect())
     }
@@ -146,7 +146,7 @@ impl Sessions for MemorySessions {
         let kept = all.get(at).ok_or_else(|| unknown_session_error(at))?;
         if kept.is_open {
             return Err(Error::Locked {
-                path: PathBuf::from(NAME).join(at.as_str()),
+                path: PathBuf::from(MEMORY_STORE_NAME).join(at.as_str()),
                 pid: Some(std::process::id()),
             });
         }
@@ -156,14 +156,16 @@ impl Sessions for MemorySessions {
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
         let all = lock(&self.0);
-        let roots = all.iter().filter(|(at, _)| at.as_str() == at.root());
+        let roots = all
+            .iter()
+            .filter(|(at, _)| at.as_str() == at.root_session_id());
         let mut rest = roots.filter(|(at, _)| after.is_none_or(|after| at.as_str() > after));
-        let listed = |(at, kept): (&SessionAddress, &StoredSession)| ListedSession {
+        let listed = |(at, kept): (&SessionAddress, &InMemorySession)| SessionListItem {
             id: at.as_str().to_owned(),
             updated: kept.updated,
             bytes: kept.lines.len() as u64,
         };
-        let sessions: Vec<ListedSession> = rest.by_ref().take(limit).map(listed).collect();
+        let sessions: Vec<SessionListItem> = rest.by_ref().take(limit).map(listed).collect();
         let last = sessions.last().map(|last| last.id.clone());
         let next = rest.next().and(last);
         Ok(SessionPage { sessions, next })
@@ -184,7 +186,7 @@ impl Sessions for MemorySessions {
         let mut copies = vec![(to.clone(), kept.deep_copy(lines.to_vec()))];
         for (at, kept) in &*all {
             let is_below = at != from && at.is_within_session(from);
-            let agent = at.ids().nth(from.ids().count());
+            let agent = at.session_ids().nth(from.session_ids().count());
             if !is_below || !agent.is_some_and(|agent| agents.contains(agent)) {
                 continue;
             }
@@ -198,13 +200,13 @@ impl Sessions for MemorySessions {
     }
 }
 
-struct MemoryJournal {
+struct InMemorySessionJournal {
     sessions: MemorySessions,
     at: SessionAddress,
     waiting: Vec<u8>,
 }
 
-impl Journal for MemoryJournal {
+impl Journal for InMemorySessionJournal {
     fn append(&mut self, frame: &[u8]) -> Result<(), Error> {
         if frame.is_empty() && self.waiting.is_empty() {
             return Ok(());
@@ -244,7 +246,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-impl Drop for MemoryJournal {
+impl Drop for InMemorySessionJournal {
     fn drop(&mut self) {
         // Ignore an error: nothing depends on buffered frames.
         let _ = self.write_waiting();
@@ -255,15 +257,15 @@ impl Drop for MemoryJournal {
 }
 
 #[derive(Clone, Debug, Default)]
-struct MemoryBlobs(Arc<Mutex<HashMap<String, Vec<u8>>>>);
+struct InMemorySessionBlobs(Arc<Mutex<HashMap<String, Vec<u8>>>>);
 
-impl MemoryBlobs {
+impl InMemorySessionBlobs {
     fn deep_copy(&self) -> Self {
         Self(Arc::new(Mutex::new(lock(&self.0).clone())))
     }
 }
 
-impl Blobs for MemoryBlobs {
+impl Blobs for InMemorySessionBlobs {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         if !is_hash_name(name) {
             return Err(self.damaged(name));
@@ -276,7 +278,7 @@ impl Blobs for MemoryBlobs {
 
     fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
         let found = lock(&self.0).get(name).cloned();
-        let found = found.filter(|bytes| hash_name(bytes) == name);
+        let found = found.filter(|bytes| compute_hash_name(bytes) == name);
         found.ok_or_else(|| self.damaged(name))
     }
 
@@ -299,7 +301,7 @@ impl Blobs for MemoryBlobs {
     }
 
     fn damaged(&self, name: &str) -> Error {
-        let path = PathBuf::from(NAME).join(name);
+        let path = PathBuf::from(MEMORY_STORE_NAME).join(name);
         Error::Blob { path }
     }
 }

@@ -7,22 +7,22 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::described::{describe_other_entry, message_item, plain_json};
+use super::described::{entry_note_text, message_to_view_item, to_json_text_without_quotes};
 use super::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 use crate::event::SubagentState;
 use crate::message::{Message, Role, Usage};
 use crate::point::payload::StopReason;
 use crate::session::entry::Body;
-use crate::session::head::plugin_title;
-use crate::session::interrupted::REPEATED;
+use crate::session::head::plugin_session_title;
+use crate::session::interrupted::REPEATED_CALL_REASON;
 
 /// Trace outcome of a hook that had no objection. The view does not show such hook calls.
-const PASS: &str = "pass";
+const HOOK_PASS_OUTCOME: &str = "pass";
 
 /// Value of `reason` in a replacement entry that undid a turn.
-const UNDONE: &str = crate::session::undo::REASON;
+const UNDONE_TURN_REASON: &str = crate::session::undo::UNDONE_TURN_REASON;
 
-pub(super) struct ViewBuilder {
+pub(super) struct SessionViewBuilder {
     pub(super) view: SessionView,
     /// Index of each tool call in the list of events of the last turn, by the id of the call.
     calls: HashMap<String, usize>,
@@ -35,7 +35,7 @@ pub(super) struct ViewBuilder {
     is_named: bool,
 }
 
-impl ViewBuilder {
+impl SessionViewBuilder {
     pub(super) fn new(id: &str) -> Self {
         let view = SessionView {
             id: id.to_owned(),
@@ -51,7 +51,7 @@ impl ViewBuilder {
     }
 
     /// Adds the entry on line number `line` to the view.
-    pub(super) fn apply_line(&mut self, line: u64, entry: &str, time: i64, body: &Body) {
+    pub(super) fn apply_entry_line(&mut self, line: u64, entry: &str, time: i64, body: &Body) {
         let add = |item| ItemView {
             line,
             entry: entry.to_owned(),
@@ -78,7 +78,7 @@ impl ViewBuilder {
                 self.view.turns.push(TurnView {
                     turn: *turn,
                     input: input.clone(),
-                    source: plain_json(source),
+                    source: to_json_text_without_quotes(source),
                     command: command.clone(),
                     plugins: plugins.clone(),
                     started: time,
@@ -89,17 +89,17 @@ impl ViewBuilder {
                 summary, output, ..
             } => {
                 if summary.stop == StopReason::Failed && !output.is_empty() {
-                    self.push(add(create_text_note(format!("the turn failed: {output}"))));
+                    self.push(add(note_view_item(format!("the turn failed: {output}"))));
                 }
                 let turn = self.last_turn_mut();
-                turn.stop = Some(plain_json(&summary.stop));
+                turn.stop = Some(to_json_text_without_quotes(&summary.stop));
                 turn.cost_usd = summary.cost_usd;
                 turn.unpriced_tokens = summary.unpriced_tokens;
                 turn.usage = summary.usage;
             }
             Body::Cut { reason, .. } => {
                 self.last_turn_mut().stop = Some("cut".to_owned());
-                self.push(add(create_text_note(format!(
+                self.push(add(note_view_item(format!(
                     "the turn was cut short: {reason}"
                 ))));
             }
@@ -154,8 +154,8 @@ impl ViewBuilder {
             Body::SubagentEnd { agent, .. } => self.end_subagent(agent, body),
             Body::Replaced {
                 reason, messages, ..
-            } if reason == REPEATED => {
-                self.push(add(create_text_note(format!(
+            } if reason == REPEATED_CALL_REASON => {
+                self.push(add(note_view_item(format!(
                     "the result of a call that was {reason}"
                 ))));
                 messages
@@ -169,7 +169,7 @@ impl ViewBuilder {
                 holder,
             } => {
                 let holder = holder.as_ref().map(|holder| holder.agent.clone());
-                self.mark_replaced_messages(reason, removed, holder.as_ref());
+                self.mark_undone_or_archived_turns(reason, removed, holder.as_ref());
                 let texts: Vec<String> = messages.iter().map(Message::joined_text).collect();
                 self.push(add(Item::Replaced {
                     reason: reason.clone(),
@@ -183,11 +183,11 @@ impl ViewBuilder {
                 self.push(add(Item::Prompt { parts }));
             }
             other => {
-                if let Some(title) = plugin_title(other).filter(|_| !self.is_named) {
+                if let Some(title) = plugin_session_title(other).filter(|_| !self.is_named) {
                     self.view.title = Some(title.to_owned());
                 }
-                if let Some(text) = describe_other_entry(other) {
-                    self.push(add(create_text_note(text)));
+                if let Some(text) = entry_note_text(other) {
+                    self.push(add(note_view_item(text)));
                 }
             }
         }
@@ -238,7 +238,7 @@ impl ViewBuilder {
         let at = self.view.turns.len() - 1;
         self.messages.insert(message.id.clone(), at);
         if message.role != Role::Tool {
-            let item = message_item(message);
+            let item = message_to_view_item(message);
             if let Item::Said {
                 text,
                 reasoning,
@@ -342,7 +342,7 @@ impl ViewBuilder {
     fn add_hook_decision(&mut self, record: &Value, add: &dyn Fn(Item) -> ItemView) {
         let text = |key: &str| record[key].as_str().map(str::to_owned);
         let outcome = text("outcome").unwrap_or_default();
-        if outcome == PASS || outcome.is_empty() {
+        if outcome == HOOK_PASS_OUTCOME || outcome.is_empty() {
             return;
         }
         let changed = record["changed"].as_array().into_iter().flatten();
@@ -350,7 +350,7 @@ impl ViewBuilder {
             plugin: text("plugin").unwrap_or_default(),
             point: text("point").unwrap_or_default(),
             outcome,
-            changed: changed.map(crate::json::plain_text).collect(),
+            changed: changed.map(crate::json::format_value_for_display).collect(),
             reason: text("reason"),
             step: u32::try_from(record["step"].as_u64().unwrap_or_default()).unwrap_or_default(),
             micros: record["micros"].as_f64().unwrap_or_default(),
@@ -403,19 +403,19 @@ impl ViewBuilder {
 
     /// Marks the turns whose messages were removed from the conversation because the turn was
     /// undone, or archived in a subagent (the holder).
-    fn mark_replaced_messages(
+    fn mark_undone_or_archived_turns(
         &mut self,
         reason: &str,
         removed: &[String],
         holder: Option<&String>,
     ) {
-        if holder.is_none() && reason != UNDONE {
+        if holder.is_none() && reason != UNDONE_TURN_REASON {
             return;
         }
         for id in removed {
             let turn = self.messages.get(id);
             if let Some(turn) = turn.and_then(|at| self.view.turns.get_mut(*at)) {
-                turn.is_undone |= reason == UNDONE;
+                turn.is_undone |= reason == UNDONE_TURN_REASON;
                 if let Some(holder) = holder {
                     turn.archived_in = Some(holder.clone());
                 }
@@ -424,6 +424,6 @@ impl ViewBuilder {
     }
 }
 
-fn create_text_note(text: String) -> Item {
+fn note_view_item(text: String) -> Item {
     Item::Note { text }
 }

@@ -7,12 +7,14 @@ use crate::message::{Content, Message};
 use crate::session::entry::Body;
 
 /// Returns the JSON form of a value, a text without quotes.
-pub(super) fn plain_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value)
-        .map_or_else(|_| String::new(), |value| crate::json::plain_text(&value))
+pub(super) fn to_json_text_without_quotes(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).map_or_else(
+        |_| String::new(),
+        |value| crate::json::format_value_for_display(&value),
+    )
 }
 
-pub(super) fn message_item(message: &Message) -> Item {
+pub(super) fn message_to_view_item(message: &Message) -> Item {
     let reasoning = message.content.iter().filter_map(|part| match part {
         Content::Thinking { text, .. } if !text.is_empty() => Some(text.clone()),
         _ => None,
@@ -20,7 +22,7 @@ pub(super) fn message_item(message: &Message) -> Item {
     let plugin = message.plugin.as_ref().map(|name| format!("plugin {name}"));
     Item::Said {
         role: message.role,
-        by: plugin.or_else(|| message.origin.as_ref().map(plain_json)),
+        by: plugin.or_else(|| message.origin.as_ref().map(to_json_text_without_quotes)),
         text: message.joined_text(),
         reasoning: reasoning.collect(),
         blobs: message.blobs().map(ToString::to_string).collect(),
@@ -30,7 +32,7 @@ pub(super) fn message_item(message: &Message) -> Item {
 
 /// Describes an entry that the view shows as a note ([`Item::Note`]); `None` if users need not see
 /// it.
-pub(super) fn describe_other_entry(body: &Body) -> Option<String> {
+pub(super) fn entry_note_text(body: &Body) -> Option<String> {
     Some(match body {
         Body::Command {
             plugin,
@@ -39,7 +41,7 @@ pub(super) fn describe_other_entry(body: &Body) -> Option<String> {
             reason,
             ..
         } => {
-            let outcome = plain_json(outcome);
+            let outcome = to_json_text_without_quotes(outcome);
             let why = reason.as_ref().map(|why| format!(": {why}"));
             format!(
                 "command /{command} of {plugin}: {outcome}{}",
@@ -52,7 +54,7 @@ pub(super) fn describe_other_entry(body: &Body) -> Option<String> {
             reason,
             ..
         } => {
-            let outcome = plain_json(outcome);
+            let outcome = to_json_text_without_quotes(outcome);
             let why = reason.as_ref().map(|why| format!(": {why}"));
             format!(
                 "the loop of plugin {plugin} ended with {outcome}{}",

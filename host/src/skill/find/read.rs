@@ -12,19 +12,19 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::super::model::{Skill, UnusableSkill};
-use super::super::origin::InstalledSkill;
+use super::super::origin::InstalledSkillRecord;
 use super::super::parse::{MAX_FILE_BYTES, SkillFile};
-use super::{FoundSkillFile, SIDE_FILE};
+use super::{FoundSkillFile, SKILL_JSON_FILE_NAME};
 use crate::grant::held::InMemoryFolder;
 
 /// Minimum number of skill files for which several threads are used to read them.
-const MANY: usize = 64;
+const MIN_FILES_FOR_PARALLEL_READ: usize = 64;
 
 /// Reads and parses the skill files that a search found. The returned list is in the order of
 /// `found`.
 pub(super) fn read_skill_files(found: &[FoundSkillFile<'_>]) -> Vec<Result<Skill, UnusableSkill>> {
     let n_threads = match found.len() {
-        ..MANY => 1,
+        ..MIN_FILES_FOR_PARALLEL_READ => 1,
         _ => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
     };
     if n_threads == 1 {
@@ -48,7 +48,7 @@ pub(super) fn read_skill_files(found: &[FoundSkillFile<'_>]) -> Vec<Result<Skill
 
 impl FoundSkillFile<'_> {
     fn read(&self) -> Result<Skill, UnusableSkill> {
-        let installed = self.installed_skill();
+        let installed = self.installed_skill_record();
         // Read the verified bytes of an installed skill instead of the file on disk.
         let verified = installed.and_then(|installed| installed.files.as_ref());
         let held = verified.or(self.root.held.as_ref());
@@ -63,11 +63,13 @@ impl FoundSkillFile<'_> {
         let bytes =
             read_skill_content(&self.file, true, held.map(|held| &**held)).map_err(refuse)?;
         let bytes = bytes.ok_or_else(|| refuse("there is no such file".to_owned()))?;
-        let side = self.dir.join(SIDE_FILE);
+        let side = self.dir.join(SKILL_JSON_FILE_NAME);
         let side = match self.is_flat {
             true => None,
             false => read_skill_content(&side, false, held.map(|held| &**held)).map_err(|why| {
-                refuse(format!("`{SIDE_FILE}` in its folder cannot be used: {why}"))
+                refuse(format!(
+                    "`{SKILL_JSON_FILE_NAME}` in its folder cannot be used: {why}"
+                ))
             })?,
         };
         let mut skill = SkillFile {
@@ -86,12 +88,12 @@ impl FoundSkillFile<'_> {
             side: side.as_deref(),
         }
         .parse()?;
-        skill.installed = installed.map(InstalledSkill::origin);
+        skill.installed = installed.map(InstalledSkillRecord::origin);
         Ok(skill)
     }
 
     /// Returns the record of the skill's installation; `None` if it was not installed.
-    fn installed_skill(&self) -> Option<&InstalledSkill> {
+    fn installed_skill_record(&self) -> Option<&InstalledSkillRecord> {
         let mut installed = self.root.installed.iter();
         installed.find(|one| !self.is_flat && one.folder == self.dir)
     }
@@ -106,7 +108,7 @@ pub fn read_skill_content<'a>(
     held: Option<&'a InMemoryFolder>,
 ) -> Result<Option<Cow<'a, [u8]>>, String> {
     if let Some(held) = held {
-        return Ok(held.file(path).map(Cow::Borrowed));
+        return Ok(held.file_content(path).map(Cow::Borrowed));
     }
     let told = |error: std::io::Error| format!("the file cannot be read: {error}");
     // `O_NONBLOCK`, because opening a pipe would wait for a writer.

@@ -16,7 +16,7 @@ fn write_skill(root: &Path, name: &str, description: &str) {
     .unwrap();
 }
 
-fn skill_ids(skills: &Skills) -> Vec<&str> {
+fn skill_ids(skills: &SessionSkills) -> Vec<&str> {
     skills.iter().map(|skill| skill.id.as_str()).collect()
 }
 
@@ -46,7 +46,7 @@ fn skill_bundles_flat_skill_files_and_links_are_found_and_templates_are_not() {
     symlink("/etc/passwd", skills.join("out/SKILL.md")).unwrap();
     fs::create_dir_all(skills.join("pipe/SKILL.md")).unwrap();
     let found = discover(
-        &[SkillRoot::new(Source::User, skills)],
+        &[SkillSearchDirectory::new(Source::User, skills)],
         &["help"],
         &MachineWithEverything,
     );
@@ -81,17 +81,17 @@ fn among_skills_of_one_name_the_users_is_used_and_the_others_are_listed() {
     let path = project.path().join("skills");
     roots.insert(
         0,
-        SkillRoot {
+        SkillSearchDirectory {
             held: Some(held),
-            ..SkillRoot::new(Source::Project, path)
+            ..SkillSearchDirectory::new(Source::Project, path)
         },
     );
     let carried = tempfile::tempdir().unwrap();
     write_skill(carried.path(), "review/SKILL.md", "carried");
     let source = Source::Plugin("git".into());
-    let plugin = SkillRoot {
+    let plugin = SkillSearchDirectory {
         trust: Trust::Package,
-        ..SkillRoot::new(source, carried.path().to_owned())
+        ..SkillSearchDirectory::new(source, carried.path().to_owned())
     };
     roots.push(plugin);
     let found = discover(&roots, &[], &MachineWithEverything);
@@ -132,7 +132,7 @@ fn the_catalogue_is_deterministic_and_cuts_the_longest_descriptions_first() {
     write_skill(root.path(), "e/SKILL.md", needs);
     write_skill(root.path(), "f/SKILL.md", "rust\npaths: src/**");
     struct MachineWithNothing;
-    impl MachineEnvironment for MachineWithNothing {
+    impl ProgramAndVariableLookup for MachineWithNothing {
         fn has_program(&self, _: &str) -> bool {
             false
         }
@@ -140,7 +140,7 @@ fn the_catalogue_is_deterministic_and_cuts_the_longest_descriptions_first() {
             false
         }
     }
-    let user = SkillRoot::new(Source::User, root.path().to_owned());
+    let user = SkillSearchDirectory::new(Source::User, root.path().to_owned());
     let found = || discover(std::slice::from_ref(&user), &[], &MachineWithNothing);
     let whole = found().catalogue(8_000);
     assert_eq!((whole.n_skills, whole.n_cut, whole.is_over), (3, 1, false));
@@ -177,8 +177,8 @@ fn an_unusable_skill_still_reserves_its_name() {
     fs::write(user.join("deploy/SKILL.md"), "---\ndescription: d").unwrap();
     fs::create_dir_all(user.join("unread/SKILL.md")).unwrap();
     let roots = [
-        SkillRoot::new(Source::User, user.clone()),
-        SkillRoot::new(Source::ClaudeUser, claude),
+        SkillSearchDirectory::new(Source::User, user.clone()),
+        SkillSearchDirectory::new(Source::ClaudeUser, claude),
     ];
     let found = discover(&roots, &[], &MachineWithEverything);
     assert_eq!(skill_ids(&found), ["other"]);
@@ -193,8 +193,8 @@ fn an_unusable_skill_still_reserves_its_name() {
     );
     // Unusable files of a later source do not hide skills of an earlier source.
     let roots = [
-        SkillRoot::new(Source::ClaudeUser, user),
-        SkillRoot::new(Source::User, root.path().join("b")),
+        SkillSearchDirectory::new(Source::ClaudeUser, user),
+        SkillSearchDirectory::new(Source::User, root.path().join("b")),
     ];
     let found = discover(&roots, &[], &MachineWithEverything);
     assert_eq!(skill_ids(&found), ["Deploy", "other", "unread"]);
@@ -210,7 +210,7 @@ fn a_refused_symlink_does_not_hide_a_valid_one_to_the_same_folder() {
         symlink(root.path().join("real"), skills.join(name)).unwrap();
     }
     let found = discover(
-        &[SkillRoot::new(Source::User, skills)],
+        &[SkillSearchDirectory::new(Source::User, skills)],
         &["help"],
         &MachineWithEverything,
     );
@@ -229,7 +229,10 @@ fn hundreds_of_skills_are_read_in_order_whatever_thread_reads_them() {
     for name in &names {
         write_skill(root.path(), &format!("{name}/SKILL.md"), name);
     }
-    let roots = [SkillRoot::new(Source::User, root.path().to_owned())];
+    let roots = [SkillSearchDirectory::new(
+        Source::User,
+        root.path().to_owned(),
+    )];
     let found = discover(&roots, &[], &MachineWithEverything);
     assert_eq!(skill_ids(&found), names);
     assert!(found.iter().all(|skill| skill.description == skill.id));
@@ -250,7 +253,7 @@ fn a_path_selects_the_bundle_that_it_is_or_lies_in() {
         own.join("."),
         own.join("assets/.."),
     ] {
-        let local = SkillRoot::new(Source::Local, path.clone());
+        let local = SkillSearchDirectory::new(Source::Local, path.clone());
         let found = discover(&[local], &[], &MachineWithEverything);
         assert_eq!(skill_ids(&found), ["own"], "{}", path.display());
         assert!(found.iter().all(|skill| !skill.is_flat));
@@ -273,7 +276,7 @@ fn an_unreadable_or_ambiguous_side_file_allows_nothing() {
     fs::write(side("twice"), twice).unwrap();
     fs::write(side("plain"), r#"{"description": "d"}"#).unwrap();
     let found = discover(
-        &[SkillRoot::new(Source::User, skills)],
+        &[SkillSearchDirectory::new(Source::User, skills)],
         &[],
         &MachineWithEverything,
     );
@@ -292,7 +295,7 @@ fn a_search_stops_after_two_thousand_folders_and_reports_it() {
     for n in 0..2_000 {
         write_skill(root.path(), &format!("s{n:04}/SKILL.md"), "d");
     }
-    let user = SkillRoot::new(Source::User, root.path().to_owned());
+    let user = SkillSearchDirectory::new(Source::User, root.path().to_owned());
     let found = || discover(std::slice::from_ref(&user), &[], &MachineWithEverything);
     let all = found();
     assert_eq!(
@@ -327,14 +330,14 @@ fn flat_files_in_subfolders_are_found_in_nested_roots_only_and_links_are_not_fol
     write_skill(&agents, "core/b/c/d/deep.md", "deep");
     write_skill(&agents, "core/b/c/d/e/deeper.md", "too deep");
     write_skill(&agents, "z/coder.md", "another coder");
-    let on_disk = [SkillRoot::with_nested_folders(
+    let on_disk = [SkillSearchDirectory::with_nested_folders(
         Source::ClaudeUser,
         agents.clone(),
     )];
     let held = Arc::new(InMemoryFolder::read(root.path()).unwrap());
-    let in_memory = [SkillRoot {
+    let in_memory = [SkillSearchDirectory {
         held: Some(held),
-        ..SkillRoot::with_nested_folders(Source::ClaudeProject, agents.clone())
+        ..SkillSearchDirectory::with_nested_folders(Source::ClaudeProject, agents.clone())
     }];
     write_skill(elsewhere.path(), "linked.md", "linked");
     symlink(elsewhere.path(), agents.join("core/link")).unwrap();
@@ -354,7 +357,7 @@ fn flat_files_in_subfolders_are_found_in_nested_roots_only_and_links_are_not_fol
         assert!(same.reason.contains("core/coder.md"), "{}", same.reason);
     }
     let flat = discover(
-        &[SkillRoot::new(Source::ClaudeUser, agents)],
+        &[SkillSearchDirectory::new(Source::ClaudeUser, agents)],
         &[],
         &MachineWithEverything,
     );

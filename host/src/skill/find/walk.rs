@@ -9,23 +9,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::model::{Source, UnusableSkill};
-use super::{FILE, FOLDER, FoundSkillFile, SkillRoot};
+use super::{FoundSkillFile, SKILL_FILE_NAME, SKILLS_FOLDER_NAME, SkillSearchDirectory};
 use crate::disk::is_dangling_symlink;
 use crate::grant::held::InMemoryFolder;
 use crate::paths::{file_name, file_stem};
 
 /// Maximum depth, in directories below the root, at which bundles are searched.
-const MAX_DEPTH: usize = 5;
+const MAX_BUNDLE_SEARCH_DEPTH: usize = 5;
 
 /// Maximum number of directories and of skills that are single files, per root in which skills are
 /// searched.
-const MAX_FOLDERS: usize = 2_000;
+const MAX_FOLDERS_AND_SKILLS_PER_ROOT: usize = 2_000;
 
 /// Names of directories that are never searched for skills.
-const SKIPPED: [&str; 3] = ["node_modules", "target", "__pycache__"];
+const SKIPPED_FOLDER_NAMES: [&str; 3] = ["node_modules", "target", "__pycache__"];
 
 /// Prefixes, in lower case, of the names of Markdown files that are not skills.
-const DOCUMENTS: [&str; 6] = [
+const NON_SKILL_MARKDOWN_PREFIXES: [&str; 6] = [
     "readme",
     "license",
     "changelog",
@@ -34,16 +34,16 @@ const DOCUMENTS: [&str; 6] = [
     "claude",
 ];
 
-pub(super) struct SkillWalk<'a, 'b> {
-    root: &'a SkillRoot,
+pub(super) struct SkillDirectoryWalk<'a, 'b> {
+    root: &'a SkillSearchDirectory,
     found: &'b mut Vec<FoundSkillFile<'a>>,
     unusable: &'b mut Vec<UnusableSkill>,
     n_folders: usize,
 }
 
-impl<'a, 'b> SkillWalk<'a, 'b> {
+impl<'a, 'b> SkillDirectoryWalk<'a, 'b> {
     pub(super) fn new(
-        root: &'a SkillRoot,
+        root: &'a SkillSearchDirectory,
         found: &'b mut Vec<FoundSkillFile<'a>>,
         unusable: &'b mut Vec<UnusableSkill>,
     ) -> Self {
@@ -58,7 +58,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
     pub(super) fn walk_root(&mut self) {
         let path = &self.root.path;
         if let Some(held) = &self.root.held {
-            if held.file(path).is_some() {
+            if held.file_content(path).is_some() {
                 self.report_unusable_root(
                     "it is not a folder",
                     "replace it with a folder of skills",
@@ -88,7 +88,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
     /// Collects the skills at a path from the command line: a file, a bundle, or a directory of
     /// skills.
     fn walk_command_line_path(&mut self, path: &Path, real: &Path) {
-        if real.is_file() && !file_name(real).eq_ignore_ascii_case(FILE) {
+        if real.is_file() && !file_name(real).eq_ignore_ascii_case(SKILL_FILE_NAME) {
             return self.add_flat_skill_file(path.to_owned(), real.to_owned());
         }
         let (dir, real) = match (real.is_file(), real.parent()) {
@@ -120,13 +120,13 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
         self.unusable.push(refused);
     }
 
-    /// Counts one more directory or flat file. Returns whether there are more than [`MAX_FOLDERS`],
-    /// and reports that once.
+    /// Counts one more directory or flat file. Returns whether there are more than
+    /// [`MAX_FOLDERS_AND_SKILLS_PER_ROOT`], and reports that once.
     fn exceeds_folder_limit(&mut self) -> bool {
         self.n_folders += 1;
-        if self.n_folders == MAX_FOLDERS + 1 {
+        if self.n_folders == MAX_FOLDERS_AND_SKILLS_PER_ROOT + 1 {
             let text = format!(
-                "there are more than {MAX_FOLDERS} folders and files here; the rest was skipped"
+                "there are more than {MAX_FOLDERS_AND_SKILLS_PER_ROOT} folders and files here; the rest was skipped"
             );
             let hint = "move files that are not skills out of this folder";
             // The id is empty, so that the finding does not reserve a skill's name.
@@ -134,7 +134,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             self.unusable
                 .push(self.root.create_unusable_skill("", path, text, hint));
         }
-        self.n_folders > MAX_FOLDERS
+        self.n_folders > MAX_FOLDERS_AND_SKILLS_PER_ROOT
     }
 
     fn walk_folder(&mut self, path: &Path, real: &Path, depth: usize) {
@@ -192,7 +192,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             if self.exceeds_folder_limit() {
                 return;
             }
-            if !self.add_skill_bundle(&name, &inner, &real) && depth + 1 < MAX_DEPTH {
+            if !self.add_skill_bundle(&name, &inner, &real) && depth + 1 < MAX_BUNDLE_SEARCH_DEPTH {
                 self.walk_folder(&inner, &real, depth + 1);
             }
         }
@@ -203,20 +203,21 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
     /// contain incomplete installations and replaced skills.
     fn is_skill_collection(&self, path: &Path, name: &str) -> bool {
         let is_named = matches!(self.root.source, Source::Local);
-        is_named && file_name(path) == FOLDER && name.starts_with('.') && name != ".git"
+        is_named && file_name(path) == SKILLS_FOLDER_NAME && name.starts_with('.') && name != ".git"
     }
 
     /// Adds a directory to the found skills if it is a skill bundle. Returns whether it is one.
     fn add_skill_bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
-        if name == FOLDER && contains_skill_folders(dir) {
+        if name == SKILLS_FOLDER_NAME && contains_skill_folders(dir) {
             return false;
         }
-        let mut file = dir.join(FILE);
+        let mut file = dir.join(SKILL_FILE_NAME);
         let mut meta = fs::symlink_metadata(&file);
         if meta.is_err() {
             let names = fs::read_dir(dir).into_iter().flatten().flatten();
             let mut names = names.map(|entry| entry.file_name());
-            let other = names.find(|name| name.to_string_lossy().eq_ignore_ascii_case(FILE));
+            let other =
+                names.find(|name| name.to_string_lossy().eq_ignore_ascii_case(SKILL_FILE_NAME));
             let Some(other) = other else { return false };
             file = dir.join(other);
             meta = fs::symlink_metadata(&file);
@@ -226,7 +227,8 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             match fs::canonicalize(&file) {
                 Ok(target) if target.starts_with(real) => real_file = target,
                 _ => {
-                    let text = format!("`{FILE}` is a link that leads out of its folder");
+                    let text =
+                        format!("`{SKILL_FILE_NAME}` is a link that leads out of its folder");
                     self.report_unusable_path(
                         dir,
                         text,
@@ -279,7 +281,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                 self.add_flat_skill_file(file.clone(), file);
             }
         }
-        for dir in held.folders_in(path) {
+        for dir in held.subfolders_in(path) {
             let name = file_name(&dir);
             if is_skipped_folder_name(&name) {
                 continue;
@@ -287,12 +289,17 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             if self.exceeds_folder_limit() {
                 return;
             }
-            let is_bundle = |dir: &PathBuf| held.file(&dir.join(FILE)).is_some();
-            let is_index = name == FOLDER && held.folders_in(&dir).iter().any(is_bundle);
+            let is_bundle = |dir: &PathBuf| held.file_content(&dir.join(SKILL_FILE_NAME)).is_some();
+            let is_index =
+                name == SKILLS_FOLDER_NAME && held.subfolders_in(&dir).iter().any(is_bundle);
             let mut names = held.file_names_in(&dir);
             names.retain(|_| !is_index);
-            let exact = names.iter().find(|name| *name == FILE);
-            match exact.or_else(|| names.iter().find(|name| name.eq_ignore_ascii_case(FILE))) {
+            let exact = names.iter().find(|name| *name == SKILL_FILE_NAME);
+            match exact.or_else(|| {
+                names
+                    .iter()
+                    .find(|name| name.eq_ignore_ascii_case(SKILL_FILE_NAME))
+            }) {
                 Some(file) => {
                     let file = dir.join(file);
                     self.found.push(FoundSkillFile {
@@ -305,7 +312,9 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
                         is_flat: false,
                     });
                 }
-                None if depth + 1 < MAX_DEPTH => self.walk_in_memory_folder(held, &dir, depth + 1),
+                None if depth + 1 < MAX_BUNDLE_SEARCH_DEPTH => {
+                    self.walk_in_memory_folder(held, &dir, depth + 1)
+                }
                 None => {}
             }
         }
@@ -317,16 +326,19 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
 fn contains_skill_folders(dir: &Path) -> bool {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut folders = entries.map(|entry| entry.path());
-    folders.any(|folder| folder.join(FILE).is_file())
+    folders.any(|folder| folder.join(SKILL_FILE_NAME).is_file())
 }
 
 /// Whether the search for skills skips directories of this name.
 pub fn is_skipped_folder_name(name: &str) -> bool {
-    name.starts_with('.') || SKIPPED.contains(&name)
+    name.starts_with('.') || SKIPPED_FOLDER_NAMES.contains(&name)
 }
 
 /// Whether a file of this name can be a flat skill.
 fn is_flat_skill_name(name: &str) -> bool {
     let lower = name.to_lowercase();
-    lower.ends_with(".md") && !DOCUMENTS.iter().any(|document| lower.starts_with(document))
+    lower.ends_with(".md")
+        && !NON_SKILL_MARKDOWN_PREFIXES
+            .iter()
+            .any(|document| lower.starts_with(document))
 }

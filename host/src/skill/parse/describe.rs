@@ -2,28 +2,33 @@
 //! Code would run.
 
 use super::super::model::{Diagnostic, Skill};
-use super::diagnose::{SkillReader, fatal_diagnostic};
-use crate::front_matter::YamlEntry;
+use super::diagnose::{SkillFileDiagnostics, fatal_diagnostic};
+use crate::front_matter::YamlMappingEntry;
 
 /// Maximum length of a description in the open format, in characters; other programs may refuse a
 /// longer one.
-const MAX_DESCRIPTION_CHARS: usize = 1024;
+const MAX_OPEN_FORMAT_DESCRIPTION_CHARS: usize = 1024;
 
 /// Maximum length of a description in bytes; a longer one is truncated.
-const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
+const MAX_STORED_DESCRIPTION_BYTES: usize = 16 << 10;
 
 pub(super) fn read_description(
-    entry: Option<&YamlEntry>,
+    entry: Option<&YamlMappingEntry>,
     skill: &mut Skill,
-    reader: &mut SkillReader,
+    reader: &mut SkillFileDiagnostics,
 ) -> Result<(), Diagnostic> {
-    const HINT: &str = "say in one sentence what the skill does and when to use it";
+    const MISSING_DESCRIPTION_HINT: &str =
+        "say in one sentence what the skill does and when to use it";
     let place = entry.map_or((1, 1), |entry| entry.place);
-    let text = entry.and_then(|entry| entry.node.text()).map(str::trim);
+    let text = entry
+        .and_then(|entry| entry.node.scalar_text())
+        .map(str::trim);
     if let Some(text) = text.filter(|text| !text.is_empty()) {
-        skill.description = truncate_description(text, MAX_DESCRIPTION_BYTES);
-        if text.chars().count() > MAX_DESCRIPTION_CHARS {
-            let text = format!("`description` has more than {MAX_DESCRIPTION_CHARS} characters");
+        skill.description = truncate_description(text, MAX_STORED_DESCRIPTION_BYTES);
+        if text.chars().count() > MAX_OPEN_FORMAT_DESCRIPTION_CHARS {
+            let text = format!(
+                "`description` has more than {MAX_OPEN_FORMAT_DESCRIPTION_CHARS} characters"
+            );
             let hint = "shorten it: the format has that limit, and other programs may refuse it";
             reader.add_warning(place, text, hint);
         }
@@ -34,17 +39,21 @@ pub(super) fn read_description(
         return Err(fatal_diagnostic(
             (line, place.1),
             "there is no `description`",
-            HINT,
+            MISSING_DESCRIPTION_HINT,
         ));
     };
-    skill.description = truncate_description(&paragraph, MAX_DESCRIPTION_CHARS);
+    skill.description = truncate_description(&paragraph, MAX_OPEN_FORMAT_DESCRIPTION_CHARS);
     match entry {
         Some(entry) if text.is_none() && !entry.node.is_null() => {
-            reader.add_error(entry.node.place, "`description` is not a text", HINT);
+            reader.add_error(
+                entry.node.place,
+                "`description` is not a text",
+                MISSING_DESCRIPTION_HINT,
+            );
         }
         _ => {
             let text = "there is no `description`; the first paragraph stands in for it";
-            reader.add_warning(place, text, HINT);
+            reader.add_warning(place, text, MISSING_DESCRIPTION_HINT);
         }
     }
     Ok(())
@@ -74,7 +83,7 @@ fn first_paragraph(body: &str) -> Option<String> {
 
 /// Returns the number, from 1, of the first line of the body that contains a command which Claude
 /// Code would run: `` !`…` `` after a blank or at the start of a line.
-pub(super) fn find_live_command(body: &str) -> Option<usize> {
+pub(super) fn find_shell_command_line(body: &str) -> Option<usize> {
     let is_live = |line: &str| {
         let mut found = line.match_indices("!`");
         found.any(|(at, _)| {
@@ -87,7 +96,7 @@ pub(super) fn find_live_command(body: &str) -> Option<usize> {
 }
 
 /// Returns the line of a file, from 1, at which its body begins.
-pub(super) fn body_line(bytes: &[u8], body: &str) -> usize {
+pub(super) fn body_start_line(bytes: &[u8], body: &str) -> usize {
     let before = bytes.get(..bytes.len().saturating_sub(body.len()));
     let before = before.unwrap_or_default().iter();
     before.filter(|byte| **byte == b'\n').count() + 1

@@ -2,17 +2,17 @@
 
 use super::super::model::{Diagnostic, Severity};
 use crate::front_matter::YamlPosition;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum number of faults that are reported per file, and maximum number of other findings.
-const MAX_DIAGNOSTICS: usize = 50;
+const MAX_DIAGNOSTICS_PER_FILE: usize = 50;
 
 /// Maximum length of a finding in bytes, because a finding may quote the file.
-const MAX_TEXT_BYTES: usize = 300;
+const MAX_DIAGNOSTIC_TEXT_BYTES: usize = 300;
 
 /// Faults and other findings about the skill file that is being parsed.
 #[derive(Debug, Default)]
-pub(super) struct SkillReader {
+pub(super) struct SkillFileDiagnostics {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Number of faults in the skill file, including those that are not reported.
     pub(super) n_faults: usize,
@@ -20,7 +20,7 @@ pub(super) struct SkillReader {
     pub(super) n_before: usize,
 }
 
-impl SkillReader {
+impl SkillFileDiagnostics {
     /// Records a fault of the skill. Because of a fault, only the user can start the skill, and the
     /// skill's calls skip no approval questions.
     pub(super) fn add_error(
@@ -64,7 +64,7 @@ impl SkillReader {
             .diagnostics
             .iter()
             .filter(|d| is_fault(d.severity) == is_fault(severity));
-        if same.count() < MAX_DIAGNOSTICS {
+        if same.count() < MAX_DIAGNOSTICS_PER_FILE {
             let place = (line + self.n_before, column);
             self.diagnostics
                 .push(new_diagnostic(severity, place, text, hint));
@@ -82,8 +82,8 @@ pub(super) fn new_diagnostic(
         line,
         column,
         severity,
-        text: clean_line(text, MAX_TEXT_BYTES),
-        hint: clean_line(hint, MAX_TEXT_BYTES),
+        text: escape_and_truncate_line(text, MAX_DIAGNOSTIC_TEXT_BYTES),
+        hint: escape_and_truncate_line(hint, MAX_DIAGNOSTIC_TEXT_BYTES),
     }
 }
 

@@ -9,39 +9,42 @@ use std::sync::Arc;
 use super::super::model::{
     Context, Diagnostic, Interaction, Skill, SkillInvocationRule, SkillRequirements, SourcePackage,
 };
-use super::describe::{body_line, find_live_command, read_description};
-use super::diagnose::{SkillReader, fatal_diagnostic};
-use super::keys::{SkillKeyKind, find_key_kind, find_similar_key};
-use super::limits::{read_arguments, read_path_patterns, read_side_effects, read_trust_level};
+use super::describe::{body_start_line, find_shell_command_line, read_description};
+use super::diagnose::{SkillFileDiagnostics, fatal_diagnostic};
+use super::keys::{FrontMatterKeyKind, find_key_kind, find_similar_key};
+use super::limits::{
+    read_argument_declarations, read_path_patterns, read_side_effects, read_trust_level,
+};
 use super::requires::{
-    generated_from_value, read_metadata, read_metadata_requirements, read_requires,
+    generated_from_to_json, read_metadata, read_metadata_requirements, read_requires,
 };
 use super::{FORMAT, SkillFile, tools};
-use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
-use crate::text::clean_line;
+use crate::front_matter::{YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind};
+use crate::text::escape_and_truncate_line;
 
 /// Maximum length of a label, in bytes.
-const MAX_LABEL_BYTES: usize = 200;
+const MAX_SKILL_LABEL_BYTES: usize = 200;
 
-const INVOCATIONS: &[(&str, SkillInvocationRule)] = &[
+const INVOCATION_RULES_BY_NAME: &[(&str, SkillInvocationRule)] = &[
     ("auto", SkillInvocationRule::Auto),
     ("user-only", SkillInvocationRule::UserOnly),
     ("disabled", SkillInvocationRule::Disabled),
 ];
 
-const INTERACTIONS: &[(&str, Interaction)] = &[
+const INTERACTIONS_BY_NAME: &[(&str, Interaction)] = &[
     ("returning", Interaction::Returning),
     ("conversational", Interaction::Conversational),
 ];
 
-const CONTEXTS: &[(&str, Context)] = &[("inline", Context::Inline), ("fork", Context::Fork)];
+const CONTEXTS_BY_NAME: &[(&str, Context)] =
+    &[("inline", Context::Inline), ("fork", Context::Fork)];
 
 pub(super) fn read_skill(
     file: &SkillFile<'_>,
     document: &YamlDocument,
     body: &str,
     hash: String,
-    reader: &mut SkillReader,
+    reader: &mut SkillFileDiagnostics,
 ) -> Result<Skill, Diagnostic> {
     let mut skill = empty_skill(file, body, hash);
     let mut description = None;
@@ -53,7 +56,9 @@ pub(super) fn read_skill(
     for entry in &document.entries {
         match entry.key.as_str() {
             "description" => description = Some(entry),
-            key if find_key_kind(key).is_some() => read_known_key(entry, &mut skill, reader),
+            key if find_key_kind(key).is_some() => {
+                read_known_front_matter_key(entry, &mut skill, reader)
+            }
             key => {
                 let meant = find_similar_key(key);
                 if meant.is_some_and(|(known, _)| known == "description") {
@@ -64,7 +69,7 @@ pub(super) fn read_skill(
         }
     }
     read_description(description, &mut skill, reader)?;
-    if let Some(place) = find_live_command(&skill.body) {
+    if let Some(place) = find_shell_command_line(&skill.body) {
         let first = skill.body_line;
         let place = (first + place - 1 - reader.n_before.min(first), 1);
         let text = "the text has a command to run before it is read (`!` and a command)";
@@ -93,7 +98,7 @@ fn empty_skill(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
         description: String::new(),
         when_to_use: None,
         body: Arc::from(body),
-        body_line: body_line(file.bytes, body),
+        body_line: body_start_line(file.bytes, body),
         dir: file.dir.to_owned(),
         real_dir: file.real_dir.to_owned(),
         held: file.held.cloned(),
@@ -131,8 +136,8 @@ fn empty_skill(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
     }
 }
 
-fn check_format_version(entry: &YamlEntry, n_before: usize) -> Result<(), Diagnostic> {
-    let given = entry.node.text().unwrap_or_default();
+fn check_format_version(entry: &YamlMappingEntry, n_before: usize) -> Result<(), Diagnostic> {
+    let given = entry.node.scalar_text().unwrap_or_default();
     if given == FORMAT {
         return Ok(());
     }
@@ -144,23 +149,27 @@ fn check_format_version(entry: &YamlEntry, n_before: usize) -> Result<(), Diagno
     Err(fatal_diagnostic((line + n_before, column), text, hint))
 }
 
-fn read_known_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
-    if let Some(SkillKeyKind::Ignored(why)) = find_key_kind(&entry.key) {
+fn read_known_front_matter_key(
+    entry: &YamlMappingEntry,
+    skill: &mut Skill,
+    reader: &mut SkillFileDiagnostics,
+) {
+    if let Some(FrontMatterKeyKind::Ignored(why)) = find_key_kind(&entry.key) {
         let text = format!("`{}` has no effect: {why}", entry.key);
         return reader.add_note(entry.place, text, "");
     }
     match entry.key.as_str() {
         "name" => {
-            if let Some(name) = reader.read_text(entry) {
-                skill.label = clean_line(&name, MAX_LABEL_BYTES);
+            if let Some(name) = reader.read_descriptive_text(entry) {
+                skill.label = escape_and_truncate_line(&name, MAX_SKILL_LABEL_BYTES);
             }
         }
-        "when_to_use" => skill.when_to_use = reader.read_text(entry),
-        "license" => skill.license = reader.read_text(entry),
-        "compatibility" => skill.compatibility = reader.read_text(entry),
-        "version" => skill.version = reader.read_text(entry),
+        "when_to_use" => skill.when_to_use = reader.read_descriptive_text(entry),
+        "license" => skill.license = reader.read_descriptive_text(entry),
+        "compatibility" => skill.compatibility = reader.read_descriptive_text(entry),
+        "version" => skill.version = reader.read_descriptive_text(entry),
         "agent" => {
-            skill.agent = reader.read_text(entry);
+            skill.agent = reader.read_descriptive_text(entry);
             let text = "`agent` has no effect: subagents are of one kind";
             reader.add_note(
                 entry.place,
@@ -168,16 +177,18 @@ fn read_known_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader
                 "say in the text what the subagent is to be",
             );
         }
-        "model" => skill.model = reader.read_text(entry),
+        "model" => skill.model = reader.read_descriptive_text(entry),
         "effort" => {
-            skill.effort = reader.read_text(entry);
+            skill.effort = reader.read_descriptive_text(entry);
             let text = "`effort` has no effect: requests leave it to the provider";
             reader.add_note(entry.place, text, "");
         }
         "argument-hint" => {
             skill.argument_hint = match &entry.node.kind {
-                NodeKind::List(items) if items.iter().all(|item| item.text().is_some()) => {
-                    let items = items.iter().filter_map(YamlNode::text);
+                YamlNodeKind::List(items)
+                    if items.iter().all(|item| item.scalar_text().is_some()) =>
+                {
+                    let items = items.iter().filter_map(YamlNode::scalar_text);
                     Some(
                         items
                             .map(|item| format!("[{item}]"))
@@ -185,11 +196,11 @@ fn read_known_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader
                             .join(" "),
                     )
                 }
-                _ => reader.read_text(entry),
+                _ => reader.read_descriptive_text(entry),
             }
         }
         "metadata" => read_metadata(entry, skill, reader),
-        "requires" => match read_requires(&entry.node.value()) {
+        "requires" => match read_requires(&entry.node.to_json_value()) {
             Some(requires) => skill.requires = requires,
             None => {
                 let text = "`requires` is not a mapping with `bins`, `any_bins` and `env`";
@@ -201,7 +212,7 @@ fn read_known_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader
             }
         },
         "generated_from" => {
-            match serde_json::from_value::<SourcePackage>(generated_from_value(&entry.node)) {
+            match serde_json::from_value::<SourcePackage>(generated_from_to_json(&entry.node)) {
                 Ok(from) => skill.generated_from = Some(from),
                 Err(_) => {
                     let text = "`generated_from` is not a mapping with `package`, `version` and `source_hash`";
@@ -210,27 +221,31 @@ fn read_known_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader
             }
         }
         "interaction" => {
-            if let Some(interaction) = reader.read_choice(entry, INTERACTIONS) {
+            if let Some(interaction) = reader.read_choice(entry, INTERACTIONS_BY_NAME) {
                 skill.interaction = interaction;
             }
         }
         "allowed-tools" => {
             skill.spares = tools::read_approval_exemptions(&entry.node, &skill.dir, reader)
         }
-        "library_depends" | "attach" => read_library(entry, skill, reader),
+        "library_depends" | "attach" => read_attach_or_library_depends(entry, skill, reader),
         _ => read_restriction_key(entry, skill, reader),
     }
 }
 
 /// Reads the value of a key that restricts the skill or grants it rights.
-fn read_restriction_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+fn read_restriction_key(
+    entry: &YamlMappingEntry,
+    skill: &mut Skill,
+    reader: &mut SkillFileDiagnostics,
+) {
     match entry.key.as_str() {
         "tools" => tools::read_tool_scope(entry, &mut skill.tools, reader),
         "disallowed-tools" => {
             tools::read_denied_tools("disallowed-tools", &entry.node, &mut skill.tools, reader);
         }
         "model_invocation" => {
-            let invocation = reader.read_choice(entry, INVOCATIONS);
+            let invocation = reader.read_choice(entry, INVOCATION_RULES_BY_NAME);
             // If both keys are present, the stricter one applies.
             skill.invocation = skill
                 .invocation
@@ -247,29 +262,31 @@ fn read_restriction_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut Skill
         "side_effects" => read_side_effects(entry, skill, reader),
         "trust" => read_trust_level(entry, skill, reader),
         "context" => {
-            if let Some(context) = reader.read_choice(entry, CONTEXTS) {
+            if let Some(context) = reader.read_choice(entry, CONTEXTS_BY_NAME) {
                 skill.context = context;
             }
         }
         "paths" => read_path_patterns(entry, skill, reader),
-        "arguments" => read_arguments(entry, skill, reader),
+        "arguments" => read_argument_declarations(entry, skill, reader),
         _ => {}
     }
 }
 
 fn report_unknown_key(
-    entry: &YamlEntry,
-    meant: Option<(&'static str, SkillKeyKind)>,
+    entry: &YamlMappingEntry,
+    meant: Option<(&'static str, FrontMatterKeyKind)>,
     skill: &mut Skill,
-    reader: &mut SkillReader,
+    reader: &mut SkillFileDiagnostics,
 ) {
     if let Some(inner) = entry.key.strip_prefix("metadata.") {
-        skill.metadata.insert(inner.to_owned(), entry.node.value());
+        skill
+            .metadata
+            .insert(inner.to_owned(), entry.node.to_json_value());
         return;
     }
-    let key = clean_line(&entry.key, 60);
+    let key = escape_and_truncate_line(&entry.key, 60);
     match meant {
-        Some((known, SkillKeyKind::Rights)) => {
+        Some((known, FrontMatterKeyKind::Rights)) => {
             if matches!(known, "tools" | "disallowed-tools") {
                 // The author meant the key to restrict tools, but it is unknown which ones: allow
                 // no tool.
@@ -286,11 +303,15 @@ fn report_unknown_key(
     }
 }
 
-fn read_library(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+fn read_attach_or_library_depends(
+    entry: &YamlMappingEntry,
+    skill: &mut Skill,
+    reader: &mut SkillFileDiagnostics,
+) {
     if entry.key == "attach" {
         skill.attach = reader.read_boolean(entry).unwrap_or(false);
         return;
     }
-    let texts = reader.read_texts("library_depends", &entry.node);
+    let texts = reader.read_text_list("library_depends", &entry.node);
     skill.library_depends = texts.into_iter().map(|(text, _)| text).collect();
 }

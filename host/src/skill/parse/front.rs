@@ -8,28 +8,28 @@ use std::borrow::Cow;
 
 use super::super::model::Diagnostic;
 use super::MAX_FILE_BYTES;
-use super::diagnose::{SkillReader, fatal_diagnostic};
-use super::keys::{self, SkillKeyKind};
-use crate::front_matter::{self, FENCE, NodeKind, YamlDocument, YamlNode};
-use crate::json::UniqueKeysValue;
-use crate::text::is_deceptive;
+use super::diagnose::{SkillFileDiagnostics, fatal_diagnostic};
+use super::keys::{self, FrontMatterKeyKind};
+use crate::front_matter::{self, FRONT_MATTER_DELIMITER, YamlDocument, YamlNode, YamlNodeKind};
+use crate::json::UniqueKeysJsonValue;
+use crate::text::is_deceptive_character;
 
 /// Maximum size of a front matter, in bytes.
-const MAX_FRONT_BYTES: usize = 64 << 10;
+const MAX_FRONT_MATTER_BYTES: usize = 64 << 10;
 
 /// Keys whose values are mappings. They are never quoted, because a quoted value is a text.
-const NESTED: [&str; 3] = ["generated_from", "metadata", "requires"];
+const MAPPING_VALUED_KEYS: [&str; 3] = ["generated_from", "metadata", "requires"];
 
-const BEGINNING: &str =
+const MISSING_FRONT_MATTER_HINT: &str =
     "begin the file with a line `---`, `name: …`, `description: …` and a line `---`";
 
-pub(super) enum FrontMatter<'a> {
-    Found(FoundFrontMatter<'a>),
+pub(super) enum FrontMatterSearchResult<'a> {
+    Found(FrontMatterAndBody<'a>),
     Missing(Diagnostic),
     Unclosed(Diagnostic),
 }
 
-pub(super) struct FoundFrontMatter<'a> {
+pub(super) struct FrontMatterAndBody<'a> {
     /// Front matter, including its opening line.
     pub(super) front: &'a str,
     /// Number of empty lines before the front matter.
@@ -66,13 +66,17 @@ pub(super) fn decode_text(bytes: &[u8]) -> Result<&str, Diagnostic> {
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return Err(fatal_diagnostic((1, 1), "the file is empty", BEGINNING));
+        return Err(fatal_diagnostic(
+            (1, 1),
+            "the file is empty",
+            MISSING_FRONT_MATTER_HINT,
+        ));
     }
     Ok(text)
 }
 
 /// Finds the front matter at the beginning of a file, after any empty lines.
-pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
+pub(super) fn find_front_matter(text: &str) -> FrontMatterSearchResult<'_> {
     let mut start = 0;
     let mut n_before = 0;
     for line in text.split_inclusive('\n') {
@@ -84,7 +88,7 @@ pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     }
     let rest = text.get(start..).unwrap_or_default();
     if let Some((front, body)) = front_matter::split_front_matter(rest) {
-        return FrontMatter::Found(FoundFrontMatter {
+        return FrontMatterSearchResult::Found(FrontMatterAndBody {
             front,
             n_before,
             body,
@@ -92,40 +96,43 @@ pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     }
     let first = rest.lines().next().unwrap_or_default();
     let place = (n_before + 1, 1);
-    if first.trim_end() == FENCE {
+    if first.trim_end() == FRONT_MATTER_DELIMITER {
         let text = "the front matter is not closed";
         let hint = "put a line `---` between the front matter and the text";
-        return FrontMatter::Unclosed(fatal_diagnostic(place, text, hint));
+        return FrontMatterSearchResult::Unclosed(fatal_diagnostic(place, text, hint));
     }
-    let n_fences = rest.lines().filter(|line| line.trim_end() == FENCE).count();
+    let n_fences = rest
+        .lines()
+        .filter(|line| line.trim_end() == FRONT_MATTER_DELIMITER)
+        .count();
     let hint = if first.trim_start().starts_with("```") && n_fences > 0 {
         "take the front matter out of the code block; it must be at the start of the file"
-    } else if first.trim() == FENCE {
+    } else if first.trim() == FRONT_MATTER_DELIMITER {
         "remove the blanks before `---`"
     } else if n_fences > 0 {
         "move the front matter to the top; it begins and ends with a line `---`"
     } else {
-        BEGINNING
+        MISSING_FRONT_MATTER_HINT
     };
-    FrontMatter::Missing(fatal_diagnostic(place, "there is no front matter", hint))
+    FrontMatterSearchResult::Missing(fatal_diagnostic(place, "there is no front matter", hint))
 }
 
 /// Parses the front matter. If it is not valid YAML only because values lack quotes, they are
 /// quoted, and a fault is recorded.
-pub(super) fn read_document(
-    found: &FoundFrontMatter<'_>,
-    reader: &mut SkillReader,
+pub(super) fn parse_front_matter(
+    found: &FrontMatterAndBody<'_>,
+    reader: &mut SkillFileDiagnostics,
 ) -> Result<YamlDocument, Diagnostic> {
     let at = |(line, column): (usize, usize)| (line + found.n_before, column);
-    if found.front.len() > MAX_FRONT_BYTES {
+    if found.front.len() > MAX_FRONT_MATTER_BYTES {
         let text = format!(
             "the front matter has more than {} KiB",
-            MAX_FRONT_BYTES >> 10
+            MAX_FRONT_MATTER_BYTES >> 10
         );
         let hint = "move what is meant for readers into the text below it";
         return Err(fatal_diagnostic(at((1, 1)), text, hint));
     }
-    let (place, why) = match front_matter::read_document(found.front) {
+    let (place, why) = match front_matter::parse_yaml_document(found.front) {
         Ok(document) => return Ok(document),
         Err(error) => error,
     };
@@ -149,7 +156,7 @@ pub(super) fn read_document(
     let is_repairable = !is_structure.iter().any(|words| why.contains(words));
     let (repaired, keys) = quote_invalid_scalars(found.front);
     let document = (is_repairable && !keys.is_empty())
-        .then(|| front_matter::read_document(&repaired).ok())
+        .then(|| front_matter::parse_yaml_document(&repaired).ok())
         .flatten();
     let text = format!("the front matter is not valid YAML: {why}");
     match document {
@@ -221,8 +228,8 @@ fn quote_invalid_scalar(line: &str, block: &[&str], whole: &str) -> Option<(Stri
     let is_block = value.trim_start().starts_with(['|', '>']);
     // Do not quote the value of a key that restricts the skill, nor a value whose continuation
     // lines contain a known key: the intended restriction cannot be recovered from a damaged value.
-    let is_text =
-        !matches!(keys::find_key_kind(key), Some(SkillKeyKind::Rights)) && !NESTED.contains(&key);
+    let is_text = !matches!(keys::find_key_kind(key), Some(FrontMatterKeyKind::Rights))
+        && !MAPPING_VALUED_KEYS.contains(&key);
     let rest = block.get(1..).unwrap_or_default();
     let hides_key = |line: &&str| {
         line.split_once(':')
@@ -232,7 +239,7 @@ fn quote_invalid_scalar(line: &str, block: &[&str], whole: &str) -> Option<(Stri
         || is_block
         || !is_text
         || rest.iter().any(hides_key)
-        || front_matter::read_document(whole).is_ok()
+        || front_matter::parse_yaml_document(whole).is_ok()
     {
         return None;
     }
@@ -248,18 +255,18 @@ fn quote_invalid_scalar(line: &str, block: &[&str], whole: &str) -> Option<(Stri
 /// Whether a file that does not begin with front matter contains front matter elsewhere: a line
 /// `---`, and a key that restricts the skill after it.
 pub(super) fn has_misplaced_front_matter(text: &str) -> bool {
-    let is_unseen = |c: char| c.is_whitespace() || is_deceptive(c);
+    let is_unseen = |c: char| c.is_whitespace() || is_deceptive_character(c);
     let mut lines = text.lines().map(|line| line.trim_matches(is_unseen));
-    lines.any(|line| line == FENCE)
+    lines.any(|line| line == FRONT_MATTER_DELIMITER)
         && lines.any(|line| {
             let key = line.split_once(':').map(|(key, _)| key);
             key.and_then(keys::find_similar_key)
-                .is_some_and(|(_, weight)| weight == SkillKeyKind::Rights)
+                .is_some_and(|(_, weight)| weight == FrontMatterKeyKind::Rights)
         })
 }
 
 /// Parses `SKILL.json`.
-pub(super) fn parse_side_file(bytes: &[u8]) -> Result<YamlDocument, Diagnostic> {
+pub(super) fn parse_skill_json_file(bytes: &[u8]) -> Result<YamlDocument, Diagnostic> {
     let refuse = |line: usize, column: usize, why: Cow<'_, str>| {
         let text = format!("`SKILL.json` next to the skill's file cannot be read: {why}");
         Err(fatal_diagnostic(
@@ -268,13 +275,13 @@ pub(super) fn parse_side_file(bytes: &[u8]) -> Result<YamlDocument, Diagnostic> 
             "correct or remove `SKILL.json`",
         ))
     };
-    if bytes.len() > MAX_FRONT_BYTES {
+    if bytes.len() > MAX_FRONT_MATTER_BYTES {
         return refuse(1, 1, "it is too large".into());
     }
-    match serde_json::from_slice::<UniqueKeysValue>(bytes) {
+    match serde_json::from_slice::<UniqueKeysJsonValue>(bytes) {
         Err(error) => refuse(error.line(), error.column(), error.to_string().into()),
-        Ok(UniqueKeysValue(value)) => match YamlNode::node_from_json(&value, (1, 1)).kind {
-            NodeKind::Mapping(entries) => Ok(YamlDocument { entries }),
+        Ok(UniqueKeysJsonValue(value)) => match YamlNode::from_json(&value, (1, 1)).kind {
+            YamlNodeKind::Mapping(entries) => Ok(YamlDocument { entries }),
             _ => refuse(1, 1, "it is not an object".into()),
         },
     }

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SkillKeyKind {
+pub(super) enum FrontMatterKeyKind {
     /// Key that restricts the skill or grants it rights. A misspelling of it is a fault.
     Rights,
     /// Key that only describes the skill. A misspelling of it causes a warning.
@@ -15,9 +15,9 @@ pub(super) enum SkillKeyKind {
     Ignored(&'static str),
 }
 
-use SkillKeyKind::{Ignored, Rights, Text};
+use FrontMatterKeyKind::{Ignored, Rights, Text};
 
-pub(super) const KEYS: &[(&str, SkillKeyKind)] = &[
+pub(super) const KNOWN_SKILL_KEYS: &[(&str, FrontMatterKeyKind)] = &[
     ("agent", Text),
     ("allowed-tools", Rights),
     ("argument-hint", Text),
@@ -64,7 +64,7 @@ pub(super) const KEYS: &[(&str, SkillKeyKind)] = &[
 
 /// Returns the known keys of a front matter that have an effect.
 pub fn list_known_keys() -> impl Iterator<Item = &'static str> {
-    let honoured = KEYS
+    let honoured = KNOWN_SKILL_KEYS
         .iter()
         .filter(|(_, weight)| !matches!(weight, Ignored(_)));
     honoured.map(|(key, _)| *key)
@@ -72,7 +72,7 @@ pub fn list_known_keys() -> impl Iterator<Item = &'static str> {
 
 /// Alternative spellings, in normal form, of the keys that restrict tools, with the key that is
 /// meant. The specification writes two of them as `tools.allow` and `tools.deny`.
-const SPELLINGS: &[(&str, &str)] = &[
+const ALTERNATIVE_TOOL_KEY_SPELLINGS: &[(&str, &str)] = &[
     ("allow", "tools"),
     ("allowed", "tools"),
     ("allowtools", "tools"),
@@ -90,27 +90,32 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("toolsdeny", "disallowed-tools"),
 ];
 
-pub(super) fn find_key_kind(key: &str) -> Option<SkillKeyKind> {
-    KEYS.iter()
+pub(super) fn find_key_kind(key: &str) -> Option<FrontMatterKeyKind> {
+    KNOWN_SKILL_KEYS
+        .iter()
         .find(|(known, _)| *known == key)
         .map(|(_, weight)| *weight)
 }
 
 /// Known keys, each as normal form, key and kind.
-static PLAIN: LazyLock<Vec<(String, &'static str, SkillKeyKind)>> = LazyLock::new(|| {
-    let keys = KEYS
-        .iter()
-        .map(|(key, weight)| (normalize_key(key), *key, *weight));
-    keys.collect()
-});
+static NORMALIZED_KNOWN_KEYS: LazyLock<Vec<(String, &'static str, FrontMatterKeyKind)>> =
+    LazyLock::new(|| {
+        let keys = KNOWN_SKILL_KEYS
+            .iter()
+            .map(|(key, weight)| (normalize_key(key), *key, *weight));
+        keys.collect()
+    });
 
 /// Returns the known key that an unknown one resembles; keys that restrict take precedence.
-pub(super) fn find_similar_key(key: &str) -> Option<(&'static str, SkillKeyKind)> {
+pub(super) fn find_similar_key(key: &str) -> Option<(&'static str, FrontMatterKeyKind)> {
     let plain = normalize_key(key);
-    if let Some((_, known)) = SPELLINGS.iter().find(|(other, _)| *other == plain) {
+    if let Some((_, known)) = ALTERNATIVE_TOOL_KEY_SPELLINGS
+        .iter()
+        .find(|(other, _)| *other == plain)
+    {
         return Some((known, Rights));
     }
-    let mut near: Vec<(usize, bool, &'static str, SkillKeyKind)> = PLAIN
+    let mut near: Vec<(usize, bool, &'static str, FrontMatterKeyKind)> = NORMALIZED_KNOWN_KEYS
         .iter()
         // The time to compute the distance grows with the product of the lengths, so skip keys of
         // very different length.

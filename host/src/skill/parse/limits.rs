@@ -4,24 +4,24 @@
 use serde_json::{Value, json};
 
 use super::super::model::Skill;
-use super::diagnose::SkillReader;
-use crate::front_matter::{NodeKind, YamlEntry};
+use super::diagnose::SkillFileDiagnostics;
+use crate::front_matter::{YamlMappingEntry, YamlNodeKind};
 use crate::grant::{SideEffect, Trust};
 use crate::tool::schema;
 
 /// Maximum number of patterns in `paths`.
-const MAX_PATHS: usize = 100;
+const MAX_PATH_PATTERNS: usize = 100;
 
 /// Maximum length of a pattern in `paths`, in bytes.
-const MAX_PATH_BYTES: usize = 200;
+const MAX_PATH_PATTERN_BYTES: usize = 200;
 
 /// Maximum number of `{` and `,` in one pattern of `paths`, which limits its alternatives.
-const MAX_BRACES: usize = 8;
+const MAX_PATTERN_BRACES_AND_COMMAS: usize = 8;
 
 /// Maximum number of argument names.
-const MAX_ARGUMENTS: usize = 64;
+const MAX_ARGUMENT_NAMES: usize = 64;
 
-const SIDE_EFFECTS: &[(&str, SideEffect)] = &[
+const SIDE_EFFECTS_BY_NAME: &[(&str, SideEffect)] = &[
     ("none", SideEffect::None),
     ("filesystem", SideEffect::Filesystem),
     ("network", SideEffect::Network),
@@ -29,7 +29,7 @@ const SIDE_EFFECTS: &[(&str, SideEffect)] = &[
     ("external", SideEffect::External),
 ];
 
-const TRUSTS: &[(&str, Trust)] = &[
+const TRUST_LEVELS_BY_NAME: &[(&str, Trust)] = &[
     ("local", Trust::Local),
     ("project", Trust::Project),
     ("user", Trust::User),
@@ -37,15 +37,19 @@ const TRUSTS: &[(&str, Trust)] = &[
     ("managed", Trust::Managed),
 ];
 
-pub(super) fn read_side_effects(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
-    for (text, place) in reader.read_texts("side_effects", &entry.node) {
-        match SIDE_EFFECTS.iter().find(|(word, _)| *word == text) {
+pub(super) fn read_side_effects(
+    entry: &YamlMappingEntry,
+    skill: &mut Skill,
+    reader: &mut SkillFileDiagnostics,
+) {
+    for (text, place) in reader.read_text_list("side_effects", &entry.node) {
+        match SIDE_EFFECTS_BY_NAME.iter().find(|(word, _)| *word == text) {
             Some((_, effect)) if !skill.side_effects.contains(effect) => {
                 skill.side_effects.push(*effect);
             }
             Some(_) => {}
             None => {
-                let words: Vec<&str> = SIDE_EFFECTS.iter().map(|(word, _)| *word).collect();
+                let words: Vec<&str> = SIDE_EFFECTS_BY_NAME.iter().map(|(word, _)| *word).collect();
                 let text = format!("`side_effects` has the unknown value `{text}`");
                 reader.add_error(place, text, format!("write `{}`", words.join("`, `")));
             }
@@ -60,8 +64,12 @@ pub(super) fn read_side_effects(entry: &YamlEntry, skill: &mut Skill, reader: &m
     }
 }
 
-pub(super) fn read_trust_level(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
-    match reader.read_choice(entry, TRUSTS) {
+pub(super) fn read_trust_level(
+    entry: &YamlMappingEntry,
+    skill: &mut Skill,
+    reader: &mut SkillFileDiagnostics,
+) {
+    match reader.read_choice(entry, TRUST_LEVELS_BY_NAME) {
         Some(declared) if declared < skill.trust => {
             let text = format!(
                 "`trust: {declared}` has no effect: the location of a skill decides its trust, which is {} here",
@@ -74,21 +82,26 @@ pub(super) fn read_trust_level(entry: &YamlEntry, skill: &mut Skill, reader: &mu
     }
 }
 
-pub(super) fn read_path_patterns(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
-    for (text, place) in reader.read_texts("paths", &entry.node) {
+pub(super) fn read_path_patterns(
+    entry: &YamlMappingEntry,
+    skill: &mut Skill,
+    reader: &mut SkillFileDiagnostics,
+) {
+    for (text, place) in reader.read_text_list("paths", &entry.node) {
         let n_braces = text.matches(['{', ',']).count();
-        let fault = if text.len() > MAX_PATH_BYTES || n_braces > MAX_BRACES {
-            Some("is too long".to_owned())
-        } else if skill.paths.len() >= MAX_PATHS {
-            Some("is one pattern too many".to_owned())
-        } else {
-            globset::Glob::new(&text)
-                .err()
-                .map(|e| e.kind().to_string())
-        };
+        let fault =
+            if text.len() > MAX_PATH_PATTERN_BYTES || n_braces > MAX_PATTERN_BRACES_AND_COMMAS {
+                Some("is too long".to_owned())
+            } else if skill.paths.len() >= MAX_PATH_PATTERNS {
+                Some("is one pattern too many".to_owned())
+            } else {
+                globset::Glob::new(&text)
+                    .err()
+                    .map(|e| e.kind().to_string())
+            };
         match fault {
             None => {
-                if let Some(why) = unmatchable_reason(&text) {
+                if let Some(why) = unmatchable_pattern_reason(&text) {
                     let text = format!("`paths`: `{text}` probably matches no file: {why}");
                     reader.add_warning(
                         place,
@@ -108,7 +121,7 @@ pub(super) fn read_path_patterns(entry: &YamlEntry, skill: &mut Skill, reader: &
 
 /// Returns the reason why a pattern in `paths` matches practically no file in a workspace, such as
 /// a drive letter; `None` if it can match files.
-fn unmatchable_reason(pattern: &str) -> Option<&'static str> {
+fn unmatchable_pattern_reason(pattern: &str) -> Option<&'static str> {
     let pattern = pattern.trim();
     let mut parts = pattern.split(['/', '{', ',', '}']);
     let is_drive = |text: &str| {
@@ -123,7 +136,7 @@ fn unmatchable_reason(pattern: &str) -> Option<&'static str> {
         Some("`!` is a plain character here, and takes no files out")
     } else if is_drive(pattern) {
         Some("paths are those from the workspace, and have no drive")
-    } else if has_backslash(pattern) {
+    } else if has_unescaping_backslash(pattern) {
         Some("`/` parts folders, and `\\` makes the next character a plain one")
     } else {
         None
@@ -132,7 +145,7 @@ fn unmatchable_reason(pattern: &str) -> Option<&'static str> {
 
 /// Whether the pattern contains a backslash that does not escape a bracket. In `app/\[id\].tsx`,
 /// each backslash escapes a bracket.
-fn has_backslash(pattern: &str) -> bool {
+fn has_unescaping_backslash(pattern: &str) -> bool {
     let mut rest = pattern.chars();
     while let Some(c) = rest.next() {
         if c == '\\' && !rest.next().is_some_and(|next| "[]{}".contains(next)) {
@@ -142,27 +155,35 @@ fn has_backslash(pattern: &str) -> bool {
     false
 }
 
-pub(super) fn read_arguments(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
-    const HINT: &str =
+pub(super) fn read_argument_declarations(
+    entry: &YamlMappingEntry,
+    skill: &mut Skill,
+    reader: &mut SkillFileDiagnostics,
+) {
+    const ARGUMENTS_SYNTAX_HINT: &str =
         "write `arguments: {schema: {properties: {path: {type: string}}}}`, or names: `[path]`";
-    if !matches!(entry.node.kind, NodeKind::Mapping(_)) {
-        for (name, place) in reader.read_texts("arguments", &entry.node) {
+    if !matches!(entry.node.kind, YamlNodeKind::Mapping(_)) {
+        for (name, place) in reader.read_text_list("arguments", &entry.node) {
             let is_in_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
             if name.is_empty() || !name.chars().all(is_in_name) || name == "ARGUMENTS" {
                 let text = format!("`arguments`: `{name}` cannot be a name");
-                reader.add_error(place, text, HINT);
-            } else if skill.argument_names.len() < MAX_ARGUMENTS {
+                reader.add_error(place, text, ARGUMENTS_SYNTAX_HINT);
+            } else if skill.argument_names.len() < MAX_ARGUMENT_NAMES {
                 skill.argument_names.push(name);
             } else {
-                let text = format!("`arguments` has more than {MAX_ARGUMENTS} names");
-                return reader.add_error(place, text, HINT);
+                let text = format!("`arguments` has more than {MAX_ARGUMENT_NAMES} names");
+                return reader.add_error(place, text, ARGUMENTS_SYNTAX_HINT);
             }
         }
         return;
     }
-    let value = entry.node.value();
-    let fault = |reader: &mut SkillReader, why: &str| {
-        reader.add_error(entry.node.place, format!("`arguments`: {why}"), HINT);
+    let value = entry.node.to_json_value();
+    let fault = |reader: &mut SkillFileDiagnostics, why: &str| {
+        reader.add_error(
+            entry.node.place,
+            format!("`arguments`: {why}"),
+            ARGUMENTS_SYNTAX_HINT,
+        );
     };
     let Some(Value::Object(mut schema)) = value.get("schema").cloned() else {
         return fault(reader, "there is no `schema` in it");
@@ -175,11 +196,11 @@ pub(super) fn read_arguments(entry: &YamlEntry, skill: &mut Skill, reader: &mut 
         return fault(reader, "the schema must have `type: object`");
     }
     let schema = Value::Object(schema);
-    if let Err(why) = schema::compile(&schema) {
+    if let Err(why) = schema::compile_json_schema_check(&schema) {
         return fault(reader, &why);
     }
     let properties = schema.get("properties").and_then(Value::as_object);
     let names = properties.into_iter().flat_map(|p| p.keys());
-    skill.argument_names = names.take(MAX_ARGUMENTS).cloned().collect();
+    skill.argument_names = names.take(MAX_ARGUMENT_NAMES).cloned().collect();
     skill.arguments = Some(schema);
 }

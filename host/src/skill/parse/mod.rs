@@ -28,11 +28,11 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use super::model::{Diagnostic, Severity, Skill, Source, UnusableSkill};
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
-use crate::text::is_deceptive;
-use diagnose::SkillReader;
-use front::FrontMatter;
+use crate::text::is_deceptive_character;
+use diagnose::SkillFileDiagnostics;
+use front::FrontMatterSearchResult;
 pub use keys::list_known_keys;
-pub(super) use parts::SkillFileParts;
+pub(super) use parts::ParsedSkillFileParts;
 pub(super) use tools::{claude_tool_names, is_claude_tool};
 
 /// Identifier of the format with its version, the value of `skill_format`.
@@ -77,7 +77,7 @@ impl SkillFile<'_> {
     /// # Errors
     /// The file cannot be used; the last diagnostic is the reason.
     pub fn parse(&self) -> Result<Skill, UnusableSkill> {
-        let mut reader = SkillReader::default();
+        let mut reader = SkillFileDiagnostics::default();
         self.read(&mut reader).map_err(|fault| {
             reader.diagnostics.push(fault);
             UnusableSkill {
@@ -100,12 +100,12 @@ impl SkillFile<'_> {
         }
     }
 
-    fn read(&self, reader: &mut SkillReader) -> Result<Skill, Diagnostic> {
+    fn read(&self, reader: &mut SkillFileDiagnostics) -> Result<Skill, Diagnostic> {
         check_folder_name(self.folder, self.is_flat)?;
         let text = front::decode_text(self.bytes)?;
-        let side = self.side.map(front::parse_side_file).transpose()?;
-        let (mut document, body) = match (front::split_front(text), &side) {
-            (FrontMatter::Found(found), _) => {
+        let side = self.side.map(front::parse_skill_json_file).transpose()?;
+        let (mut document, body) = match (front::find_front_matter(text), &side) {
+            (FrontMatterSearchResult::Found(found), _) => {
                 reader.n_before = found.n_before;
                 if found.n_before > 0 {
                     reader.add_error(
@@ -114,12 +114,15 @@ impl SkillFile<'_> {
                         "remove the empty lines before the first `---`",
                     );
                 }
-                (front::read_document(&found, reader)?, found.body)
+                (front::parse_front_matter(&found, reader)?, found.body)
             }
-            (FrontMatter::Missing(_), Some(_)) if !front::has_misplaced_front_matter(text) => {
+            (FrontMatterSearchResult::Missing(_), Some(_))
+                if !front::has_misplaced_front_matter(text) =>
+            {
                 (Default::default(), text)
             }
-            (FrontMatter::Missing(fault), _) | (FrontMatter::Unclosed(fault), _) => {
+            (FrontMatterSearchResult::Missing(fault), _)
+            | (FrontMatterSearchResult::Unclosed(fault), _) => {
                 return Err(fault);
             }
         };
@@ -148,7 +151,8 @@ fn check_folder_name(folder: &str, is_flat: bool) -> Result<(), Diagnostic> {
     // Compose the name first (NFC): in file names from some systems, a letter and its accent are
     // separate characters.
     let folder = &*ComposingNormalizerBorrowed::new_nfc().normalize(folder);
-    let is_plain = |c: char| (c.is_alphanumeric() || "-_. ".contains(c)) && !is_deceptive(c);
+    let is_plain =
+        |c: char| (c.is_alphanumeric() || "-_. ".contains(c)) && !is_deceptive_character(c);
     let what = if is_flat { "file" } else { "folder" };
     let fault = if folder.is_empty() || folder.starts_with(['.', ' ']) || folder.ends_with(' ') {
         "does not begin and end with a letter or a digit".to_owned()

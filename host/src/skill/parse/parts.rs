@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use super::super::model::Diagnostic;
 use super::SkillFile;
-use super::diagnose::SkillReader;
-use super::front::{self, FrontMatter};
-use crate::front_matter::{self, YamlDocument, YamlEntry};
+use super::diagnose::SkillFileDiagnostics;
+use super::front::{self, FrontMatterSearchResult};
+use crate::front_matter::{self, YamlDocument, YamlMappingEntry};
 
 #[derive(Debug)]
-pub(in crate::skill) struct SkillFileParts<'a> {
+pub(in crate::skill) struct ParsedSkillFileParts<'a> {
     /// Front matter with its opening line, with missing quotes added; `None` if there is none.
     pub(in crate::skill) front: Option<Cow<'a, str>>,
     /// Keys of the front matter.
@@ -18,7 +18,7 @@ pub(in crate::skill) struct SkillFileParts<'a> {
     pub(in crate::skill) fence: &'a str,
     pub(in crate::skill) body: &'a str,
     /// Keys and values of `SKILL.json`, without the keys that the front matter has as well.
-    pub(in crate::skill) side: Vec<YamlEntry>,
+    pub(in crate::skill) side: Vec<YamlMappingEntry>,
 }
 
 impl<'a> SkillFile<'a> {
@@ -26,19 +26,22 @@ impl<'a> SkillFile<'a> {
     ///
     /// # Errors
     /// The text or the front matter cannot be read.
-    pub(in crate::skill) fn parts(&self) -> Result<SkillFileParts<'a>, Diagnostic> {
+    pub(in crate::skill) fn split_into_parts(
+        &self,
+    ) -> Result<ParsedSkillFileParts<'a>, Diagnostic> {
         let text = front::decode_text(self.bytes)?;
-        let side = self.side.map(front::parse_side_file).transpose()?;
-        let mut parts = match (front::split_front(text), &side) {
-            (FrontMatter::Found(found), _) => {
-                let document = front::read_document(&found, &mut SkillReader::default())?;
-                let front = match front_matter::read_document(found.front) {
+        let side = self.side.map(front::parse_skill_json_file).transpose()?;
+        let mut parts = match (front::find_front_matter(text), &side) {
+            (FrontMatterSearchResult::Found(found), _) => {
+                let document =
+                    front::parse_front_matter(&found, &mut SkillFileDiagnostics::default())?;
+                let front = match front_matter::parse_yaml_document(found.front) {
                     Ok(_) => Cow::Borrowed(found.front),
                     Err(_) => Cow::Owned(front::quote_invalid_scalars(found.front).0),
                 };
                 let head = text.get(..text.len() - found.body.len());
                 let mut lines = head.unwrap_or_default().split_inclusive('\n');
-                SkillFileParts {
+                ParsedSkillFileParts {
                     front: Some(front),
                     document,
                     fence: lines.next_back().unwrap_or_default(),
@@ -46,8 +49,10 @@ impl<'a> SkillFile<'a> {
                     side: Vec::new(),
                 }
             }
-            (FrontMatter::Missing(_), Some(_)) if !front::has_misplaced_front_matter(text) => {
-                SkillFileParts {
+            (FrontMatterSearchResult::Missing(_), Some(_))
+                if !front::has_misplaced_front_matter(text) =>
+            {
+                ParsedSkillFileParts {
                     front: None,
                     document: YamlDocument::default(),
                     fence: "",
@@ -55,7 +60,8 @@ impl<'a> SkillFile<'a> {
                     side: Vec::new(),
                 }
             }
-            (FrontMatter::Missing(fault), _) | (FrontMatter::Unclosed(fault), _) => {
+            (FrontMatterSearchResult::Missing(fault), _)
+            | (FrontMatterSearchResult::Unclosed(fault), _) => {
                 return Err(fault);
             }
         };

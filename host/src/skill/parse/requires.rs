@@ -4,14 +4,18 @@
 use serde_json::{Value, json};
 
 use super::super::model::{Skill, SkillRequirements};
-use super::diagnose::SkillReader;
-use crate::front_matter::{NodeKind, YamlEntry, YamlNode};
+use super::diagnose::SkillFileDiagnostics;
+use crate::front_matter::{YamlMappingEntry, YamlNode, YamlNodeKind};
 
 /// Maximum number of required programs, and of required variables.
-const MAX_REQUIRED: usize = 64;
+const MAX_REQUIRED_PROGRAMS_OR_VARIABLES: usize = 64;
 
-pub(super) fn read_metadata(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
-    let mut value = entry.node.value();
+pub(super) fn read_metadata(
+    entry: &YamlMappingEntry,
+    skill: &mut Skill,
+    reader: &mut SkillFileDiagnostics,
+) {
+    let mut value = entry.node.to_json_value();
     // Some programs write an object as JSON in a string.
     if let Value::String(text) = &value {
         value = serde_json::from_str(text).unwrap_or(Value::Null);
@@ -30,7 +34,7 @@ pub(super) fn read_metadata(entry: &YamlEntry, skill: &mut Skill, reader: &mut S
     }
 }
 
-fn read_names(value: Option<&Value>) -> Option<Vec<String>> {
+fn read_name_list(value: Option<&Value>) -> Option<Vec<String>> {
     match value {
         None | Some(Value::Null) => Some(Vec::new()),
         Some(Value::String(text)) => {
@@ -48,15 +52,15 @@ fn read_names(value: Option<&Value>) -> Option<Vec<String>> {
 pub(super) fn read_requires(value: &Value) -> Option<SkillRequirements> {
     let value = value.as_object()?;
     Some(SkillRequirements {
-        bins: read_names(value.get("bins"))?,
-        any_bins: read_names(value.get("any_bins").or_else(|| value.get("anyBins")))?,
-        env: read_names(value.get("env"))?,
+        bins: read_name_list(value.get("bins"))?,
+        any_bins: read_name_list(value.get("any_bins").or_else(|| value.get("anyBins")))?,
+        env: read_name_list(value.get("env"))?,
     })
 }
 
 /// Adds the requirements in `metadata.requires` and in `metadata.ANY.requires`, where ANY is any
 /// key. Two families of programs use these spellings.
-pub(super) fn read_metadata_requirements(skill: &mut Skill, reader: &mut SkillReader) {
+pub(super) fn read_metadata_requirements(skill: &mut Skill, reader: &mut SkillFileDiagnostics) {
     let values = skill.metadata.iter();
     let found: Vec<SkillRequirements> = values
         .filter_map(|(key, value)| match key.as_str() {
@@ -67,7 +71,7 @@ pub(super) fn read_metadata_requirements(skill: &mut Skill, reader: &mut SkillRe
     let mut is_too_much = false;
     let mut add = |all: &mut Vec<String>, more: Vec<String>| {
         for name in more {
-            is_too_much |= all.len() >= MAX_REQUIRED;
+            is_too_much |= all.len() >= MAX_REQUIRED_PROGRAMS_OR_VARIABLES;
             if !is_too_much && !all.contains(&name) {
                 all.push(name);
             }
@@ -80,7 +84,9 @@ pub(super) fn read_metadata_requirements(skill: &mut Skill, reader: &mut SkillRe
         add(&mut skill.requires.env, one.env);
     }
     if is_too_much {
-        let text = format!("`requires` names more than {MAX_REQUIRED} programs or variables");
+        let text = format!(
+            "`requires` names more than {MAX_REQUIRED_PROGRAMS_OR_VARIABLES} programs or variables"
+        );
         reader.add_error(
             (1, 1),
             text,
@@ -90,12 +96,12 @@ pub(super) fn read_metadata_requirements(skill: &mut Skill, reader: &mut SkillRe
 }
 
 /// Returns the mapping of `generated_from` as JSON, with each value as it is written in the file.
-pub(super) fn generated_from_value(node: &YamlNode) -> Value {
-    let NodeKind::Mapping(entries) = &node.kind else {
+pub(super) fn generated_from_to_json(node: &YamlNode) -> Value {
+    let YamlNodeKind::Mapping(entries) = &node.kind else {
         return Value::Null;
     };
     let entries = entries
         .iter()
-        .map(|e| (e.key.clone(), json!(e.node.text())));
+        .map(|e| (e.key.clone(), json!(e.node.scalar_text())));
     Value::Object(entries.collect())
 }

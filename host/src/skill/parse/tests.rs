@@ -1,7 +1,7 @@
 //! Tests of the parser of skill files. A malformed file causes one finding and gains no permission;
 //! a valid file is read as its author meant it.
 
-use super::super::scope::ToolPattern;
+use super::super::scope::SkillToolNamePattern;
 use super::*;
 use crate::grant::SideEffect;
 use crate::skill::{Context, Interaction, SkillInvocationRule};
@@ -319,7 +319,7 @@ fn the_worked_example_loads_as_written() {
     assert_eq!(skill.library_depends, ["pensar", "llm.api"]);
     assert!(!skill.attach && !skill.is_restricted && skill.spares.is_empty());
     let allow = skill.tools.allow.as_deref().unwrap();
-    let names: Vec<&str> = allow.iter().map(ToolPattern::text).collect();
+    let names: Vec<&str> = allow.iter().map(SkillToolNamePattern::text).collect();
     assert_eq!(
         names.join(" "),
         "web_search pensar_ingest_url pensar_search_pages pensar_related_pages pensar_write_page finalize"
@@ -393,7 +393,7 @@ fn requirements_are_read_from_where_authors_put_them() {
     assert_eq!(skill.requires.any_bins, ["rg", "grep"]);
     assert_eq!(skill.requires.env, ["TOKEN"]);
     struct MachineWithGrepOnly;
-    impl crate::skill::MachineEnvironment for MachineWithGrepOnly {
+    impl crate::skill::ProgramAndVariableLookup for MachineWithGrepOnly {
         fn has_program(&self, name: &str) -> bool {
             name == "grep"
         }
@@ -487,7 +487,7 @@ fn a_list_of_tools_is_read_as_the_tools_that_may_be_called() {
         let skill = parse_skill(&format!("description: Does it.\ntools: {list}"), "Do it.\n");
         assert!(!skill.is_restricted, "{list}: {:?}", skill.diagnostics);
         let names = skill.tools.allow.unwrap();
-        let names: Vec<&str> = names.iter().map(ToolPattern::text).collect();
+        let names: Vec<&str> = names.iter().map(SkillToolNamePattern::text).collect();
         assert_eq!(names, allowed, "{list}");
     }
 }

@@ -7,15 +7,15 @@
 
 use std::path::Path;
 
-use super::super::expand::FOLDERS;
-use super::super::scope::{ApprovalExemption, ToolPattern, ToolScope};
-use super::diagnose::SkillReader;
+use super::super::expand::BUNDLE_FOLDER_PLACEHOLDERS;
+use super::super::scope::{RequestedApprovalExemption, SkillToolNamePattern, ToolScope};
+use super::diagnose::SkillFileDiagnostics;
 use super::values;
-use crate::front_matter::{NodeKind, YamlEntry, YamlNode, YamlPosition};
+use crate::front_matter::{YamlMappingEntry, YamlNode, YamlNodeKind, YamlPosition};
 use crate::tool::command::{CommandPattern, runs_argument_programs};
 
 /// Names of Claude Code's tools, each with the equivalent tools of this program.
-const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
+const CLAUDE_TOOL_EQUIVALENTS: &[(&str, &[&str])] = &[
     ("Agent", &["spawn_subagent"]),
     ("Bash", &["bash"]),
     ("BashOutput", &["background"]),
@@ -31,14 +31,16 @@ const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
 ];
 
 /// Name of the tool that runs commands.
-const BASH: &str = "bash";
+const BASH_TOOL_NAME: &str = "bash";
 
 /// Maximum number of entries in a list of tools.
-const MAX_ENTRIES: usize = 500;
+const MAX_TOOL_LIST_ENTRIES: usize = 500;
 
 /// Returns the names of this program's tools that are equivalent to a Claude Code tool.
 fn list_equivalent_tools(name: &str) -> &'static [&'static str] {
-    let found = CLAUDE_TOOLS.iter().find(|(claude, _)| *claude == name);
+    let found = CLAUDE_TOOL_EQUIVALENTS
+        .iter()
+        .find(|(claude, _)| *claude == name);
     found.map_or(&[], |(_, names)| names)
 }
 
@@ -49,7 +51,7 @@ pub(in super::super) fn is_claude_tool(name: &str) -> bool {
 
 /// Returns Claude Code's names of the tools that are equivalent to one of this program.
 pub(in crate::skill) fn claude_tool_names(name: &str) -> impl Iterator<Item = &'static str> {
-    let named = CLAUDE_TOOLS
+    let named = CLAUDE_TOOL_EQUIVALENTS
         .iter()
         .filter(move |(_, names)| names.contains(&name));
     named.map(|(claude, _)| *claude)
@@ -64,26 +66,30 @@ pub(in crate::skill) fn claude_tool_names(name: &str) -> impl Iterator<Item = &'
 ///   allow: [read_file, search]
 ///   deny: [bash]
 /// ```
-pub(super) fn read_tool_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: &mut SkillReader) {
-    const SHAPE: &str = "write `tools: {allow: [read_file], deny: [bash]}`";
+pub(super) fn read_tool_scope(
+    entry: &YamlMappingEntry,
+    scope: &mut ToolScope,
+    reader: &mut SkillFileDiagnostics,
+) {
+    const TOOLS_SYNTAX_HINT: &str = "write `tools: {allow: [read_file], deny: [bash]}`";
     let is_list = match &entry.node.kind {
-        NodeKind::Scalar(text, _) => !entry.node.is_null() && !text.trim().is_empty(),
-        NodeKind::List(items) => !items.is_empty(),
-        NodeKind::Mapping(_) => false,
+        YamlNodeKind::Scalar(text, _) => !entry.node.is_null() && !text.trim().is_empty(),
+        YamlNodeKind::List(items) => !items.is_empty(),
+        YamlNodeKind::Mapping(_) => false,
     };
     if is_list {
         let listed = read_allowed_tools(&entry.node, reader);
         scope.allow.get_or_insert(listed);
         return;
     }
-    let NodeKind::Mapping(entries) = &entry.node.kind else {
+    let YamlNodeKind::Mapping(entries) = &entry.node.kind else {
         let text = "`tools` is neither a list of tools nor a mapping with `allow` and `deny`";
         // The key was meant to restrict tools, so a fault must not allow all tools: allow none.
         scope.allow = Some(Vec::new());
-        return reader.add_error(entry.node.place, text, SHAPE);
+        return reader.add_error(entry.node.place, text, TOOLS_SYNTAX_HINT);
     };
     if entries.is_empty() {
-        reader.add_error(entry.node.place, "`tools` is empty", SHAPE);
+        reader.add_error(entry.node.place, "`tools` is empty", TOOLS_SYNTAX_HINT);
     }
     for entry in entries {
         match entry.key.as_str() {
@@ -98,7 +104,7 @@ pub(super) fn read_tool_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: 
                 let text = format!("`tools` has the unknown key `{other}`");
                 // The key may have been meant as `allow`: if there is no list yet, allow no tool.
                 scope.allow.get_or_insert_default();
-                reader.add_error(entry.place, text, SHAPE);
+                reader.add_error(entry.place, text, TOOLS_SYNTAX_HINT);
             }
         }
     }
@@ -107,17 +113,20 @@ pub(super) fn read_tool_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: 
 /// Returns the tools of a list of allowed tools, by this program's names. A tool that this program
 /// does not have is omitted, which allows nothing more. A tool with a specifier is omitted too,
 /// because allowing the tool completely would exceed the author's intention.
-fn read_allowed_tools(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
-    const KEY: &str = "tools";
+fn read_allowed_tools(
+    node: &YamlNode,
+    reader: &mut SkillFileDiagnostics,
+) -> Vec<SkillToolNamePattern> {
+    const TOOLS_KEY: &str = "tools";
     let mut patterns = Vec::new();
-    for (item, place) in split_list_items(KEY, node, reader) {
+    for (item, place) in split_list_items(TOOLS_KEY, node, reader) {
         let Some((name, specifier)) = split_tool_specifier(&item) else {
-            let text = format!("`{KEY}`: `{item}` has unbalanced parentheses");
+            let text = format!("`{TOOLS_KEY}`: `{item}` has unbalanced parentheses");
             reader.add_error(place, text, "write `Read, Grep`, or `{allow: [read_file]}`");
             continue;
         };
         if specifier.is_some() {
-            let text = format!("`{KEY}`: `{item}` names only some calls of `{name}`");
+            let text = format!("`{TOOLS_KEY}`: `{item}` names only some calls of `{name}`");
             let hint = "the tool cannot be called; name it without parentheses to allow it whole";
             reader.add_warning(place, text, hint);
             continue;
@@ -126,20 +135,20 @@ fn read_allowed_tools(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPatt
         // Names of other programs' tools begin with a capital letter; names of this program's tools
         // never do.
         if names.is_empty() && name.starts_with(|c: char| c.is_ascii_uppercase()) {
-            let text = format!("`{KEY}`: Rind has no tool that does what `{name}` does");
+            let text = format!("`{TOOLS_KEY}`: Rind has no tool that does what `{name}` does");
             reader.add_note(place, text, "");
             continue;
         }
         if !names.is_empty() {
-            patterns.extend(equivalent_patterns(name));
+            patterns.extend(equivalent_tool_patterns(name));
             continue;
         }
-        match ToolPattern::new(name) {
+        match SkillToolNamePattern::new(name) {
             Ok(pattern) => patterns.push(pattern),
             Err(why) => {
                 let hint =
                     "write the names that the model sees, or `plugin:tool`; `*` matches any text";
-                reader.add_error(place, format!("`{KEY}`: `{name}` {why}"), hint);
+                reader.add_error(place, format!("`{TOOLS_KEY}`: `{name}` {why}"), hint);
             }
         }
     }
@@ -149,11 +158,11 @@ fn read_allowed_tools(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPatt
 fn read_tool_patterns(
     key: &str,
     node: &YamlNode,
-    reader: &mut SkillReader,
-) -> Vec<(ToolPattern, YamlPosition)> {
+    reader: &mut SkillFileDiagnostics,
+) -> Vec<(SkillToolNamePattern, YamlPosition)> {
     let mut patterns = Vec::new();
-    for (text, place) in reader.read_texts(key, node) {
-        match ToolPattern::new(&text) {
+    for (text, place) in reader.read_text_list(key, node) {
+        match SkillToolNamePattern::new(&text) {
             Ok(pattern) => patterns.push((pattern, place)),
             Err(why) => {
                 let text = format!("`{key}`: `{text}` {why}");
@@ -172,7 +181,7 @@ pub(super) fn read_denied_tools(
     key: &str,
     node: &YamlNode,
     scope: &mut ToolScope,
-    reader: &mut SkillReader,
+    reader: &mut SkillFileDiagnostics,
 ) {
     let n_faults = reader.n_faults;
     let patterns = read_denied_patterns(key, node, reader);
@@ -183,15 +192,19 @@ pub(super) fn read_denied_tools(
     }
 }
 
-fn read_denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
+fn read_denied_patterns(
+    key: &str,
+    node: &YamlNode,
+    reader: &mut SkillFileDiagnostics,
+) -> Vec<SkillToolNamePattern> {
     let mut patterns = Vec::new();
     for (item, place) in split_list_items(key, node, reader) {
         let Some((name, specifier)) = split_tool_specifier(&item) else {
             let text = format!("`{key}`: `{item}` has unbalanced parentheses");
             reader.add_error(place, text, "write `Tool` or `Tool(what)`");
             let name = item.split(['(', ')']).next().unwrap_or_default();
-            patterns.extend(ToolPattern::new(name));
-            patterns.extend(equivalent_patterns(name));
+            patterns.extend(SkillToolNamePattern::new(name));
+            patterns.extend(equivalent_tool_patterns(name));
             continue;
         };
         if specifier.is_some() {
@@ -199,7 +212,7 @@ fn read_denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) ->
             let hint = "here the whole tool is denied; a rule in [tools] can deny single commands";
             reader.add_warning(place, text, hint);
         }
-        match ToolPattern::new(name) {
+        match SkillToolNamePattern::new(name) {
             Ok(pattern) => patterns.push(pattern),
             Err(why) => {
                 let hint =
@@ -207,15 +220,15 @@ fn read_denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) ->
                 reader.add_error(place, format!("`{key}`: `{name}` {why}"), hint);
             }
         }
-        patterns.extend(equivalent_patterns(name));
+        patterns.extend(equivalent_tool_patterns(name));
     }
     patterns
 }
 
 /// Returns patterns for this program's equivalents of a Claude Code tool.
-fn equivalent_patterns(name: &str) -> impl Iterator<Item = ToolPattern> {
+fn equivalent_tool_patterns(name: &str) -> impl Iterator<Item = SkillToolNamePattern> {
     let names = list_equivalent_tools(name).iter();
-    names.filter_map(|name| ToolPattern::new(name).ok())
+    names.filter_map(|name| SkillToolNamePattern::new(name).ok())
 }
 
 /// Reads `allowed-tools`: calls that the author wants to run without an approval question. These
@@ -224,31 +237,35 @@ fn equivalent_patterns(name: &str) -> impl Iterator<Item = ToolPattern> {
 pub(super) fn read_approval_exemptions(
     node: &YamlNode,
     folder: &Path,
-    reader: &mut SkillReader,
-) -> Vec<ApprovalExemption> {
-    const KEY: &str = "allowed-tools";
+    reader: &mut SkillFileDiagnostics,
+) -> Vec<RequestedApprovalExemption> {
+    const ALLOWED_TOOLS_KEY: &str = "allowed-tools";
     let mut spares = Vec::new();
-    for (item, place) in split_list_items(KEY, node, reader) {
+    for (item, place) in split_list_items(ALLOWED_TOOLS_KEY, node, reader) {
         let Some((name, specifier)) = split_tool_specifier(&item) else {
-            let text = format!("`{KEY}`: `{item}` has unbalanced parentheses");
+            let text = format!("`{ALLOWED_TOOLS_KEY}`: `{item}` has unbalanced parentheses");
             reader.add_error(place, text, "write `Tool` or `Bash(program *)`");
             continue;
         };
         match parse_approval_exemption(name, specifier, folder) {
             Ok(found) => spares.extend(found),
-            Err((why, hint)) => reader.add_warning(place, format!("`{KEY}`: `{item}` {why}"), hint),
+            Err((why, hint)) => reader.add_warning(
+                place,
+                format!("`{ALLOWED_TOOLS_KEY}`: `{item}` {why}"),
+                hint,
+            ),
         }
     }
     spares
 }
 
-type Refused = (String, &'static str);
+type ExemptionErrorAndHint = (String, &'static str);
 
 fn parse_approval_exemption(
     name: &str,
     specifier: Option<&str>,
     folder: &Path,
-) -> Result<Vec<ApprovalExemption>, Refused> {
+) -> Result<Vec<RequestedApprovalExemption>, ExemptionErrorAndHint> {
     let names: Vec<&str> = match list_equivalent_tools(name) {
         [] => vec![name],
         names => names.to_vec(),
@@ -261,19 +278,21 @@ fn parse_approval_exemption(
         let hint = "name each tool; it spares no question as it is";
         return Err(("names no single tool".to_owned(), hint));
     }
-    let command = match (names.contains(&BASH), specifier.map(str::trim)) {
+    let command = match (names.contains(&BASH_TOOL_NAME), specifier.map(str::trim)) {
         (true, None | Some("" | "*" | ":*")) => {
             let hint = "name the commands, as in `Bash(git status *)`; every command asks as usual";
             return Err(("would be every command".to_owned(), hint));
         }
-        (true, Some(text)) => Some(parse_command(&expand_bundle_folder(text, folder)?)?),
+        (true, Some(text)) => Some(parse_command_pattern(&expand_bundle_folder_placeholder(
+            text, folder,
+        )?)?),
         (false, None | Some("" | "*")) => None,
         (false, Some(_)) => {
             let hint = "the tool asks as usual; a rule in [tools] can allow single calls";
             return Err(("names only some calls".to_owned(), hint));
         }
     };
-    let spare = |name: &str| ApprovalExemption {
+    let spare = |name: &str| RequestedApprovalExemption {
         tool: name.to_owned(),
         command: command.clone(),
     };
@@ -281,9 +300,12 @@ fn parse_approval_exemption(
 }
 
 /// Expands the placeholder for the bundle's directory in a command.
-fn expand_bundle_folder(text: &str, folder: &Path) -> Result<String, Refused> {
+fn expand_bundle_folder_placeholder(
+    text: &str,
+    folder: &Path,
+) -> Result<String, ExemptionErrorAndHint> {
     let is_placed = |name: &&&str| text.contains(**name);
-    let Some(name) = FOLDERS.iter().find(is_placed) else {
+    let Some(name) = BUNDLE_FOLDER_PLACEHOLDERS.iter().find(is_placed) else {
         return Ok(text.to_owned());
     };
     let folder = folder.to_string_lossy();
@@ -300,8 +322,9 @@ fn expand_bundle_folder(text: &str, folder: &Path) -> Result<String, Refused> {
 
 /// Parses the command pattern in `Bash(…)`. `git log:*` is the same as `git log *`; a `:` before a
 /// star is allowed only at the end.
-fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
-    const SHAPE: &str = "write a command as it is typed, with `*` at its end: `Bash(git log *)`";
+fn parse_command_pattern(text: &str) -> Result<CommandPattern, ExemptionErrorAndHint> {
+    const COMMAND_PATTERN_SYNTAX_HINT: &str =
+        "write a command as it is typed, with `*` at its end: `Bash(git log *)`";
     let text = match text.strip_suffix(":*") {
         Some(program) => format!("{} *", program.trim_end()),
         None => text.to_owned(),
@@ -309,7 +332,7 @@ fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
     let program = text.split_whitespace().next().unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default();
     if program.contains(['*', ':', '=']) || name.is_empty() {
-        return Err(("names no program".to_owned(), SHAPE));
+        return Err(("names no program".to_owned(), COMMAND_PATTERN_SYNTAX_HINT));
     }
     // These programs run other programs, so running one without a question would allow every
     // command.
@@ -319,10 +342,10 @@ fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
     }
     if text.contains(":*") {
         let why = "has `:*` in its middle, where it matches nothing";
-        return Err((why.to_owned(), SHAPE));
+        return Err((why.to_owned(), COMMAND_PATTERN_SYNTAX_HINT));
     }
     let is_chain = "is more than one command, or has what rules cannot match";
-    CommandPattern::new(&text).map_err(|_| (is_chain.to_owned(), SHAPE))
+    CommandPattern::new(&text).map_err(|_| (is_chain.to_owned(), COMMAND_PATTERN_SYNTAX_HINT))
 }
 
 /// Splits a list of tools: a YAML list, or a text with commas or whitespace, which do not split
@@ -330,13 +353,13 @@ fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
 fn split_list_items(
     key: &str,
     node: &YamlNode,
-    reader: &mut SkillReader,
+    reader: &mut SkillFileDiagnostics,
 ) -> Vec<(String, YamlPosition)> {
     let texts: Vec<(&str, YamlPosition)> = match &node.kind {
-        NodeKind::Scalar(text, _) if !node.is_null() => vec![(text.as_str(), node.place)],
-        NodeKind::List(items) if items.iter().all(|item| item.text().is_some()) => items
+        YamlNodeKind::Scalar(text, _) if !node.is_null() => vec![(text.as_str(), node.place)],
+        YamlNodeKind::List(items) if items.iter().all(|item| item.scalar_text().is_some()) => items
             .iter()
-            .filter_map(|item| Some((item.text()?, item.place)))
+            .filter_map(|item| Some((item.scalar_text()?, item.place)))
             .collect(),
         _ if node.is_null() => {
             let text = format!("`{key}` has no value");
@@ -354,8 +377,8 @@ fn split_list_items(
         let split = values::split_outside_brackets(text, ['(', ')']).into_iter();
         items.extend(split.map(|item| (item, place)));
     }
-    if items.len() > MAX_ENTRIES {
-        let text = format!("`{key}` has more than {MAX_ENTRIES} entries");
+    if items.len() > MAX_TOOL_LIST_ENTRIES {
+        let text = format!("`{key}` has more than {MAX_TOOL_LIST_ENTRIES} entries");
         reader.add_error(node.place, text, "remove some of them");
         items.clear();
     }

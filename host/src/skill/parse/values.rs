@@ -1,18 +1,18 @@
 //! Reads the values of keys as text, as lists of texts, as flags, or as one of several words.
 
-use super::diagnose::SkillReader;
-use crate::front_matter::{NodeKind, YamlEntry, YamlNode};
+use super::diagnose::SkillFileDiagnostics;
+use crate::front_matter::{YamlMappingEntry, YamlNode, YamlNodeKind};
 
 /// Maximum number of values in a list.
-const MAX_ITEMS: usize = 500;
+const MAX_LIST_VALUES: usize = 500;
 
-impl SkillReader {
+impl SkillFileDiagnostics {
     /// Returns the text of a value that only describes the skill. A value that is not text causes a
     /// warning and is ignored.
-    pub(super) fn read_text(&mut self, entry: &YamlEntry) -> Option<String> {
+    pub(super) fn read_descriptive_text(&mut self, entry: &YamlMappingEntry) -> Option<String> {
         match &entry.node.kind {
             _ if entry.node.is_null() => None,
-            NodeKind::Scalar(text, _) => {
+            YamlNodeKind::Scalar(text, _) => {
                 Some(text.trim().to_owned()).filter(|text| !text.is_empty())
             }
             _ => {
@@ -28,7 +28,7 @@ impl SkillReader {
 
     /// Returns the texts of a list, or of one text that is split at commas and whitespace outside
     /// braces. A value of another kind is a fault.
-    pub(super) fn read_texts(
+    pub(super) fn read_text_list(
         &mut self,
         key: &str,
         node: &YamlNode,
@@ -42,16 +42,16 @@ impl SkillReader {
                 );
                 Vec::new()
             }
-            NodeKind::Scalar(text, _) => {
+            YamlNodeKind::Scalar(text, _) => {
                 let items = split_outside_brackets(text, ['{', '}'])
                     .into_iter()
-                    .take(MAX_ITEMS);
+                    .take(MAX_LIST_VALUES);
                 items.map(|item| (item, node.place)).collect()
             }
-            NodeKind::List(items) => {
+            YamlNodeKind::List(items) => {
                 let mut texts = Vec::new();
-                for item in items.iter().take(MAX_ITEMS) {
-                    match item.text() {
+                for item in items.iter().take(MAX_LIST_VALUES) {
+                    match item.scalar_text() {
                         Some(text) => texts.push((text.trim().to_owned(), item.place)),
                         None => self.add_error(
                             item.place,
@@ -62,7 +62,7 @@ impl SkillReader {
                 }
                 texts
             }
-            NodeKind::Mapping(_) => {
+            YamlNodeKind::Mapping(_) => {
                 self.add_error(
                     node.place,
                     format!("`{key}` is a mapping"),
@@ -75,8 +75,12 @@ impl SkillReader {
 
     /// Parses a flag in any of YAML's spellings. Any other value is recorded as a fault, and the
     /// result is `None`.
-    pub(super) fn read_boolean(&mut self, entry: &YamlEntry) -> Option<bool> {
-        let text = entry.node.text().unwrap_or_default().to_ascii_lowercase();
+    pub(super) fn read_boolean(&mut self, entry: &YamlMappingEntry) -> Option<bool> {
+        let text = entry
+            .node
+            .scalar_text()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         match text.as_str() {
             "true" | "yes" | "on" | "1" => Some(true),
             "false" | "no" | "off" | "0" => Some(false),
@@ -92,17 +96,17 @@ impl SkillReader {
     /// result is `None`.
     pub(super) fn read_choice<T: Copy>(
         &mut self,
-        entry: &YamlEntry,
+        entry: &YamlMappingEntry,
         words: &[(&str, T)],
     ) -> Option<T> {
-        let text = entry.node.text().unwrap_or_default().trim();
+        let text = entry.node.scalar_text().unwrap_or_default().trim();
         let found = words
             .iter()
             .find(|(word, _)| *word == text)
             .map(|(_, value)| *value);
         if found.is_none() {
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            let what = match entry.node.text() {
+            let what = match entry.node.scalar_text() {
                 Some(text) => format!("`{}` has the unknown value `{text}`", entry.key),
                 None => format!("`{}` has a value of the wrong kind", entry.key),
             };

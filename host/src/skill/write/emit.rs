@@ -1,35 +1,35 @@
 //! Writes nodes as YAML: one key per line, and text in double quotes unless it is unambiguous
 //! without quotes.
 
-use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
-use crate::text::is_deceptive;
+use crate::front_matter::{YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind};
+use crate::text::is_deceptive_character;
 
 /// Maximum length of a list that is written on one line, in characters.
-const MAX_LINE_CHARS: usize = 100;
+const MAX_ONE_LINE_LIST_CHARS: usize = 100;
 
 /// Writes the keys of a document, without the `---` lines around them.
 pub(super) fn emit_document(document: &YamlDocument) -> String {
-    document.entries.iter().map(emit_entry).collect()
+    document.entries.iter().map(emit_yaml_entry).collect()
 }
 
 /// Writes a key with its value.
-pub(super) fn emit_entry(entry: &YamlEntry) -> String {
+pub(super) fn emit_yaml_entry(entry: &YamlMappingEntry) -> String {
     let mut text = String::new();
-    append_entry_lines(&mut text, 0, entry);
+    append_yaml_entry_lines(&mut text, 0, entry);
     text
 }
 
-fn append_entry_lines(text: &mut String, indent: usize, entry: &YamlEntry) {
+fn append_yaml_entry_lines(text: &mut String, indent: usize, entry: &YamlMappingEntry) {
     let blanks = " ".repeat(indent);
     let key = emit_key(&entry.key);
     match &entry.node.kind {
-        NodeKind::Mapping(entries) if !entries.is_empty() => {
+        YamlNodeKind::Mapping(entries) if !entries.is_empty() => {
             text.push_str(&format!("{blanks}{key}:\n"));
             entries
                 .iter()
-                .for_each(|inner| append_entry_lines(text, indent + 2, inner));
+                .for_each(|inner| append_yaml_entry_lines(text, indent + 2, inner));
         }
-        NodeKind::List(items) if !fits_on_one_line(&entry.node) => {
+        YamlNodeKind::List(items) if !fits_on_one_line(&entry.node) => {
             text.push_str(&format!("{blanks}{key}:\n"));
             let items = items
                 .iter()
@@ -45,19 +45,19 @@ fn append_entry_lines(text: &mut String, indent: usize, entry: &YamlEntry) {
 
 /// Whether a list is short enough to be written on one line.
 fn fits_on_one_line(node: &YamlNode) -> bool {
-    let is_empty = matches!(&node.kind, NodeKind::List(items) if items.is_empty());
-    is_empty || emit_one_line_value(node).chars().count() <= MAX_LINE_CHARS
+    let is_empty = matches!(&node.kind, YamlNodeKind::List(items) if items.is_empty());
+    is_empty || emit_one_line_value(node).chars().count() <= MAX_ONE_LINE_LIST_CHARS
 }
 
 /// Writes a value on one line.
 fn emit_one_line_value(node: &YamlNode) -> String {
     match &node.kind {
-        NodeKind::Scalar(text, is_plain) => emit_scalar(text, *is_plain, node),
-        NodeKind::List(items) => {
+        YamlNodeKind::Scalar(text, is_plain) => emit_scalar(text, *is_plain, node),
+        YamlNodeKind::List(items) => {
             let items: Vec<String> = items.iter().map(emit_one_line_value).collect();
             format!("[{}]", items.join(", "))
         }
-        NodeKind::Mapping(entries) => {
+        YamlNodeKind::Mapping(entries) => {
             let entries = entries.iter().map(|entry| {
                 format!(
                     "{}: {}",
@@ -75,7 +75,7 @@ fn emit_scalar(text: &str, is_plain: bool, node: &YamlNode) -> String {
         return "null".to_owned();
     }
     // Write numbers, booleans and other unquoted values as they were spelled in the file.
-    if (is_plain && !node.value().is_string()) || needs_no_quotes(text) {
+    if (is_plain && !node.to_json_value().is_string()) || needs_no_quotes(text) {
         return text.to_owned();
     }
     quote_text(text)
@@ -97,12 +97,12 @@ fn needs_no_quotes(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./()".contains(c);
     let node = YamlNode {
         place: (1, 1),
-        kind: NodeKind::Scalar(text.to_owned(), true),
+        kind: YamlNodeKind::Scalar(text.to_owned(), true),
     };
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(is_plain)
         && !text.ends_with(' ')
-        && node.value().is_string()
+        && node.to_json_value().is_string()
 }
 
 /// Writes a text in double quotes. Escapes invisible characters, and characters that a parser could
@@ -117,7 +117,7 @@ fn quote_text(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             c if c.is_control()
-                || is_deceptive(c)
+                || is_deceptive_character(c)
                 || "\u{85}\u{2028}\u{2029}\u{feff}".contains(c)
                 || u32::from(c) & 0xfffe == 0xfffe =>
             {

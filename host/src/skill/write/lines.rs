@@ -5,11 +5,15 @@
 //! does not parse as the intended document, everything is rewritten.
 
 use super::emit;
-use crate::front_matter::{self, NodeKind, YamlDocument, YamlEntry, YamlNode};
+use crate::front_matter::{self, YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind};
 
 /// Rewrites the front matter `front`, which parses as `old`, so that the result parses as `new`.
 /// Both texts include the opening line `---`.
-pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument) -> String {
+pub(super) fn rewrite_front_matter_lines(
+    front: &str,
+    old: &YamlDocument,
+    new: &YamlDocument,
+) -> String {
     let ending = match front.lines().count() > 0
         && front
             .split_inclusive('\n')
@@ -19,13 +23,13 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
         true => "\r\n",
         false => "\n",
     };
-    let written = |entry: &YamlEntry| emit::emit_entry(entry).replace('\n', ending);
+    let written = |entry: &YamlMappingEntry| emit::emit_yaml_entry(entry).replace('\n', ending);
     let mut lines = front.split_inclusive('\n');
     let opening = lines.next().unwrap_or_default();
     let lines: Vec<&str> = front.split_inclusive('\n').collect();
     let mut text = opening.to_owned();
     // First write the new keys that come before all old keys, for example `skill_format`.
-    let is_known = |entry: &&YamlEntry| old.get(&entry.key).is_some();
+    let is_known = |entry: &&YamlMappingEntry| old.get(&entry.key).is_some();
     text.extend(
         new.entries
             .iter()
@@ -73,7 +77,7 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
     text.extend(added.map(written));
     // Front matter such as a YAML mapping in braces cannot be edited line by line: if the edited
     // text does not parse as `new`, rewrite all of it.
-    let is_right = front_matter::read_document(&text)
+    let is_right = front_matter::parse_yaml_document(&text)
         .is_ok_and(|read| documents_are_equal(&read, new))
         && front_matter::split_front_matter(&format!("{text}---\n")).is_some();
     if is_right {
@@ -87,7 +91,7 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
 
 /// Whether two documents have the same keys with the same values, in any order.
 fn documents_are_equal(one: &YamlDocument, other: &YamlDocument) -> bool {
-    let has = |entry: &YamlEntry| {
+    let has = |entry: &YamlMappingEntry| {
         other
             .get(&entry.key)
             .is_some_and(|found| nodes_are_equal(&found.node, &entry.node))
@@ -98,14 +102,14 @@ fn documents_are_equal(one: &YamlDocument, other: &YamlDocument) -> bool {
 /// Whether two nodes are equal, ignoring their positions.
 pub(super) fn nodes_are_equal(one: &YamlNode, other: &YamlNode) -> bool {
     match (&one.kind, &other.kind) {
-        (NodeKind::Scalar(..), NodeKind::Scalar(..)) => {
-            one.text() == other.text() && one.value() == other.value()
+        (YamlNodeKind::Scalar(..), YamlNodeKind::Scalar(..)) => {
+            one.scalar_text() == other.scalar_text() && one.to_json_value() == other.to_json_value()
         }
-        (NodeKind::List(a), NodeKind::List(b)) => {
+        (YamlNodeKind::List(a), YamlNodeKind::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| nodes_are_equal(a, b))
         }
-        (NodeKind::Mapping(a), NodeKind::Mapping(b)) => {
-            let is_same = |(a, b): (&YamlEntry, &YamlEntry)| {
+        (YamlNodeKind::Mapping(a), YamlNodeKind::Mapping(b)) => {
+            let is_same = |(a, b): (&YamlMappingEntry, &YamlMappingEntry)| {
                 a.key == b.key && nodes_are_equal(&a.node, &b.node)
             };
             a.len() == b.len() && a.iter().zip(b).all(is_same)

@@ -10,8 +10,8 @@ mod lines;
 mod open;
 
 use super::model::{Diagnostic, Severity, Skill, UnusableSkill};
-use super::parse::{FORMAT, SkillFile, SkillFileParts};
-use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
+use super::parse::{FORMAT, ParsedSkillFileParts, SkillFile};
+use crate::front_matter::{YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind};
 pub use open::FormatLoss;
 
 /// Error of converting a skill to another format.
@@ -41,14 +41,14 @@ impl From<UnusableSkill> for SkillWriteError {
 }
 
 /// Writes a front matter with the keys of `values`, including the opening and closing lines.
-pub fn front_matter(values: &serde_json::Value) -> String {
-    const START: (usize, usize) = (1, 1);
-    let entries = match YamlNode::node_from_json(values, START).kind {
-        NodeKind::Mapping(entries) => entries,
-        NodeKind::Scalar(..) | NodeKind::List(_) => Vec::new(),
+pub fn write_front_matter(values: &serde_json::Value) -> String {
+    const DOCUMENT_START_POSITION: (usize, usize) = (1, 1);
+    let entries = match YamlNode::from_json(values, DOCUMENT_START_POSITION).kind {
+        YamlNodeKind::Mapping(entries) => entries,
+        YamlNodeKind::Scalar(..) | YamlNodeKind::List(_) => Vec::new(),
     };
     let keys = emit::emit_document(&YamlDocument { entries });
-    let fence = crate::front_matter::FENCE;
+    let fence = crate::front_matter::FRONT_MATTER_DELIMITER;
     format!("{fence}\n{keys}{fence}\n")
 }
 
@@ -59,7 +59,7 @@ pub fn front_matter(values: &serde_json::Value) -> String {
 /// The file has faults.
 pub fn to_v1_format(file: &SkillFile<'_>) -> Result<String, SkillWriteError> {
     let parts = file
-        .parts()
+        .split_into_parts()
         .map_err(|fault| SkillWriteError::Faults(vec![fault]))?;
     // The output is compared below only if the skill has no fault: the corrected file of a
     // restricted skill has the rights that the fault had removed. An unusable file stays an error.
@@ -73,7 +73,7 @@ pub fn to_v1_format(file: &SkillFile<'_>) -> Result<String, SkillWriteError> {
     if document.get("skill_format").is_none() {
         document
             .entries
-            .insert(0, create_text_entry("skill_format", FORMAT));
+            .insert(0, create_yaml_text_entry("skill_format", FORMAT));
     }
     let written = parts.write_parts(&document);
     let skill = parse_written_skill(file, &written)?;
@@ -93,7 +93,7 @@ pub fn to_agent_skills_format(
     file: &SkillFile<'_>,
 ) -> Result<(String, Vec<FormatLoss>), SkillWriteError> {
     let mut parts = file
-        .parts()
+        .split_into_parts()
         .map_err(|fault| SkillWriteError::Faults(vec![fault]))?;
     let side = std::mem::take(&mut parts.side);
     let mut whole = parts.document.clone();
@@ -101,10 +101,10 @@ pub fn to_agent_skills_format(
     // Fail on any fault except missing quotes. A faulty skill loses rights, and the output must not
     // look as if the author had removed them.
     let before = parse_written_skill(file, &parts.write_parts(&whole))?;
-    let (document, lost) = open::to_open_document(&whole, &before);
+    let (document, lost) = open::to_open_format_document(&whole, &before);
     let written = parts.write_parts(&document);
     let after = parse_written_skill(file, &written)?;
-    match open::find_difference(&before, &after, &lost) {
+    match open::find_conversion_difference(&before, &after, &lost) {
         None => Ok((written, lost)),
         Some(what) => Err(SkillWriteError::Differs(what)),
     }
@@ -125,12 +125,12 @@ fn parse_written_skill(file: &SkillFile<'_>, written: &str) -> Result<Skill, Ski
     }
 }
 
-impl SkillFileParts<'_> {
+impl ParsedSkillFileParts<'_> {
     /// Returns the complete text of the file, with its front matter replaced by `document`.
     fn write_parts(&self, document: &YamlDocument) -> String {
         match &self.front {
             Some(front) => {
-                let front = lines::rewrite_lines(front, &self.document, document);
+                let front = lines::rewrite_front_matter_lines(front, &self.document, document);
                 [&front, self.fence, self.body].concat()
             }
             None => {
@@ -180,13 +180,13 @@ pub fn find_skill_difference(one: &Skill, other: &Skill) -> Option<&'static str>
         .map(|(what, _)| what)
 }
 
-fn create_text_entry(key: &str, value: &str) -> YamlEntry {
-    new_yaml_entry(key, NodeKind::Scalar(value.to_owned(), false))
+fn create_yaml_text_entry(key: &str, value: &str) -> YamlMappingEntry {
+    new_yaml_entry(key, YamlNodeKind::Scalar(value.to_owned(), false))
 }
 
-fn new_yaml_entry(key: &str, kind: NodeKind) -> YamlEntry {
+fn new_yaml_entry(key: &str, kind: YamlNodeKind) -> YamlMappingEntry {
     let place = (1, 1);
-    YamlEntry {
+    YamlMappingEntry {
         key: key.to_owned(),
         place,
         node: YamlNode { place, kind },

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::super::model::{Interaction, Skill, SkillInvocationRule, SkillRequirements};
 use super::super::parse::claude_tool_names;
-use super::super::scope::ToolPattern;
-use super::{create_text_entry, new_yaml_entry};
-use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
+use super::super::scope::SkillToolNamePattern;
+use super::{create_yaml_text_entry, new_yaml_entry};
+use crate::front_matter::{YamlDocument, YamlMappingEntry, YamlNode, YamlNodeKind};
 
 /// Key of `corteza.skill/v1` that the open format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,7 +27,7 @@ pub struct FormatLoss {
 }
 
 /// Keys of `corteza.skill/v1` that the open format does not have.
-const WITHOUT: [&str; 10] = [
+const KEYS_MISSING_IN_OPEN_FORMAT: [&str; 10] = [
     "attach",
     "generated_from",
     "interaction",
@@ -41,11 +41,11 @@ const WITHOUT: [&str; 10] = [
 ];
 
 /// Keys in `metadata` under which requirements may be written.
-const REQUIRES: [&str; 2] = ["requires", "rind"];
+const REQUIREMENT_METADATA_KEYS: [&str; 2] = ["requires", "rind"];
 
 /// Converts the front matter to the open Agent Skills format. Also returns a list of the keys that
 /// this format cannot express.
-pub(super) fn to_open_document(
+pub(super) fn to_open_format_document(
     old: &YamlDocument,
     skill: &Skill,
 ) -> (YamlDocument, Vec<FormatLoss>) {
@@ -60,19 +60,19 @@ pub(super) fn to_open_document(
     let kept = old
         .entries
         .iter()
-        .filter(|entry| !WITHOUT.contains(&entry.key.as_str()));
+        .filter(|entry| !KEYS_MISSING_IN_OPEN_FORMAT.contains(&entry.key.as_str()));
     let mut new = YamlDocument {
         entries: kept.cloned().collect(),
     };
     if new.get("description").is_none() {
         new.entries
-            .insert(0, create_text_entry("description", &skill.description));
+            .insert(0, create_yaml_text_entry("description", &skill.description));
     }
     if new.get("name").is_none() {
         new.entries
-            .insert(0, create_text_entry("name", &skill.label));
+            .insert(0, create_yaml_text_entry("name", &skill.label));
     }
-    let flag = |value: bool| NodeKind::Scalar(value.to_string(), true);
+    let flag = |value: bool| YamlNodeKind::Scalar(value.to_string(), true);
     if old.get("model_invocation").is_some() && skill.invocation != SkillInvocationRule::Auto {
         set_document_key(&mut new, "disable-model-invocation", flag(true));
     }
@@ -147,7 +147,7 @@ fn convert_tool_lists(
         let text = "every tool may be called; keep the v1 file where that must not be".to_owned();
         lose("tools.allow", text, true);
     }
-    let of_v1 = old.get("tools").is_some_and(|tools| matches!(&tools.node.kind, NodeKind::Mapping(inner) if inner.iter().any(|e| e.key == "deny")));
+    let of_v1 = old.get("tools").is_some_and(|tools| matches!(&tools.node.kind, YamlNodeKind::Mapping(inner) if inner.iter().any(|e| e.key == "deny")));
     if !of_v1 || skill.tools.deny.is_empty() {
         return;
     }
@@ -178,7 +178,7 @@ fn convert_tool_lists(
 /// Moves `requires` into `metadata`, where programs for every format read it. Existing entries are
 /// kept.
 fn move_requires_to_metadata(
-    requires: &YamlEntry,
+    requires: &YamlMappingEntry,
     new: &mut YamlDocument,
     skill: &Skill,
     lose: &mut impl FnMut(&'static str, String, bool),
@@ -186,7 +186,7 @@ fn move_requires_to_metadata(
     if skill.requires.is_empty() {
         return;
     }
-    let free = REQUIRES
+    let free = REQUIREMENT_METADATA_KEYS
         .into_iter()
         .find(|place| !skill.metadata.contains_key(*place));
     let Some(place) = free else {
@@ -200,11 +200,11 @@ fn move_requires_to_metadata(
         "requires" => requires.node.clone(),
         _ => YamlNode {
             place: (1, 1),
-            kind: NodeKind::Mapping(vec![requires.clone()]),
+            kind: YamlNodeKind::Mapping(vec![requires.clone()]),
         },
     };
     let mut entries = match new.get("metadata").map(|metadata| &metadata.node.kind) {
-        Some(NodeKind::Mapping(entries)) => entries.clone(),
+        Some(YamlNodeKind::Mapping(entries)) => entries.clone(),
         // `metadata` may be an object as JSON in a string.
         _ => {
             let metadata: Value = skill
@@ -213,30 +213,30 @@ fn move_requires_to_metadata(
                 .into_iter()
                 .collect::<serde_json::Map<_, _>>()
                 .into();
-            match YamlNode::node_from_json(&metadata, (1, 1)).kind {
-                NodeKind::Mapping(entries) => entries,
+            match YamlNode::from_json(&metadata, (1, 1)).kind {
+                YamlNodeKind::Mapping(entries) => entries,
                 _ => Vec::new(),
             }
         }
     };
     entries.push(new_yaml_entry(place, inner.kind));
-    set_document_key(new, "metadata", NodeKind::Mapping(entries));
+    set_document_key(new, "metadata", YamlNodeKind::Mapping(entries));
 }
 
-fn set_document_key(document: &mut YamlDocument, key: &str, kind: NodeKind) {
+fn set_document_key(document: &mut YamlDocument, key: &str, kind: YamlNodeKind) {
     match document.entries.iter_mut().find(|entry| entry.key == key) {
         Some(found) => found.node.kind = kind,
         None => document.entries.push(new_yaml_entry(key, kind)),
     }
 }
 
-fn text_list_node(texts: &[String]) -> NodeKind {
-    YamlNode::node_from_json(&json!(texts), (1, 1)).kind
+fn text_list_node(texts: &[String]) -> YamlNodeKind {
+    YamlNode::from_json(&json!(texts), (1, 1)).kind
 }
 
 /// Returns the first part, other than the lost keys, in which the converted skill differs from the
 /// original.
-pub(super) fn find_difference(
+pub(super) fn find_conversion_difference(
     before: &Skill,
     after: &Skill,
     lost: &[FormatLoss],
@@ -277,18 +277,20 @@ pub(super) fn find_difference(
     if is_lost("requires") {
         want.requires = got.requires.clone();
     }
-    let moved = REQUIRES
+    let moved = REQUIREMENT_METADATA_KEYS
         .into_iter()
         .find(|place| !want.metadata.contains_key(*place));
     moved.map(|place| got.metadata.remove(place));
     for skill in [&mut want, &mut got] {
         // The order of denied tools does not matter, nor does a second name of the same tool.
         let mut names = BTreeSet::new();
-        for name in skill.tools.deny.iter().map(ToolPattern::text) {
+        for name in skill.tools.deny.iter().map(SkillToolNamePattern::text) {
             names.insert(name.to_owned());
             names.extend(claude_tool_names(name).map(str::to_owned));
         }
-        let names = names.iter().filter_map(|name| ToolPattern::new(name).ok());
+        let names = names
+            .iter()
+            .filter_map(|name| SkillToolNamePattern::new(name).ok());
         skill.tools.deny = names.collect();
         let SkillRequirements {
             bins,

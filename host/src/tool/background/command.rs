@@ -9,27 +9,27 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::OnBackgroundEnd;
-use super::unread::UnreadOutput;
+use super::BackgroundCommandEndCallback;
+use super::unread::UnreadCommandOutput;
 use crate::lock::lock;
 use crate::secret::SecretScanner;
-use crate::text::clean_line;
-use crate::tool::live::LiveOutput;
-use crate::tool::process::OnBytes;
+use crate::text::escape_and_truncate_line;
+use crate::tool::live::RunningToolCallOutput;
+use crate::tool::process::OutputBytesCallback;
 
 /// Maximum number of bytes that a command may write in total. A command that writes without end
 /// would keep a core of the machine busy for hours.
-const MAX_OUTPUT_BYTES: u64 = 1 << 30;
+const MAX_TOTAL_COMMAND_OUTPUT_BYTES: u64 = 1 << 30;
 
 /// Minimum time between two searches of the output for an awaited text.
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
+const MIN_OUTPUT_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum length of a command line as shown to the user, in bytes; a longer one is truncated.
-const MAX_SHOWN_BYTES: usize = 400;
+const MAX_DISPLAYED_COMMAND_LINE_BYTES: usize = 400;
 
 /// Outcome of a background command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackgroundOutcome {
+pub struct BackgroundCommandOutcome {
     /// Description of how the command ended, such as `exit code 1`.
     pub words: String,
     /// Line about the confinement or limit that was the likely cause of a failure.
@@ -45,7 +45,7 @@ pub struct BackgroundOutcome {
     pub is_started: bool,
 }
 
-impl BackgroundOutcome {
+impl BackgroundCommandOutcome {
     /// Creates the outcome of a command that could not be started, for the reason `why`.
     pub(in crate::tool) fn start_failure(why: &str) -> Self {
         Self {
@@ -67,16 +67,16 @@ pub struct BackgroundCommand {
     started: Instant,
     cancel: CancellationToken,
     stop_reason: Mutex<Option<String>>,
-    live: LiveOutput,
-    unread: Mutex<UnreadOutput>,
+    live: RunningToolCallOutput,
+    unread: Mutex<UnreadCommandOutput>,
     n_written: AtomicU64,
     /// Notifies tasks that wait for a text in new output.
     grown: Notify,
     /// Whether the model has been notified of the command's end.
     is_told: AtomicBool,
-    on_end: Option<OnBackgroundEnd>,
+    on_end: Option<BackgroundCommandEndCallback>,
     /// Outcome of the command; `None` while it runs.
-    end: watch::Sender<Option<Arc<BackgroundOutcome>>>,
+    end: watch::Sender<Option<Arc<BackgroundCommandOutcome>>>,
 }
 
 impl_partial_debug!(BackgroundCommand, self, id = self.id, agent = self.agent);
@@ -87,10 +87,10 @@ impl BackgroundCommand {
         agent: &str,
         line: &str,
         secrets: &[(String, String)],
-        on_end: Option<OnBackgroundEnd>,
+        on_end: Option<BackgroundCommandEndCallback>,
     ) -> Self {
-        let live = LiveOutput::default();
-        live.mask_secrets(secrets.to_vec());
+        let live = RunningToolCallOutput::default();
+        live.set_secrets_to_mask(secrets.to_vec());
         Self {
             id,
             agent: agent.to_owned(),
@@ -99,7 +99,7 @@ impl BackgroundCommand {
             cancel: CancellationToken::new(),
             stop_reason: Mutex::default(),
             live,
-            unread: Mutex::new(UnreadOutput::new(secrets.to_vec())),
+            unread: Mutex::new(UnreadCommandOutput::new(secrets.to_vec())),
             n_written: AtomicU64::new(0),
             grown: Notify::new(),
             is_told: AtomicBool::new(false),
@@ -116,21 +116,24 @@ impl BackgroundCommand {
 
     /// Returns the name of the agent that started the command.
     #[must_use]
-    pub fn agent(&self) -> &str {
+    pub fn agent_name(&self) -> &str {
         &self.agent
     }
 
     /// Returns the command as one line, with secrets masked and without control characters. A long
     /// command is truncated.
     #[must_use]
-    pub fn line(&self) -> String {
-        clean_line(&SecretScanner::shared().masked(&self.line), MAX_SHOWN_BYTES)
+    pub fn masked_command_line(&self) -> String {
+        escape_and_truncate_line(
+            &SecretScanner::shared().to_masked_text(&self.line),
+            MAX_DISPLAYED_COMMAND_LINE_BYTES,
+        )
     }
 
     /// Returns the time since the command started, or its total running time if it has ended.
     #[must_use]
-    pub fn age(&self) -> Duration {
-        self.end()
+    pub fn running_time(&self) -> Duration {
+        self.outcome()
             .map_or_else(|| self.started.elapsed(), |end| end.after)
     }
 
@@ -143,7 +146,7 @@ impl BackgroundCommand {
 
     /// Returns the outcome of the command; `None` while it runs.
     #[must_use]
-    pub fn end(&self) -> Option<Arc<BackgroundOutcome>> {
+    pub fn outcome(&self) -> Option<Arc<BackgroundCommandOutcome>> {
         self.end.borrow().clone()
     }
 
@@ -173,12 +176,12 @@ impl BackgroundCommand {
     }
 
     /// Returns the time at which the command started.
-    pub(in crate::tool) fn started(&self) -> Instant {
+    pub(in crate::tool) fn start_time(&self) -> Instant {
         self.started
     }
 
     /// Returns the callback that receives the output of the command's process.
-    pub(in crate::tool) fn on_bytes(self: &Arc<Self>) -> OnBytes {
+    pub(in crate::tool) fn output_callback(self: &Arc<Self>) -> OutputBytesCallback {
         let own = self.clone();
         Arc::new(move |_, bytes| own.push(bytes))
     }
@@ -188,10 +191,10 @@ impl BackgroundCommand {
         lock(&self.unread).push(bytes);
         let n_new = bytes.len() as u64;
         let n_before = self.n_written.fetch_add(n_new, Ordering::Relaxed);
-        if n_before.saturating_add(n_new) > MAX_OUTPUT_BYTES {
+        if n_before.saturating_add(n_new) > MAX_TOTAL_COMMAND_OUTPUT_BYTES {
             self.stop(&format!(
                 "the command wrote more than {} MiB",
-                MAX_OUTPUT_BYTES >> 20
+                MAX_TOTAL_COMMAND_OUTPUT_BYTES >> 20
             ));
         }
         self.grown.notify_waiters();
@@ -199,7 +202,7 @@ impl BackgroundCommand {
 
     /// Returns the output since the last call, for the model, and marks it as read.
     #[must_use]
-    pub fn take_output(&self) -> String {
+    pub fn take_unread_output(&self) -> String {
         // Check `is_over` first, so that all text written before the end is in the last output.
         let is_over = !self.is_running();
         lock(&self.unread).take_new_output(is_over)
@@ -212,7 +215,7 @@ impl BackgroundCommand {
     }
 
     /// Waits until the command has ended, and returns its outcome.
-    pub async fn wait_ended(&self) -> Arc<BackgroundOutcome> {
+    pub async fn wait_until_ended(&self) -> Arc<BackgroundCommandOutcome> {
         let mut receiver = self.end.subscribe();
         let ended = receiver.wait_for(Option::is_some).await;
         match ended.ok().and_then(|ended| ended.clone()) {
@@ -232,15 +235,15 @@ impl BackgroundCommand {
             }
             tokio::select! {
                 () = grown => {}
-                _ = self.wait_ended() => {}
+                _ = self.wait_until_ended() => {}
             }
-            tokio::time::sleep(LOOK_PERIOD).await;
+            tokio::time::sleep(MIN_OUTPUT_SEARCH_INTERVAL).await;
         }
     }
 
     /// Records the outcome, unless one was recorded before, and calls the callback for ended
     /// commands if the process was started.
-    pub(in crate::tool) fn record_end(&self, end: BackgroundOutcome) {
+    pub(in crate::tool) fn record_outcome(&self, end: BackgroundCommandOutcome) {
         let end = Arc::new(end);
         let is_first = self.end.send_if_modified(|kept| {
             let is_first = kept.is_none();

@@ -13,29 +13,30 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-pub use command::{BackgroundCommand, BackgroundOutcome};
+pub use command::{BackgroundCommand, BackgroundCommandOutcome};
 
 use crate::lock::lock;
 
 /// Maximum number of background commands of a session that run at the same time, including those of
 /// subagents. The host measures the memory and disk use of each command several times a second.
-pub const MAX_RUNNING: usize = 8;
+pub const MAX_RUNNING_COMMANDS_PER_SESSION: usize = 8;
 
 /// Maximum time that a background command may run, and the default if its call sets no deadline.
-pub const MAX_AGE: Duration = Duration::from_secs(8 * 3600);
+pub const MAX_COMMAND_RUN_TIME: Duration = Duration::from_secs(8 * 3600);
 
 /// Maximum number of ended commands whose output can still be read. The oldest are dropped first.
-const MAX_ENDED: usize = 16;
+const MAX_READABLE_ENDED_COMMANDS: usize = 16;
 
 /// Maximum time to wait until stopped commands have ended: a little longer than the time between
 /// SIGTERM and SIGKILL. Then the session ends without waiting, and the commands are still killed.
-const PATIENCE: Duration = Duration::from_secs(15);
+const COMMAND_STOP_WAIT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Prefix of the ids of background commands.
-const ID_PREFIX: &str = "bg-";
+const BACKGROUND_COMMAND_ID_PREFIX: &str = "bg-";
 
 /// Function that is called when a background command has ended. Must not block.
-pub type OnBackgroundEnd = Arc<dyn Fn(&BackgroundCommand, &BackgroundOutcome) + Send + Sync>;
+pub type BackgroundCommandEndCallback =
+    Arc<dyn Fn(&BackgroundCommand, &BackgroundCommandOutcome) + Send + Sync>;
 
 /// Background commands of one session: those of its agent and of its subagents. Cheap to clone. A
 /// clone does not keep commands running: the commands are stopped when the session ends.
@@ -45,7 +46,8 @@ pub type OnBackgroundEnd = Arc<dyn Fn(&BackgroundCommand, &BackgroundOutcome) + 
 /// ```
 /// # let commands = rind_lib::tool::background::BackgroundCommands::default();
 /// for command in commands.running_commands() {
-///     println!("{} for {} s: {}", command.id(), command.age().as_secs(), command.line());
+///     let seconds = command.running_time().as_secs();
+///     println!("{} for {seconds} s: {}", command.id(), command.masked_command_line());
 /// }
 /// ```
 #[derive(Clone, Default)]
@@ -58,7 +60,7 @@ struct BackgroundCommandList {
     /// Number in the id of the command that was added last, such as 2 of `bg-2`.
     last_number: u32,
     is_closed: bool,
-    on_end: Option<OnBackgroundEnd>,
+    on_end: Option<BackgroundCommandEndCallback>,
 }
 
 impl_partial_debug!(
@@ -70,7 +72,7 @@ impl_partial_debug!(
 impl BackgroundCommands {
     /// Sets the function that is called when a command ends, for commands that start from now on.
     /// Replaces an earlier function.
-    pub fn set_end_callback(&self, on_end: OnBackgroundEnd) {
+    pub fn set_end_callback(&self, on_end: BackgroundCommandEndCallback) {
         lock(&self.0).on_end = Some(on_end);
     }
 
@@ -85,7 +87,8 @@ impl BackgroundCommands {
     /// environment, which are masked in its output.
     ///
     /// # Errors
-    /// [`MAX_RUNNING`] commands already run, or the session has ended; the text is for the model.
+    /// [`MAX_RUNNING_COMMANDS_PER_SESSION`] commands already run, or the session has ended; the
+    /// text is for the model.
     pub(in crate::tool) fn register_command(
         &self,
         agent: &str,
@@ -102,22 +105,24 @@ impl BackgroundCommands {
             .filter(|one| one.is_running())
             .map(|one| one.id())
             .collect();
-        if running.len() >= MAX_RUNNING {
+        if running.len() >= MAX_RUNNING_COMMANDS_PER_SESSION {
             return Err(format!(
-                "{MAX_RUNNING} commands run in the background of this session, and no more may at once: {}; stop one with \
+                "{MAX_RUNNING_COMMANDS_PER_SESSION} commands run in the background of this session, and no more may at once: {}; stop one with \
                  the tool `background`, or wait for one",
                 running.join(", ")
             ));
         }
         let ended = list.commands.iter().filter(|one| !one.is_running());
-        let mut n_dropped = ended.count().saturating_sub(MAX_ENDED - 1);
+        let mut n_dropped = ended
+            .count()
+            .saturating_sub(MAX_READABLE_ENDED_COMMANDS - 1);
         list.commands.retain(|one| {
             let is_dropped = n_dropped > 0 && !one.is_running();
             n_dropped -= usize::from(is_dropped);
             !is_dropped
         });
         list.last_number = list.last_number.saturating_add(1);
-        let id = format!("{ID_PREFIX}{}", list.last_number);
+        let id = format!("{BACKGROUND_COMMAND_ID_PREFIX}{}", list.last_number);
         let on_end = list.on_end.clone();
         let new = Arc::new(BackgroundCommand::new(id, agent, line, secrets, on_end));
         list.commands.push(new.clone());
@@ -141,32 +146,33 @@ impl BackgroundCommands {
     #[must_use]
     pub fn commands_of_agent(&self, agent: &str) -> Vec<Arc<BackgroundCommand>> {
         let list = lock(&self.0);
-        let own = list.commands.iter().filter(|one| one.agent() == agent);
+        let own = list.commands.iter().filter(|one| one.agent_name() == agent);
         own.cloned().collect()
     }
 
     /// Stops the running command with this id, whichever agent started it, for the reason `why`.
     /// Returns the command; `None` if no running command has this id.
     #[must_use]
-    pub fn stop(&self, id: &str, why: &str) -> Option<Arc<BackgroundCommand>> {
+    pub fn stop_command(&self, id: &str, why: &str) -> Option<Arc<BackgroundCommand>> {
         let running = self.running_commands();
         let found = running.into_iter().find(|one| one.id() == id)?;
         found.stop(why);
         Some(found)
     }
 
-    /// Stops the commands of an agent, and waits at most `PATIENCE` until their processes are gone.
+    /// Stops the commands of an agent, and waits at most `COMMAND_STOP_WAIT_TIMEOUT` until their
+    /// processes are gone.
     pub(crate) async fn stop_agent_commands(&self, agent: &str, why: &str) {
         let mut own = self.running_commands();
-        own.retain(|one| one.agent() == agent);
+        own.retain(|one| one.agent_name() == agent);
         stop_commands_and_wait(&own, why).await;
     }
 
-    /// Stops all commands, refuses new ones, and waits at most `PATIENCE` until the processes are
-    /// gone. Returns the ids of the commands that were running.
+    /// Stops all commands, refuses new ones, and waits at most `COMMAND_STOP_WAIT_TIMEOUT` until
+    /// the processes are gone. Returns the ids of the commands that were running.
     pub(crate) async fn stop_all_and_close(&self) -> Vec<String> {
         let running = self.signal_all_to_stop();
-        stop_commands_and_wait(&running, SESSION_ENDED).await;
+        stop_commands_and_wait(&running, SESSION_ENDED_STOP_REASON).await;
         running.iter().map(|one| one.id().to_owned()).collect()
     }
 
@@ -175,31 +181,36 @@ impl BackgroundCommands {
     fn signal_all_to_stop(&self) -> Vec<Arc<BackgroundCommand>> {
         lock(&self.0).is_closed = true;
         let running = self.running_commands();
-        running.iter().for_each(|one| one.stop(SESSION_ENDED));
+        running
+            .iter()
+            .for_each(|one| one.stop(SESSION_ENDED_STOP_REASON));
         running
     }
 }
 
 /// Reason that is recorded for commands that are stopped because their session ends.
-const SESSION_ENDED: &str = "the session ended";
+const SESSION_ENDED_STOP_REASON: &str = "the session ended";
 
 async fn stop_commands_and_wait(commands: &[Arc<BackgroundCommand>], why: &str) {
     commands.iter().for_each(|one| one.stop(why));
-    let ends = join_all(commands.iter().map(|one| one.wait_ended()));
-    if tokio::time::timeout(PATIENCE, ends).await.is_err() {
+    let ends = join_all(commands.iter().map(|one| one.wait_until_ended()));
+    if tokio::time::timeout(COMMAND_STOP_WAIT_TIMEOUT, ends)
+        .await
+        .is_err()
+    {
         tracing::warn!("a command in the background did not end in time; it is being killed");
     }
 }
 
 /// Returns the number in an id, such as 2 of `bg-2`.
 pub(crate) fn parse_command_number(id: &str) -> Option<u32> {
-    id.strip_prefix(ID_PREFIX)?.parse().ok()
+    id.strip_prefix(BACKGROUND_COMMAND_ID_PREFIX)?.parse().ok()
 }
 
 /// Guard that stops all background commands of a session when it is dropped.
-pub(crate) struct BackgroundStopGuard(pub(crate) BackgroundCommands);
+pub(crate) struct BackgroundCommandsStopGuard(pub(crate) BackgroundCommands);
 
-impl Drop for BackgroundStopGuard {
+impl Drop for BackgroundCommandsStopGuard {
     fn drop(&mut self) {
         self.0.signal_all_to_stop();
     }
@@ -213,8 +224,8 @@ mod tests {
         commands.register_command("main", "sleep 9", &[])
     }
 
-    fn end(words: &str) -> BackgroundOutcome {
-        BackgroundOutcome {
+    fn end(words: &str) -> BackgroundCommandOutcome {
+        BackgroundCommandOutcome {
             words: words.to_owned(),
             cause: None,
             is_success: true,
@@ -227,7 +238,7 @@ mod tests {
     #[test]
     fn as_many_run_at_once_as_may_and_the_number_of_ended_ones_is_bounded() {
         let commands = BackgroundCommands::default();
-        for n in 1..=MAX_RUNNING {
+        for n in 1..=MAX_RUNNING_COMMANDS_PER_SESSION {
             assert_eq!(begin(&commands).unwrap().id(), format!("bg-{n}"));
         }
         for _ in 0..1000 {
@@ -238,11 +249,17 @@ mod tests {
             );
         }
         for n in 0..1000 {
-            commands.running_commands()[0].record_end(end("exit code 0"));
+            commands.running_commands()[0].record_outcome(end("exit code 0"));
             assert!(begin(&commands).is_ok(), "{n}");
         }
-        assert_eq!(commands.running_commands().len(), MAX_RUNNING);
-        assert!(commands.commands_of_agent("main").len() <= MAX_RUNNING + MAX_ENDED);
+        assert_eq!(
+            commands.running_commands().len(),
+            MAX_RUNNING_COMMANDS_PER_SESSION
+        );
+        assert!(
+            commands.commands_of_agent("main").len()
+                <= MAX_RUNNING_COMMANDS_PER_SESSION + MAX_READABLE_ENDED_COMMANDS
+        );
         assert!(commands.commands_of_agent("sub-1").is_empty());
     }
 
@@ -255,7 +272,7 @@ mod tests {
             (one.id(), parse_command_number(one.id())),
             ("bg-8", Some(8))
         );
-        drop(BackgroundStopGuard(commands.clone()));
+        drop(BackgroundCommandsStopGuard(commands.clone()));
         assert!(one.cancellation_token().is_cancelled());
         assert!(begin(&commands).unwrap_err().contains("session has ended"));
     }

@@ -4,27 +4,27 @@
 //! the screen; if a line changes after it was read, it is returned again with all lines after it.
 //! Secrets of the environment are masked, and the end of the output is held back while it may be
 //! the beginning of a secret, so that no secret is split over two answers. Start from
-//! [`UnreadOutput::take_new_output`].
+//! [`UnreadCommandOutput::take_new_output`].
 
 use crate::tool::live::len_without_secret_start;
 use crate::tool::process::CapturedOutput;
 
 /// Maximum size of the unread output that is kept, in bytes. Of longer output, the first half and
 /// the last half of this size are kept.
-const KEPT_BYTES: usize = 128 << 10;
+const MAX_KEPT_UNREAD_OUTPUT_BYTES: usize = 128 << 10;
 
 /// Maximum number of bytes at the end of the output that are not returned yet, because they may be
 /// the beginning of a secret.
-const MAX_HELD_BYTES: usize = 8 << 10;
+const MAX_WITHHELD_OUTPUT_END_BYTES: usize = 8 << 10;
 
 /// Minimum length of an incomplete secret, in bytes. If output was lost, the text after the gap may
 /// begin with the end of a secret; from this length on, that end is removed.
-const LEAST_REST: usize = 3;
+const MIN_REMOVED_SECRET_END_BYTES: usize = 3;
 
 /// Beginnings of the first and the last line of a PEM block, which may contain a private key.
-const KEY_BLOCK: [&str; 2] = ["-----BEGIN ", "-----END "];
+const PEM_BLOCK_LINE_PREFIXES: [&str; 2] = ["-----BEGIN ", "-----END "];
 
-pub(super) struct UnreadOutput {
+pub(super) struct UnreadCommandOutput {
     captured: CapturedOutput,
     /// Names and values of secrets in the environment of the command.
     secrets: Vec<(String, String)>,
@@ -36,7 +36,7 @@ pub(super) struct UnreadOutput {
 }
 
 /// Unread output before secrets are masked.
-struct UnmaskedOutput {
+struct UnmaskedCommandOutput {
     text: String,
     /// Start of the part of `text` that may be returned now; it ends at `end`. Both are byte
     /// offsets.
@@ -46,10 +46,10 @@ struct UnmaskedOutput {
     n_final: usize,
 }
 
-impl UnreadOutput {
+impl UnreadCommandOutput {
     pub(super) fn new(secrets: Vec<(String, String)>) -> Self {
         Self {
-            captured: CapturedOutput::terminal_output_capture(KEPT_BYTES),
+            captured: CapturedOutput::with_terminal_emulation(MAX_KEPT_UNREAD_OUTPUT_BYTES),
             secrets,
             read_rows: String::new(),
             held: String::new(),
@@ -66,7 +66,7 @@ impl UnreadOutput {
         let unread = self.unmasked_output(is_over);
         let taken = self.mask_secrets(&unread);
         self.captured.discard_scrolled_text();
-        let UnmaskedOutput {
+        let UnmaskedCommandOutput {
             text, end, n_final, ..
         } = unread;
         (self.held, self.read_rows) = match text.get(end..n_final) {
@@ -84,7 +84,7 @@ impl UnreadOutput {
         self.mask_secrets(&self.unmasked_output(is_over))
     }
 
-    fn unmasked_output(&self, is_over: bool) -> UnmaskedOutput {
+    fn unmasked_output(&self, is_over: bool) -> UnmaskedCommandOutput {
         let (head, n_left_out, tail) = self.captured.scrolled_off_text();
         let mut text = format!("{}{head}", self.held);
         if n_left_out > 0 {
@@ -94,12 +94,12 @@ impl UnreadOutput {
         }
         let n_final = text.len();
         text.push_str(&self.captured.rows_on_screen());
-        let start = common_prefix_bytes(&self.read_rows, &text);
+        let start = common_leading_lines_length(&self.read_rows, &text);
         let end = match is_over {
             true => text.len(),
             false => start + self.find_returnable_output_end(text.get(start..).unwrap_or_default()),
         };
-        UnmaskedOutput {
+        UnmaskedCommandOutput {
             text,
             start,
             end,
@@ -111,17 +111,18 @@ impl UnreadOutput {
     /// after the offset is the last word of an unfinished line, a possible beginning of a secret,
     /// or a key block without its last line.
     fn find_returnable_output_end(&self, text: &str) -> usize {
-        let from = text.floor_char_boundary(text.len().saturating_sub(MAX_HELD_BYTES));
+        let from =
+            text.floor_char_boundary(text.len().saturating_sub(MAX_WITHHELD_OUTPUT_END_BYTES));
         let last = text.get(from..).unwrap_or_default();
         let mut end = match last.rfind(char::is_whitespace) {
             _ if text.ends_with('\n') => text.len(),
             Some(at) => text.ceil_char_boundary(from + at + 1),
-            // The last `MAX_HELD_BYTES` bytes have no white space and are longer than any key, so
-            // the line can be returned up to its end.
+            // The last `MAX_WITHHELD_OUTPUT_END_BYTES` bytes have no white space and are longer
+            // than any key, so the line can be returned up to its end.
             None if from > 0 => text.len(),
             None => 0,
         };
-        let [begins, ends] = KEY_BLOCK;
+        let [begins, ends] = PEM_BLOCK_LINE_PREFIXES;
         if let Some(at) = last.rfind(begins)
             && !last.get(at..).is_some_and(|block| block.contains(ends))
         {
@@ -157,11 +158,13 @@ impl UnreadOutput {
             let found = ends.flatten().find(|end| text.starts_with(end));
             found.map_or(0, str::len)
         });
-        let longest = rests.max().filter(|length| *length >= LEAST_REST);
+        let longest = rests
+            .max()
+            .filter(|length| *length >= MIN_REMOVED_SECRET_END_BYTES);
         text.get(longest.unwrap_or(0)..).unwrap_or_default()
     }
 
-    fn mask_secrets(&self, unread: &UnmaskedOutput) -> String {
+    fn mask_secrets(&self, unread: &UnmaskedCommandOutput) -> String {
         let text = unread.text.get(unread.start..unread.end);
         let mut text = text.unwrap_or_default().to_owned();
         for (name, value) in &self.secrets {
@@ -175,7 +178,7 @@ impl UnreadOutput {
 
 /// Returns the length, in bytes, of the lines at the beginning of `text` that equal the lines of
 /// `read`, the rows that the model has read.
-fn common_prefix_bytes(read: &str, text: &str) -> usize {
+fn common_leading_lines_length(read: &str, text: &str) -> usize {
     let lines = read.split_inclusive('\n').zip(text.split_inclusive('\n'));
     let same = lines.take_while(|(read, line)| read == line);
     let n = same.map(|(line, _)| line.len()).sum();
@@ -195,8 +198,8 @@ fn common_prefix_bytes(read: &str, text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn unread() -> UnreadOutput {
-        UnreadOutput::new(vec![("TOKEN".to_owned(), "hunter2 hunter2".to_owned())])
+    fn unread() -> UnreadCommandOutput {
+        UnreadCommandOutput::new(vec![("TOKEN".to_owned(), "hunter2 hunter2".to_owned())])
     }
 
     #[test]
@@ -258,7 +261,11 @@ mod tests {
         output.push(&b"hunter2 hunter2".repeat(100_000));
         output.push(b"\nlast\n");
         let given = output.take_new_output(false);
-        assert!(given.len() < 2 * KEPT_BYTES + (1 << 20), "{}", given.len());
+        assert!(
+            given.len() < 2 * MAX_KEPT_UNREAD_OUTPUT_BYTES + (1 << 20),
+            "{}",
+            given.len()
+        );
         assert!(given.starts_with("first\n") && given.ends_with("last\n"));
         assert!(given.contains("bytes left out") && !given.contains("hunter"));
     }

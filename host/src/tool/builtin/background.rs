@@ -13,20 +13,20 @@ use serde_json::Value;
 
 use super::super::background::{BackgroundCommand, BackgroundCommands};
 use super::super::{SharedTool, Tool, ToolCtx, ToolOutput};
-use super::answer::append_refusal_notes;
+use super::answer::append_renamed_file_notes;
 use super::{build_tool_spec, run_until_cancelled};
 use crate::message::{EffectClass, ToolSpec};
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum time that a call may wait for a background command, in seconds.
-const MAX_WAIT_SECONDS: u64 = 600;
+const MAX_COMMAND_WAIT_SECONDS: u64 = 600;
 
 /// Maximum time that a call waits for the end of a command that it stops: a little longer than the
 /// time between SIGTERM and SIGKILL.
-const STOP_WAIT: Duration = Duration::from_secs(15);
+const COMMAND_STOP_WAIT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum length of an id that an error quotes, in bytes.
-const MAX_SHOWN_BYTES: usize = 64;
+const MAX_QUOTED_COMMAND_ID_BYTES: usize = 64;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,13 +46,13 @@ struct Arguments {
     stop: Option<bool>,
 }
 
-struct BackgroundTool {
+struct BackgroundCommandsTool {
     spec: ToolSpec,
 }
 
 /// Creates the `background` tool.
 pub(super) fn background_tool() -> SharedTool {
-    Arc::new(BackgroundTool {
+    Arc::new(BackgroundCommandsTool {
         spec: build_tool_spec::<Arguments>(
             "background",
             "Answers with the new output of a command that `bash` started in the background, and says whether it still \
@@ -62,7 +62,7 @@ pub(super) fn background_tool() -> SharedTool {
     })
 }
 
-async fn answer_background_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+async fn run_background_tool_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
     let agent = &*ctx.caller.context.agent;
     let Some(commands) = &ctx.background else {
         return ToolOutput::error(
@@ -77,18 +77,21 @@ async fn answer_background_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
         return ToolOutput::error(format!(
             "there is no command `{}` in the background: commands end with the program, and ended ones are forgotten \
                  after some time. {}",
-            clean_line(id, MAX_SHOWN_BYTES),
+            escape_and_truncate_line(id, MAX_QUOTED_COMMAND_ID_BYTES),
             list_background_commands(commands, agent)
         ));
     };
     if asked.stop == Some(true) {
         command.stop("by you");
-        let _ = tokio::time::timeout(STOP_WAIT, command.wait_ended()).await;
+        let _ = tokio::time::timeout(COMMAND_STOP_WAIT_TIMEOUT, command.wait_until_ended()).await;
     } else {
-        let seconds = asked.wait_seconds.unwrap_or(0).min(MAX_WAIT_SECONDS);
+        let seconds = asked
+            .wait_seconds
+            .unwrap_or(0)
+            .min(MAX_COMMAND_WAIT_SECONDS);
         wait_for_end_or_text(&command, seconds, asked.until.as_deref()).await;
     }
-    ToolOutput::ok(format_background_answer(&command, false))
+    ToolOutput::ok(format_background_command_answer(&command, false))
 }
 
 /// Waits, at most for `seconds`, until the command has ended or, if `until` is given, until the
@@ -97,7 +100,7 @@ async fn wait_for_end_or_text(command: &BackgroundCommand, seconds: u64, until: 
     let awaited = async {
         match until.filter(|text| !text.is_empty()) {
             Some(text) => command.wait_for_text(text).await,
-            None => drop(command.wait_ended().await),
+            None => drop(command.wait_until_ended().await),
         }
     };
     // Ignore a timeout: the answer says that the command still runs.
@@ -106,20 +109,23 @@ async fn wait_for_end_or_text(command: &BackgroundCommand, seconds: u64, until: 
 
 /// Returns the new output of a command, followed by a line about its state. `is_start` is set for
 /// the answer to the call that started the command.
-pub(super) fn format_background_answer(command: &BackgroundCommand, is_start: bool) -> String {
+pub(super) fn format_background_command_answer(
+    command: &BackgroundCommand,
+    is_start: bool,
+) -> String {
     let id = command.id();
     // Read the outcome of the command before its output. If the command ends in between, the next
     // answer reports the end.
-    let end = command.end();
-    let mut text = command.take_output();
+    let end = command.outcome();
+    let mut text = command.take_unread_output();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    let seconds = command.age().as_secs();
+    let seconds = command.running_time().as_secs();
     let state = match end {
         Some(end) => {
             command.mark_end_reported();
-            text = append_refusal_notes(text, &end.refused);
+            text = append_renamed_file_notes(text, &end.refused);
             if let Some(cause) = &end.cause {
                 text.push_str(cause);
                 text.push('\n');
@@ -136,8 +142,8 @@ pub(super) fn format_background_answer(command: &BackgroundCommand, is_start: bo
 
 fn list_background_commands(commands: &BackgroundCommands, agent: &str) -> String {
     let line = |command: &Arc<BackgroundCommand>| {
-        let seconds = command.age().as_secs();
-        let state = match command.end() {
+        let seconds = command.running_time().as_secs();
+        let state = match command.outcome() {
             None => format!("runs since {seconds} s"),
             Some(end) => format!("ended after {seconds} s: {}", end.words),
         };
@@ -145,7 +151,7 @@ fn list_background_commands(commands: &BackgroundCommands, agent: &str) -> Strin
         format!(
             "{} {state}; {n_unread} unread lines: {}",
             command.id(),
-            command.line()
+            command.masked_command_line()
         )
     };
     let lines: Vec<String> = commands.commands_of_agent(agent).iter().map(line).collect();
@@ -155,12 +161,12 @@ fn list_background_commands(commands: &BackgroundCommands, agent: &str) -> Strin
     }
 }
 
-impl Tool for BackgroundTool {
+impl Tool for BackgroundCommandsTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        run_until_cancelled(value, ctx, |asked| answer_background_call(asked, ctx))
+        run_until_cancelled(value, ctx, |asked| run_background_tool_call(asked, ctx))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The command is confined as the settings say (see `commands`). After the command has ended, files
 //! that it left and that git would run later are found and renamed (see `repository`). Start from
-//! [`Bash`].
+//! [`BashTool`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,26 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::super::background::MAX_AGE;
+use super::super::background::MAX_COMMAND_RUN_TIME;
 use super::super::command::Command;
-use super::super::live::LiveOutput;
-use super::super::process::confine::Confinement;
-use super::super::process::{Finished, OnBytes, OutputPipes, Process, SpawnError};
-use super::super::repository::{CommandRecord, RepositoryFilesBefore, check_interrupted_commands};
+use super::super::live::RunningToolCallOutput;
+use super::super::process::confine::ConfinementPermissions;
+use super::super::process::{
+    FinishedProcess, OutputBytesCallback, OutputPipeMode, ProcessRunError, ProcessSpec,
+};
+use super::super::repository::{
+    GitControlFilesBeforeCommand, RunningCommandRecordFile, rename_files_of_interrupted_commands,
+};
 use super::super::subject::{Subject, WorkspacePath};
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::answer::{CommandAnswer, append_refusal_notes};
-use super::in_background::{StartedCommand, run_in_background, run_with_shell};
+use super::answer::{FinishedCommandAnswer, append_renamed_file_notes};
+use super::in_background::{
+    UnreportedBackgroundCommand, run_background_command, run_with_sh_fallback,
+};
 use super::{
-    CommandConfinementMode, CommandEnvironment, ProcessContainment, build_tool_spec,
-    run_with_arguments,
+    CommandConfinementAndEnvironment, CommandConfinementMode, ProcessConfinementAndKeeper,
+    build_tool_spec, run_with_parsed_arguments,
 };
 use crate::message::{EffectClass, ToolSpec};
 
@@ -39,11 +45,11 @@ const DEFAULT_DEADLINE_SECONDS: u64 = 120;
 pub const MAX_DEADLINE_SECONDS: u64 = 600;
 
 /// Note for the model if the search for files that git would run failed after a command.
-const NOT_LOOKED: &str =
+const GIT_FILE_SEARCH_FAILED_NOTE: &str =
     "it is unknown whether the command left something in the workspace that git would run";
 
 /// Maximum size of the output, in bytes. The middle of longer output is left out.
-const CAP_BYTES: usize = 1024 * 1024;
+const MAX_COMMAND_OUTPUT_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,23 +68,26 @@ struct Arguments {
 }
 
 /// Runs shell commands for the model.
-pub struct Bash {
+pub struct BashTool {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
-    commands: CommandEnvironment,
+    commands: CommandConfinementAndEnvironment,
     may: Arc<[String]>,
 }
 
-impl Bash {
+impl BashTool {
     /// Creates the tool for this workspace.
     #[must_use]
-    pub fn new(workspace: Arc<Workspace>, commands: impl Into<CommandEnvironment>) -> Self {
+    pub fn new(
+        workspace: Arc<Workspace>,
+        commands: impl Into<CommandConfinementAndEnvironment>,
+    ) -> Self {
         let commands = commands.into();
         let mut description = "Runs a shell command in the workspace folder and answers with its output, standard error \
                                included, and its exit code. There is no input and no terminal. When the command ends, \
                                every process that it left running is stopped; with `background` the command itself goes on."
             .to_owned();
-        if let Some(confinement) = commands.confining.wanted_confinement() {
+        if let Some(confinement) = commands.confining.configured_confinement() {
             description.push_str(" Commands run confined: ");
             if !confinement.network {
                 description.push_str(if confinement.mechanism.hides_outside_files_and_processes() {
@@ -142,7 +151,7 @@ impl Bash {
     }
 
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let ProcessContainment {
+        let ProcessConfinementAndKeeper {
             mut confine,
             keeper,
         } = match self.commands.process_containment().await {
@@ -157,18 +166,20 @@ impl Bash {
             confinement.read.extend(ctx.readable.iter().cloned());
         }
         if asked.background == Some(true) {
-            return self.start_background(asked, confine, keeper, ctx).await;
+            return self
+                .start_background_command(asked, confine, keeper, ctx)
+                .await;
         }
         let seconds = asked
             .timeout_seconds
             .unwrap_or(DEFAULT_DEADLINE_SECONDS)
             .clamp(1, MAX_DEADLINE_SECONDS);
         let secrets = self.commands.env.secret_variables();
-        let process = Process {
+        let process = ProcessSpec {
             deadline: Duration::from_secs(seconds),
             on_bytes: ctx
                 .open_live_output()
-                .map(|live| forward_output(live, &secrets)),
+                .map(|live| output_forwarding_callback(live, &secrets)),
             ..self.build_command_process(asked.command, confine, keeper)
         };
         let confine = process.confine.clone();
@@ -176,17 +187,18 @@ impl Bash {
         let _stop_on_drop = cancel.clone().drop_guard();
         // Spawn a separate task: if this future is dropped, the task still stops the command and
         // checks the files that the command left.
-        let (result, refused) = match tokio::spawn(run_and_check_leftovers(process, cancel)).await {
-            Ok(Ok(ended)) => ended,
-            Ok(Err(why)) => return ToolOutput::error(format!("`bash` is refused: {why}")),
-            Err(error) => {
-                return ToolOutput::fault(format!(
-                    "`bash` failed because of an internal error: {error}"
-                ));
-            }
-        };
+        let (result, refused) =
+            match tokio::spawn(run_and_rename_git_executed_files(process, cancel)).await {
+                Ok(Ok(ended)) => ended,
+                Ok(Err(why)) => return ToolOutput::error(format!("`bash` is refused: {why}")),
+                Err(error) => {
+                    return ToolOutput::fault(format!(
+                        "`bash` failed because of an internal error: {error}"
+                    ));
+                }
+            };
         match result {
-            Ok(finished) => CommandAnswer {
+            Ok(finished) => FinishedCommandAnswer {
                 finished: &finished,
                 seconds,
                 refused: &refused,
@@ -194,28 +206,28 @@ impl Bash {
                 secrets,
             }
             .format_output(),
-            Err(error) => ToolOutput::error(append_refusal_notes(error.to_string(), &refused)),
+            Err(error) => ToolOutput::error(append_renamed_file_notes(error.to_string(), &refused)),
         }
     }
 }
 
-impl Bash {
+impl BashTool {
     /// Builds the process of a command, without deadline and callbacks.
     fn build_command_process(
         &self,
         command: String,
-        confine: Option<Confinement>,
+        confine: Option<ConfinementPermissions>,
         keeper: Option<PathBuf>,
-    ) -> Process {
+    ) -> ProcessSpec {
         let shell = self.commands.shell.clone();
-        Process {
+        ProcessSpec {
             args: vec![OsString::from("-c"), command.into()],
-            env: self.commands.env.environment(),
-            streams: OutputPipes::Merged,
-            capture_bytes: CAP_BYTES,
+            env: self.commands.env.command_environment(),
+            streams: OutputPipeMode::Merged,
+            capture_bytes: MAX_COMMAND_OUTPUT_BYTES,
             confine,
             keeper,
-            ..Process::bare(
+            ..ProcessSpec::new_unconfined(
                 shell.unwrap_or_else(|| "bash".into()),
                 self.workspace.root(),
             )
@@ -223,10 +235,10 @@ impl Bash {
     }
 
     /// Starts a command that continues after this call.
-    async fn start_background(
+    async fn start_background_command(
         &self,
         asked: Arguments,
-        confine: Option<Confinement>,
+        confine: Option<ConfinementPermissions>,
         keeper: Option<PathBuf>,
         ctx: &ToolCtx,
     ) -> ToolOutput {
@@ -242,50 +254,55 @@ impl Bash {
             Err(why) => return ToolOutput::error(format!("the command was not started: {why}")),
         };
         let limit = asked.timeout_seconds.map(Duration::from_secs);
-        let process = Process {
-            deadline: limit.unwrap_or(MAX_AGE).min(MAX_AGE),
-            on_bytes: Some(command.on_bytes()),
+        let process = ProcessSpec {
+            deadline: limit
+                .unwrap_or(MAX_COMMAND_RUN_TIME)
+                .min(MAX_COMMAND_RUN_TIME),
+            on_bytes: Some(command.output_callback()),
             // Capture nothing here, because the callback `on_bytes` collects the output.
             capture_bytes: 0,
             ..self.build_command_process(asked.command, confine, keeper)
         };
-        let started = StartedCommand::new(command.clone(), commands.clone());
-        tokio::spawn(run_in_background(process, command));
-        started.answer_after_start(&ctx.cancel).await
+        let started = UnreportedBackgroundCommand::new(command.clone(), commands.clone());
+        tokio::spawn(run_background_command(process, command));
+        started.wait_briefly_for_output(&ctx.cancel).await
     }
 }
 
 /// Returns a callback that passes the output of a running command to `live`, which masks `secrets`.
-fn forward_output(live: Arc<LiveOutput>, secrets: &[(String, String)]) -> OnBytes {
-    live.mask_secrets(secrets.to_vec());
+fn output_forwarding_callback(
+    live: Arc<RunningToolCallOutput>,
+    secrets: &[(String, String)],
+) -> OutputBytesCallback {
+    live.set_secrets_to_mask(secrets.to_vec());
     Arc::new(move |_, bytes| live.push(bytes))
 }
 
 /// Search for files that a program leaves in its writable directories and that git would run.
 /// `None` if the program is not confined.
-pub(crate) struct LeftoverFilesSearch(Option<StateBeforeCommand>);
+pub(crate) struct GitExecutedFilesSearch(Option<RecordedGitFilesBeforeCommand>);
 
 /// Files of git repositories before a command, and the record of them on disk, which remains if
 /// Rind is killed.
-struct StateBeforeCommand {
-    before: RepositoryFilesBefore,
-    record: Option<CommandRecord>,
+struct RecordedGitFilesBeforeCommand {
+    before: GitControlFilesBeforeCommand,
+    record: Option<RunningCommandRecordFile>,
     /// Notes about files that earlier, interrupted commands had left, one line per file.
     earlier: Vec<String>,
 }
 
-impl LeftoverFilesSearch {
+impl GitExecutedFilesSearch {
     /// Records the state of the directories that a program in `root` may change, and first searches
     /// for files of commands that were interrupted earlier. Does nothing if the program is not
-    /// confined. Before `deadline` has passed, the program must have ended or [`Self::rescan`] must
-    /// have been called.
+    /// confined. Before `deadline` has passed, the program must have ended or
+    /// [`Self::rename_files_and_rescan`] must have been called.
     ///
     /// # Errors
     /// The record cannot be written. The program must not be started: if Rind were killed, no later
     /// process would search for the program's files.
-    pub(crate) async fn scan_before(
+    pub(crate) async fn scan_before_command(
         root: &Path,
-        confine: Option<&Confinement>,
+        confine: Option<&ConfinementPermissions>,
         deadline: Duration,
     ) -> Result<Self, String> {
         let Some(confinement) = confine else {
@@ -297,15 +314,15 @@ impl LeftoverFilesSearch {
         let records = confinement.records.clone();
         let started = tokio::task::spawn_blocking(move || {
             let Some(records) = records else {
-                return Ok(StateBeforeCommand {
-                    before: RepositoryFilesBefore::scan_before(&folders),
+                return Ok(RecordedGitFilesBeforeCommand {
+                    before: GitControlFilesBeforeCommand::scan_before_command(&folders),
                     record: None,
                     earlier: Vec::new(),
                 });
             };
-            let earlier = check_interrupted_commands(&records);
-            let before = RepositoryFilesBefore::scan_before(&folders);
-            let record = CommandRecord::create(&records, &before, deadline).map_err(|error| {
+            let earlier = rename_files_of_interrupted_commands(&records);
+            let before = GitControlFilesBeforeCommand::scan_before_command(&folders);
+            let record = RunningCommandRecordFile::create(&records, &before, deadline).map_err(|error| {
                 let why = format!(
                     "the state of the repositories in the workspace cannot be recorded in {} ({error}), and without the \
                      record nothing would look for git hooks that the command leaves if Rind were killed; make room \
@@ -313,9 +330,9 @@ impl LeftoverFilesSearch {
                     records.display()
                 );
                 // Report the renamed files of earlier commands, although this command does not run.
-                append_refusal_notes(why, &earlier)
+                append_renamed_file_notes(why, &earlier)
             })?;
-            Ok(StateBeforeCommand {
+            Ok(RecordedGitFilesBeforeCommand {
                 before,
                 record: Some(record),
                 earlier,
@@ -330,9 +347,9 @@ impl LeftoverFilesSearch {
     /// Renames the files that the running program has created so far and that git would run, such
     /// as hooks. Replaces the command's record on disk by one that is valid for another `period`.
     /// Returns a line for each renamed file.
-    pub(super) async fn rescan(
+    pub(super) async fn rename_files_and_rescan(
         self,
-        confine: &Confinement,
+        confine: &ConfinementPermissions,
         period: Duration,
     ) -> (Self, Vec<String>) {
         let Some(mut started) = self.0 else {
@@ -341,8 +358,8 @@ impl LeftoverFilesSearch {
         let records = confine.records.clone();
         let judged = tokio::task::spawn_blocking(move || {
             let lines = started.before.rename_files_git_would_run(None);
-            let renewed =
-                records.map(|records| CommandRecord::create(&records, &started.before, period));
+            let renewed = records
+                .map(|records| RunningCommandRecordFile::create(&records, &started.before, period));
             // If the new record cannot be written, keep the old one.
             if let Some(Ok(renewed)) = renewed
                 && let Some(old) = started.record.replace(renewed)
@@ -353,7 +370,7 @@ impl LeftoverFilesSearch {
         });
         match judged.await {
             Ok((started, lines)) => (Self(Some(started)), lines),
-            Err(_) => (Self(None), vec![NOT_LOOKED.to_owned()]),
+            Err(_) => (Self(None), vec![GIT_FILE_SEARCH_FAILED_NOTE.to_owned()]),
         }
     }
 
@@ -373,24 +390,29 @@ impl LeftoverFilesSearch {
             }
             lines
         });
-        judged.await.unwrap_or_else(|_| vec![NOT_LOOKED.to_owned()])
+        judged
+            .await
+            .unwrap_or_else(|_| vec![GIT_FILE_SEARCH_FAILED_NOTE.to_owned()])
     }
 }
 
 /// Runs the command, then renames the files that the command left and that git would run. The error
 /// is the reason why the command was not started.
-async fn run_and_check_leftovers(
-    process: Process,
+async fn run_and_rename_git_executed_files(
+    process: ProcessSpec,
     cancel: CancellationToken,
-) -> Result<(Result<Finished, SpawnError>, Vec<String>), String> {
-    let look =
-        LeftoverFilesSearch::scan_before(&process.cwd, process.confine.as_ref(), process.deadline)
-            .await?;
-    let result = run_with_shell(process, &cancel).await;
+) -> Result<(Result<FinishedProcess, ProcessRunError>, Vec<String>), String> {
+    let look = GitExecutedFilesSearch::scan_before_command(
+        &process.cwd,
+        process.confine.as_ref(),
+        process.deadline,
+    )
+    .await?;
+    let result = run_with_sh_fallback(process, &cancel).await;
     Ok((result, look.rename_dangerous_files().await))
 }
 
-impl Tool for Bash {
+impl Tool for BashTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -407,6 +429,6 @@ impl Tool for Bash {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        run_with_arguments(value, |asked| self.run_command(asked, ctx))
+        run_with_parsed_arguments(value, |asked| self.run_command(asked, ctx))
     }
 }

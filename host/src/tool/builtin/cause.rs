@@ -6,21 +6,21 @@
 
 use std::path::Path;
 
-use super::super::process::confine::{Confinement, Limits};
-use crate::text::clean_line;
+use super::super::process::confine::{ConfinementPermissions, Limits};
+use crate::text::escape_and_truncate_line;
 
 /// Size of the end of the output that is searched, in bytes. Programs print the cause last.
-const LAST_BYTES: usize = 4096;
+const SEARCHED_OUTPUT_END_BYTES: usize = 4096;
 
 /// Maximum length of a path that a hint quotes, in bytes.
-const MAX_PATH_BYTES: usize = 200;
+const MAX_QUOTED_PATH_BYTES: usize = 200;
 
 /// Directories of which each command gets a private instance. No setting makes the machine's files
 /// in these directories visible to commands.
-const OWN_FOLDERS: &[&str] = &["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
+const COMMAND_PRIVATE_FOLDERS: &[&str] = &["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
 
 /// Messages, in lower case, of name lookups and connections that fail without a network.
-const NO_NETWORK: &[&str] = &[
+const NO_NETWORK_ERROR_PHRASES: &[&str] = &[
     "could not resolve host",
     "could not resolve proxy",
     "couldn't resolve host",
@@ -37,7 +37,7 @@ const NO_NETWORK: &[&str] = &[
 
 /// Messages, in lower case, of a refused connection. Without a network, commands cannot reach
 /// servers on this machine either.
-const CONNECTION_REFUSED: &[&str] = &[
+const CONNECTION_REFUSED_ERROR_PHRASES: &[&str] = &[
     "connection refused",
     "couldn't connect to server",
     "could not connect to server",
@@ -45,7 +45,7 @@ const CONNECTION_REFUSED: &[&str] = &[
 ];
 
 /// Messages, in lower case, of a denied access.
-const REFUSED: &[&str] = &[
+const ACCESS_DENIED_ERROR_PHRASES: &[&str] = &[
     "permission denied",
     "operation not permitted",
     "eacces",
@@ -53,31 +53,34 @@ const REFUSED: &[&str] = &[
 ];
 
 /// Messages, in lower case, of a write to a read-only file system.
-const READ_ONLY: &[&str] = &["read-only file system", "erofs"];
+const READ_ONLY_FILE_SYSTEM_ERROR_PHRASES: &[&str] = &["read-only file system", "erofs"];
 
 /// Fragments, in lower case, of error messages about a file that does not exist or that the
 /// confinement hides from commands.
-const NOT_THERE: &[&str] = &["no such file or directory", "enoent"];
+const FILE_NOT_FOUND_ERROR_PHRASES: &[&str] = &["no such file or directory", "enoent"];
 
-const CHANGE_HINT: &str = "commands may change only the workspace, without the settings and hooks of its repository, and $TMPDIR; `write` in \
+const WRITABLE_FOLDERS_HINT: &str = "commands may change only the workspace, without the settings and hooks of its repository, and $TMPDIR; `write` in \
      [sandbox] of config.toml adds folders";
 
 /// Returns a line in brackets that names the likely cause of a failure, if the confinement explains
 /// it.
-pub(super) fn find_failure_cause(content: &str, confinement: &Confinement) -> Option<String> {
-    let start = content.len().saturating_sub(LAST_BYTES);
+pub(super) fn find_failure_cause(
+    content: &str,
+    confinement: &ConfinementPermissions,
+) -> Option<String> {
+    let start = content.len().saturating_sub(SEARCHED_OUTPUT_END_BYTES);
     let last = &content[content.ceil_char_boundary(start)..];
     let lower = last.to_lowercase();
-    if let Some(limit) = describe_hit_limit(&lower, &confinement.limits) {
+    if let Some(limit) = describe_reached_limit(&lower, &confinement.limits) {
         return Some(format!("[limit: {limit}]"));
     }
-    if !confinement.network && contains_any_word(&lower, NO_NETWORK) {
+    if !confinement.network && contains_any_word(&lower, NO_NETWORK_ERROR_PHRASES) {
         return Some(
             "[sandbox: commands have no network; `network = true` in [sandbox] of config.toml allows it]"
                 .to_owned(),
         );
     }
-    if !confinement.network && contains_any_word(&lower, CONNECTION_REFUSED) {
+    if !confinement.network && contains_any_word(&lower, CONNECTION_REFUSED_ERROR_PHRASES) {
         return Some(
             "[sandbox: commands have no network and do not reach 127.0.0.1 of this machine; `network = true` in [sandbox] of \
              config.toml allows it]"
@@ -89,7 +92,7 @@ pub(super) fn find_failure_cause(content: &str, confinement: &Confinement) -> Op
     let hint = last
         .lines()
         .rev()
-        .find_map(|line| blocked_folder_hint(line, confinement))?;
+        .find_map(|line| explain_blocked_path(line, confinement))?;
     Some(format!("[sandbox: {hint}]"))
 }
 
@@ -98,7 +101,7 @@ fn contains_any_word(text: &str, words: &[&str]) -> bool {
 }
 
 /// Describes the limit on the size of a file.
-pub(super) fn describe_file_limit(limits: Option<&Limits>) -> String {
+pub(super) fn describe_file_size_limit(limits: Option<&Limits>) -> String {
     match limits {
         Some(limits) => format!(
             "a file of a command may have {} MiB (`file_mb` in [sandbox] of config.toml), or less where the shell that started \
@@ -111,7 +114,7 @@ pub(super) fn describe_file_limit(limits: Option<&Limits>) -> String {
 
 /// Describes the limit that the output says was reached; `None` if it names none. `lower` is the
 /// output in lower case.
-fn describe_hit_limit(lower: &str, limits: &Limits) -> Option<String> {
+fn describe_reached_limit(lower: &str, limits: &Limits) -> Option<String> {
     let is_file = [
         "file size limit exceeded",
         "file too large",
@@ -119,7 +122,7 @@ fn describe_hit_limit(lower: &str, limits: &Limits) -> Option<String> {
     ];
     let is_full = ["resource temporarily unavailable", "os error 11", "eagain"];
     if contains_any_word(lower, &is_file) {
-        return Some(describe_file_limit(Some(limits)));
+        return Some(describe_file_size_limit(Some(limits)));
     }
     if contains_any_word(lower, &is_full)
         && contains_any_word(lower, &["fork", "thread", "spawn", "clone"])
@@ -139,37 +142,39 @@ fn describe_hit_limit(lower: &str, limits: &Limits) -> Option<String> {
 
 /// Explains a message about a file that commands cannot read or change; `None` for any other
 /// message.
-fn blocked_folder_hint(line: &str, confinement: &Confinement) -> Option<String> {
+fn explain_blocked_path(line: &str, confinement: &ConfinementPermissions) -> Option<String> {
     let lower = line.to_lowercase();
-    let is_read_only = contains_any_word(&lower, READ_ONLY);
-    let is_refused = contains_any_word(&lower, REFUSED);
-    if !is_read_only && !is_refused && !contains_any_word(&lower, NOT_THERE) {
+    let is_read_only = contains_any_word(&lower, READ_ONLY_FILE_SYSTEM_ERROR_PHRASES);
+    let is_refused = contains_any_word(&lower, ACCESS_DENIED_ERROR_PHRASES);
+    if !is_read_only && !is_refused && !contains_any_word(&lower, FILE_NOT_FOUND_ERROR_PHRASES) {
         return None;
     }
     let is_in = |paths: &[std::path::PathBuf], path: &Path| {
         paths.iter().any(|allowed| path.starts_with(allowed))
     };
-    let outside = absolute_paths(line)
-        .find(|path| !is_in(&confinement.write, path) && !is_private_folder(path));
+    let outside = find_absolute_paths(line)
+        .find(|path| !is_in(&confinement.write, path) && !is_in_command_private_folder(path));
     match outside {
         Some(path) if !is_in(&confinement.read, path) && !is_read_only => {
-            let path = clean_line(&path.to_string_lossy(), MAX_PATH_BYTES);
+            let path = escape_and_truncate_line(&path.to_string_lossy(), MAX_QUOTED_PATH_BYTES);
             Some(format!(
                 "commands do not see {path}, whether it exists or not; `read` in [sandbox] of config.toml shows them folders"
             ))
         }
-        Some(_) if is_read_only || is_refused => Some(CHANGE_HINT.to_owned()),
-        None if is_read_only => Some(CHANGE_HINT.to_owned()),
+        Some(_) if is_read_only || is_refused => Some(WRITABLE_FOLDERS_HINT.to_owned()),
+        None if is_read_only => Some(WRITABLE_FOLDERS_HINT.to_owned()),
         _ => None,
     }
 }
 
-fn is_private_folder(path: &Path) -> bool {
-    OWN_FOLDERS.iter().any(|own| path.starts_with(own))
+fn is_in_command_private_folder(path: &Path) -> bool {
+    COMMAND_PRIVATE_FOLDERS
+        .iter()
+        .any(|own| path.starts_with(own))
 }
 
 /// Returns the absolute paths in a message, without the quotes and colons around them.
-fn absolute_paths(line: &str) -> impl Iterator<Item = &Path> {
+fn find_absolute_paths(line: &str) -> impl Iterator<Item = &Path> {
     let ends = |c: char| c.is_whitespace() || "'\"`‘’“”:;,()[]<>=".contains(c);
     line.split(ends)
         .filter(|word| word.len() > 1 && word.starts_with('/'))
@@ -181,8 +186,8 @@ mod tests {
     use super::*;
     use crate::tool::process::confine::ConfinementMechanism;
 
-    fn confinement(network: bool) -> Confinement {
-        Confinement {
+    fn confinement(network: bool) -> ConfinementPermissions {
+        ConfinementPermissions {
             helper: "rind".into(),
             mechanism: ConfinementMechanism::Namespaces,
             write: vec!["/srv/ada/code".into()],

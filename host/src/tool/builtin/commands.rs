@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::super::process::VariablesToPass;
-use super::super::process::confine::Confinement;
+use super::super::process::confine::ConfinementPermissions;
 use super::RetryingConfinement;
 
 /// Confinement and environment of commands and scripts. By default, they run unconfined and with
 /// the usual environment variables.
 #[derive(Clone, Debug, Default)]
-pub struct CommandEnvironment {
+pub struct CommandConfinementAndEnvironment {
     /// Confinement by the kernel, or the reason why there is none.
     pub confining: CommandConfinementMode,
     /// Additional environment variables.
@@ -29,7 +29,7 @@ pub enum CommandConfinementMode {
     /// processes at the end of the call.
     Kept(PathBuf),
     /// Confinement by the kernel.
-    Confined(Confinement),
+    Confined(ConfinementPermissions),
     /// No confinement, although it was requested. Approval questions show the reason.
     Unconfined {
         /// Reason why commands are not confined.
@@ -48,16 +48,16 @@ pub enum CommandConfinementMode {
 impl CommandConfinementMode {
     /// Returns the confinement in force, or the one that applies once a retry of the setup
     /// succeeds; `None` if commands run unconfined or not at all.
-    pub(super) fn wanted_confinement(&self) -> Option<&Confinement> {
+    pub(super) fn configured_confinement(&self) -> Option<&ConfinementPermissions> {
         match self {
             Self::Confined(confinement) => Some(confinement),
-            Self::RetryingConfinement(retried) => Some(retried.wanted_confinement()),
+            Self::RetryingConfinement(retried) => Some(retried.configured_confinement()),
             Self::Free | Self::Kept(_) | Self::Unconfined { .. } | Self::Refused(_) => None,
         }
     }
 }
 
-impl From<CommandConfinementMode> for CommandEnvironment {
+impl From<CommandConfinementMode> for CommandConfinementAndEnvironment {
     fn from(confining: CommandConfinementMode) -> Self {
         Self {
             confining,
@@ -67,14 +67,14 @@ impl From<CommandConfinementMode> for CommandEnvironment {
 }
 
 /// Confinement and keeper of a process:
-/// [`Process::confine`](crate::tool::process::Process::confine) and
-/// [`Process::keeper`](crate::tool::process::Process::keeper).
-pub(crate) struct ProcessContainment {
-    pub(crate) confine: Option<Confinement>,
+/// [`ProcessSpec::confine`](crate::tool::process::ProcessSpec::confine) and
+/// [`ProcessSpec::keeper`](crate::tool::process::ProcessSpec::keeper).
+pub(crate) struct ProcessConfinementAndKeeper {
+    pub(crate) confine: Option<ConfinementPermissions>,
     pub(crate) keeper: Option<PathBuf>,
 }
 
-impl CommandEnvironment {
+impl CommandConfinementAndEnvironment {
     /// Settings for commands that the user types: they run in the user's own shell, with all
     /// variables and rights of the user. The binary at `keeper` ends the processes that the
     /// commands leave running.
@@ -82,7 +82,7 @@ impl CommandEnvironment {
     pub fn for_user_shell(keeper: Option<PathBuf>, shell: Option<OsString>) -> Self {
         Self {
             confining: keeper.map_or(CommandConfinementMode::Free, CommandConfinementMode::Kept),
-            env: VariablesToPass::all_variables(),
+            env: VariablesToPass::with_all_variables(),
             shell,
         }
     }
@@ -90,7 +90,7 @@ impl CommandEnvironment {
     /// Returns the confinement of a program that runs with these settings, and the path of the
     /// binary that ends its processes (the keeper). The error is the reason why the program must
     /// not run, worded as the predicate of a sentence that begins with "commands".
-    pub(crate) async fn process_containment(&self) -> Result<ProcessContainment, String> {
+    pub(crate) async fn process_containment(&self) -> Result<ProcessConfinementAndKeeper, String> {
         let (confine, keeper) = match self.confining.clone() {
             CommandConfinementMode::Free => (None, None),
             CommandConfinementMode::Kept(keeper) => (None, Some(keeper)),
@@ -103,7 +103,7 @@ impl CommandEnvironment {
                 ));
             }
             CommandConfinementMode::RetryingConfinement(retried) => {
-                match retried.confinement().await {
+                match retried.get_or_detect_confinement().await {
                     Ok(confinement) => (Some(confinement), None),
                     Err(obstacle) => {
                         return Err(format!(
@@ -113,6 +113,6 @@ impl CommandEnvironment {
                 }
             }
         };
-        Ok(ProcessContainment { confine, keeper })
+        Ok(ProcessConfinementAndKeeper { confine, keeper })
     }
 }

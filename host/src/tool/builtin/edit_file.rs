@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::encoding::{self, TextEncoding};
-use super::super::known::FileVersion;
+use super::super::known::FileContentVersion;
 use super::super::subject::Subject;
-use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
-use super::super::{FileChange, SharedTool, ToolOutput};
-use super::edit_text::{TextChange, TextReplacement, replace_text};
-use super::stale::{self, CAP_BYTES};
-use super::{FileTool, FileToolCall, format_count, new_file_tool};
+use super::super::workspace::{ExpectedFileState, Workspace, WorkspaceError};
+use super::super::{ProposedFileChange, SharedTool, ToolOutput};
+use super::edit_text::{TextReplacement, TextReplacementResult, replace_text};
+use super::stale::{self, MAX_COMPARED_FILE_BYTES};
+use super::{FileTool, FileToolCall, format_count_with_noun, new_file_tool};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,7 +32,7 @@ struct Arguments {
 
 pub(super) fn edit_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
-        check: check_edit,
+        check: find_edit_refusal_reason,
         change: preview_edit,
         ..new_file_tool(
             "edit_file",
@@ -42,29 +42,29 @@ pub(super) fn edit_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
             Subject::File,
             workspace,
             edit_file,
-            find_replaced_lines,
+            describe_replaced_lines,
         )
     })
 }
 
 /// Describes the edit for the approval question: the lines to be replaced, or the reason why the
 /// edit will fail.
-fn find_replaced_lines(
+fn describe_replaced_lines(
     workspace: &Workspace,
     asked: &Arguments,
 ) -> Result<Option<String>, WorkspaceError> {
-    let content = workspace.read(&asked.path, CAP_BYTES)?;
+    let content = workspace.read_file(&asked.path, MAX_COMPARED_FILE_BYTES)?;
     let change = match plan_edit(content, asked) {
         Err(why) => {
             return Ok(Some(format!(
                 "the edit will fail and change nothing: {why}"
             )));
         }
-        Ok(EditPlan { change, .. }) => change,
+        Ok(PlannedFileEdit { change, .. }) => change,
     };
     let (first, last) = change.lines;
     let place = match change.n_places > 1 {
-        true => format_count(change.n_places, "place"),
+        true => format_count_with_noun(change.n_places, "place"),
         false if first == last => format!("line {first}"),
         false => format!("lines {first} to {last}"),
     };
@@ -76,16 +76,16 @@ fn find_replaced_lines(
 fn preview_edit(
     workspace: &Workspace,
     asked: &Arguments,
-) -> Result<Option<FileChange>, WorkspaceError> {
-    let content = workspace.read(&asked.path, CAP_BYTES)?;
-    let Some(decoded) = encoding::decode_file(content.clone()) else {
+) -> Result<Option<ProposedFileChange>, WorkspaceError> {
+    let content = workspace.read_file(&asked.path, MAX_COMPARED_FILE_BYTES)?;
+    let Some(decoded) = encoding::decode_text_file(content.clone()) else {
         return Ok(None);
     };
     let change = plan_edit(content, asked).ok();
     // The text of a file with invalid bytes contains placeholders for these bytes, so a diff would
     // show text that is not in the file.
     let change = change.filter(|plan| plan.encoding != TextEncoding::Damaged);
-    Ok(change.map(|plan| FileChange {
+    Ok(change.map(|plan| ProposedFileChange {
         path: asked.path.clone(),
         before: decoded.text,
         after: plan.change.content,
@@ -94,51 +94,53 @@ fn preview_edit(
 
 /// Returns the reason why the edit would fail: the file changed since the model read it, or the
 /// text cannot be replaced.
-fn check_edit(
+fn find_edit_refusal_reason(
     workspace: &Workspace,
     call: &FileToolCall,
     asked: &Arguments,
 ) -> Result<Option<String>, WorkspaceError> {
     let path = &asked.path;
-    let content = workspace.read(path, CAP_BYTES)?;
-    let version = FileVersion::from_content(&content);
-    if let Some(why) = stale_refusal(workspace, call, path, version) {
+    let content = workspace.read_file(path, MAX_COMPARED_FILE_BYTES)?;
+    let version = FileContentVersion::from_content(&content);
+    if let Some(why) = stale_file_refusal(workspace, call, path, version) {
         return Ok(Some(why));
     }
     Ok(plan_edit(content, asked)
         .err()
-        .map(|why| format_unchanged_error(path, &why)))
+        .map(|why| format_edit_refusal(path, &why)))
 }
 
 /// Formats the error for an edit that was not made, from the reason `why`.
-fn format_unchanged_error(path: &str, why: &str) -> String {
+fn format_edit_refusal(path: &str, why: &str) -> String {
     format!("`{path}` is unchanged: {why}")
 }
 
-fn stale_refusal(
+fn stale_file_refusal(
     workspace: &Workspace,
     call: &FileToolCall,
     path: &str,
-    version: FileVersion,
+    version: FileContentVersion,
 ) -> Option<String> {
     let known = call.known.as_ref()?;
-    let checked = known.check_edit(&stale::known_file_key(workspace, path), version);
-    checked.err().map(|why| stale::stale_refusal(path, why))
+    let checked = known.check_edit(&stale::canonical_file_key(workspace, path), version);
+    checked
+        .err()
+        .map(|why| stale::format_write_refusal(path, why))
 }
 
 /// Edit that is not written yet, with the bytes that the file will have.
-struct EditPlan {
-    change: TextChange,
+struct PlannedFileEdit {
+    change: TextReplacementResult,
     bytes: Vec<u8>,
     encoding: TextEncoding,
 }
 
 /// Plans an edit, or returns the reason why it is impossible.
-fn plan_edit(content: Vec<u8>, asked: &Arguments) -> Result<EditPlan, String> {
-    let decoded = encoding::decode_file(content)
+fn plan_edit(content: Vec<u8>, asked: &Arguments) -> Result<PlannedFileEdit, String> {
+    let decoded = encoding::decode_text_file(content)
         .ok_or("it is a binary file and cannot be edited by text".to_owned())?;
     let encoding = decoded.encoding;
-    if let Some(why) = encoding.refusal_reason(&asked.new_text) {
+    if let Some(why) = encoding.text_refusal_reason(&asked.new_text) {
         return Err(format!("in `new_text`, {why}"));
     }
     let change = replace_text(
@@ -146,12 +148,12 @@ fn plan_edit(content: Vec<u8>, asked: &Arguments) -> Result<EditPlan, String> {
         TextReplacement {
             // The byte order mark is not part of the text, but models copy it from the output of
             // other tools.
-            old: encoding.without_bom(&asked.old_text),
-            new: encoding.without_bom(&asked.new_text),
+            old: encoding.strip_bom(&asked.old_text),
+            new: encoding.strip_bom(&asked.new_text),
             is_everywhere: asked.replace_all,
         },
     )?;
-    Ok(EditPlan {
+    Ok(PlannedFileEdit {
         bytes: encoding.encode_text(&change.content)?,
         change,
         encoding,
@@ -164,26 +166,30 @@ fn edit_file(
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let path = &asked.path;
-    let content = workspace.read(path, CAP_BYTES)?;
-    let version = FileVersion::from_content(&content);
-    if let Some(why) = stale_refusal(workspace, call, path, version) {
+    let content = workspace.read_file(path, MAX_COMPARED_FILE_BYTES)?;
+    let version = FileContentVersion::from_content(&content);
+    if let Some(why) = stale_file_refusal(workspace, call, path, version) {
         return Ok(ToolOutput::error(why));
     }
     let plan = match plan_edit(content, asked) {
         Ok(plan) => plan,
-        Err(why) => return Ok(ToolOutput::error(format_unchanged_error(path, &why))),
+        Err(why) => return Ok(ToolOutput::error(format_edit_refusal(path, &why))),
     };
-    let expected = ExpectedFile::Version {
+    let expected = ExpectedFileState::Version {
         version,
-        cap: CAP_BYTES,
+        cap: MAX_COMPARED_FILE_BYTES,
     };
     let written =
         workspace.write_expected_file(path, &plan.bytes, expected, call.recorder.as_deref())?;
     if let Some(known) = &call.known {
-        let place = stale::known_file_key(workspace, path);
-        known.record_partial_edit(&call.id, place, FileVersion::from_content(&plan.bytes));
+        let place = stale::canonical_file_key(workspace, path);
+        known.record_partial_edit(
+            &call.id,
+            place,
+            FileContentVersion::from_content(&plan.bytes),
+        );
     }
-    let places = format_count(plan.change.n_places, "place");
+    let places = format_count_with_noun(plan.change.n_places, "place");
     let snippet = match plan.encoding {
         TextEncoding::Damaged => encoding::replace_invalid_bytes(&plan.change.snippet),
         _ => plan.change.snippet,
@@ -191,7 +197,7 @@ fn edit_file(
     let mut text = format!("edited `{path}` in {places}\n{snippet}");
     let encoded = (!plan.encoding.is_utf8_without_bom())
         .then(|| format!("encoded as {}, as before", plan.encoding.encoding_name()));
-    for note in encoded.into_iter().chain(written.result_note()) {
+    for note in encoded.into_iter().chain(written.hard_link_note()) {
         text.push_str(&format!("[{note}]\n"));
     }
     Ok(ToolOutput::ok(text))

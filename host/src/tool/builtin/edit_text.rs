@@ -9,21 +9,21 @@ use std::fmt::Write;
 
 use memchr::memmem;
 
-use super::format_count;
-use super::near_miss::describe_near_miss;
+use super::format_count_with_noun;
+use super::near_miss::describe_most_similar_text;
 
 /// Number of unchanged lines shown before the change, and the same number after it.
-const CONTEXT_LINES: usize = 3;
+const UNCHANGED_CONTEXT_LINES: usize = 3;
 
 /// Maximum number of lines shown of the old text, and the same number of the new text.
-const SHOWN_LINES: usize = 40;
+const MAX_DISPLAYED_CHANGED_LINES: usize = 40;
 
 /// Maximum number of bytes shown of one line: a generated file may be a single line of megabytes.
-const SHOWN_LINE_BYTES: usize = 2_000;
+const MAX_DISPLAYED_LINE_BYTES: usize = 2_000;
 
 /// Maximum number of overlapping matches to count. Each one costs time linear in the length of the
 /// text.
-const MAX_OVERLAPPING: usize = 100;
+const MAX_OVERLAPPING_MATCHES: usize = 100;
 
 /// A text to replace, and its replacement.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ pub(super) struct TextReplacement<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct TextChange {
+pub(super) struct TextReplacementResult {
     /// Numbers of the first and the last line of the first match, counted from 1.
     pub(super) lines: (usize, usize),
     /// The whole text after the change.
@@ -51,7 +51,7 @@ pub(super) struct TextChange {
 pub(super) fn replace_text(
     content: &str,
     asked: TextReplacement<'_>,
-) -> Result<TextChange, String> {
+) -> Result<TextReplacementResult, String> {
     let TextReplacement { old, new, .. } = asked;
     if old.is_empty() {
         return Err("old_text is empty".to_owned());
@@ -59,12 +59,12 @@ pub(super) fn replace_text(
     if old == new {
         return Err("old_text and new_text are the same".to_owned());
     }
-    let (flat_old, flat_new) = (replace_crlf(old), replace_crlf(new));
+    let (flat_old, flat_new) = (replace_crlf_with_lf(old), replace_crlf_with_lf(new));
     // If `old` and `new` differ only in line endings, the edit is meant to change the line endings.
     let is_literal = flat_old == flat_new;
     let text = match is_literal {
-        true => LfText::unconverted_text(content),
-        false => LfText::new(content),
+        true => LfNormalizedText::from_unconverted_text(content),
+        false => LfNormalizedText::new(content),
     };
     let (old, new) = match is_literal {
         true => (Cow::Borrowed(old), Cow::Borrowed(new)),
@@ -88,7 +88,7 @@ pub(super) fn replace_text(
     let (start, stop, put) = first.unwrap_or_default();
     let line =
         |offset: usize| memchr::memchr_iter(b'\n', &content.as_bytes()[..offset]).count() + 1;
-    Ok(TextChange {
+    Ok(TextReplacementResult {
         lines: (line(start), line(stop.saturating_sub(1).max(start))),
         snippet: format_edit_diff(content, start, &content[start..stop], &put),
         content: changed,
@@ -97,7 +97,7 @@ pub(super) fn replace_text(
 }
 
 fn old_text_not_found_error(text: &str, old: &str) -> String {
-    match describe_near_miss(text, old) {
+    match describe_most_similar_text(text, old) {
         Some(near) => format!("old_text is not in the file. {near}"),
         None => "old_text is not in the file, nor is a similar text. It must match exactly, white space included; read the file again"
             .to_owned(),
@@ -128,12 +128,12 @@ fn find_match_offsets(
             let mut from = 0;
             while let Some(at) = finder
                 .find(&text[from..])
-                .filter(|_| n_places < MAX_OVERLAPPING)
+                .filter(|_| n_places < MAX_OVERLAPPING_MATCHES)
             {
                 n_places += 1;
                 from += at + 1;
             }
-            let least = if n_places == MAX_OVERLAPPING {
+            let least = if n_places == MAX_OVERLAPPING_MATCHES {
                 "at least "
             } else {
                 ""
@@ -168,7 +168,7 @@ fn can_overlap_itself(text: &[u8]) -> bool {
 }
 
 /// Returns the text with CR LF replaced by LF.
-fn replace_crlf(text: &str) -> Cow<'_, str> {
+fn replace_crlf_with_lf(text: &str) -> Cow<'_, str> {
     match text.contains("\r\n") {
         true => text.replace("\r\n", "\n").into(),
         false => text.into(),
@@ -176,15 +176,15 @@ fn replace_crlf(text: &str) -> Cow<'_, str> {
 }
 
 /// A text with CR LF replaced by LF, with a mapping back to the original.
-struct LfText<'a> {
+struct LfNormalizedText<'a> {
     text: Cow<'a, str>,
     /// Offsets in `text` of the line breaks that are CR LF in the original, in order.
     crlf: Vec<usize>,
 }
 
-impl<'a> LfText<'a> {
+impl<'a> LfNormalizedText<'a> {
     /// Creates a text in which CR LF is not replaced.
-    fn unconverted_text(content: &'a str) -> Self {
+    fn from_unconverted_text(content: &'a str) -> Self {
         Self {
             text: content.into(),
             crlf: Vec::new(),
@@ -196,7 +196,7 @@ impl<'a> LfText<'a> {
         // Each earlier CR LF made the text one byte shorter.
         let crlf = found.enumerate().map(|(n, at)| at - n).collect();
         Self {
-            text: replace_crlf(content),
+            text: replace_crlf_with_lf(content),
             crlf,
         }
     }
@@ -206,7 +206,7 @@ impl<'a> LfText<'a> {
         at + self.crlf.partition_point(|offset| *offset < at)
     }
 
-    fn is_crlf(&self, at: usize) -> bool {
+    fn is_crlf_at(&self, at: usize) -> bool {
         self.crlf.binary_search(&at).is_ok()
     }
 
@@ -217,7 +217,7 @@ impl<'a> LfText<'a> {
             return new.to_owned();
         }
         let breaks = memchr::memchr_iter(b'\n', old.as_bytes());
-        let ends: Vec<bool> = breaks.map(|offset| self.is_crlf(at + offset)).collect();
+        let ends: Vec<bool> = breaks.map(|offset| self.is_crlf_at(at + offset)).collect();
         let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
             (old.split('\n').collect(), new.split('\n').collect());
         let n_new = new_lines.len() - 1;
@@ -227,7 +227,7 @@ impl<'a> LfText<'a> {
         let pairs = old_lines.iter().rev().zip(new_lines.iter().rev());
         let n_same_end = pairs.take_while(|(old, new)| old == new).count();
         let n_same_end = n_same_end.min(least - n_same);
-        let usual = self.inserts_crlf(at, old.len(), &ends);
+        let usual = self.should_insert_crlf(at, old.len(), &ends);
         let is_crlf = |number: usize| {
             let from_end = n_new - number;
             if number < n_same || n_new == ends.len() {
@@ -250,7 +250,7 @@ impl<'a> LfText<'a> {
 
     /// Whether inserted lines end in CR LF. Decided by the majority of the replaced lines, else by
     /// the ending of the current line, else by the ending of the line before.
-    fn inserts_crlf(&self, at: usize, len: usize, ends: &[bool]) -> bool {
+    fn should_insert_crlf(&self, at: usize, len: usize, ends: &[bool]) -> bool {
         let n_crlf = ends.iter().filter(|is_crlf| **is_crlf).count();
         if let Some(first) = ends.first() {
             return match (2 * n_crlf).cmp(&ends.len()) {
@@ -261,7 +261,7 @@ impl<'a> LfText<'a> {
         let bytes = self.text.as_bytes();
         let next = memchr::memchr(b'\n', &bytes[at + len..]).map(|offset| at + len + offset);
         let near = next.or_else(|| memchr::memrchr(b'\n', &bytes[..at]));
-        near.is_some_and(|at| self.is_crlf(at))
+        near.is_some_and(|at| self.is_crlf_at(at))
     }
 }
 
@@ -279,7 +279,11 @@ fn format_edit_diff(content: &str, at: usize, old: &str, new: &str) -> String {
     let removed = &content[start..end];
     let added = format!("{}{new}{}", &content[start..at], &content[old_end..end]);
     let n_before = memchr::memchr_iter(b'\n', &content.as_bytes()[..start]).count();
-    let before: Vec<&str> = content[..start].lines().rev().take(CONTEXT_LINES).collect();
+    let before: Vec<&str> = content[..start]
+        .lines()
+        .rev()
+        .take(UNCHANGED_CONTEXT_LINES)
+        .collect();
     let rest = &content[end..];
     let after = if old.ends_with('\n') {
         rest
@@ -295,21 +299,37 @@ fn format_edit_diff(content: &str, at: usize, old: &str, new: &str) -> String {
                 n_more += 1;
                 continue;
             }
-            let shown = &line[..line.floor_char_boundary(SHOWN_LINE_BYTES)];
+            let shown = &line[..line.floor_char_boundary(MAX_DISPLAYED_LINE_BYTES)];
             let cut = line.len() - shown.len();
             let _ = match cut {
                 0 => writeln!(text, "{sign}{line}"),
-                _ => writeln!(text, "{sign}{shown}[… {} more]", format_count(cut, "byte")),
+                _ => writeln!(
+                    text,
+                    "{sign}{shown}[… {} more]",
+                    format_count_with_noun(cut, "byte")
+                ),
             };
         }
         if n_more > 0 {
-            let _ = writeln!(text, "{sign}[… {} more]", format_count(n_more, "line"));
+            let _ = writeln!(
+                text,
+                "{sign}[… {} more]",
+                format_count_with_noun(n_more, "line")
+            );
         }
     };
-    push(' ', &mut before.iter().rev().copied(), CONTEXT_LINES);
-    push('-', &mut removed.lines(), SHOWN_LINES);
-    push('+', &mut added.lines(), SHOWN_LINES);
-    push(' ', &mut after.lines().take(CONTEXT_LINES), CONTEXT_LINES);
+    push(
+        ' ',
+        &mut before.iter().rev().copied(),
+        UNCHANGED_CONTEXT_LINES,
+    );
+    push('-', &mut removed.lines(), MAX_DISPLAYED_CHANGED_LINES);
+    push('+', &mut added.lines(), MAX_DISPLAYED_CHANGED_LINES);
+    push(
+        ' ',
+        &mut after.lines().take(UNCHANGED_CONTEXT_LINES),
+        UNCHANGED_CONTEXT_LINES,
+    );
     text
 }
 
@@ -322,7 +342,7 @@ mod tests {
         old: &str,
         new: &str,
         is_everywhere: bool,
-    ) -> Result<TextChange, String> {
+    ) -> Result<TextReplacementResult, String> {
         let asked = TextReplacement {
             old,
             new,
@@ -361,7 +381,7 @@ mod tests {
         }
         let long = "x".repeat(10_000);
         let change = change(&format!("{long}old"), "old", "new", false).unwrap();
-        assert!(change.snippet.len() < 3 * SHOWN_LINE_BYTES);
+        assert!(change.snippet.len() < 3 * MAX_DISPLAYED_LINE_BYTES);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs a command of `bash` in the background: the answer at its start, and its supervision to the
 //! end.
 //!
-//! Start from [`run_in_background`].
+//! Start from [`run_background_command`].
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::super::ToolOutput;
-use super::super::background::{BackgroundCommand, BackgroundCommands, BackgroundOutcome};
-use super::super::process::{Finished, Process, ProcessEnding, SpawnError};
-use super::LeftoverFilesSearch;
-use super::answer::describe_ending;
-use super::background::format_background_answer;
+use super::super::background::{BackgroundCommand, BackgroundCommandOutcome, BackgroundCommands};
+use super::super::process::{FinishedProcess, ProcessEndReason, ProcessRunError, ProcessSpec};
+use super::GitExecutedFilesSearch;
+use super::answer::describe_process_ending;
+use super::background::format_background_command_answer;
 use super::cause::find_failure_cause;
 
 /// Time that a call waits after starting the command, before it answers. If the command fails
 /// within this time, the answer reports the failure.
-const START_WATCH: Duration = Duration::from_millis(1000);
+const START_FAILURE_WATCH_DURATION: Duration = Duration::from_millis(1000);
 
 /// Interval at which the files that a running command leaves are checked. The user may run git at
 /// any time, and git would run programs that such files name.
-const LOOK_PERIOD: Duration = Duration::from_secs(300);
+const LEFT_FILES_CHECK_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Number of lines at the end of the output that are searched for the cause of a failure.
-const LAST_LINES: usize = 40;
+const FAILURE_CAUSE_SEARCH_LINES: usize = 40;
 
 /// A command that was started and whose id the model does not know yet. If this value is dropped
 /// before the call is answered, the command is stopped, because the model could not refer to it.
-pub(super) struct StartedCommand {
+pub(super) struct UnreportedBackgroundCommand {
     command: Arc<BackgroundCommand>,
     commands: BackgroundCommands,
     is_answered: bool,
 }
 
-impl StartedCommand {
+impl UnreportedBackgroundCommand {
     pub(super) fn new(command: Arc<BackgroundCommand>, commands: BackgroundCommands) -> Self {
         Self {
             command,
@@ -45,16 +45,19 @@ impl StartedCommand {
         }
     }
 
-    /// Waits at most `START_WATCH` for the end of the command, then returns its output and state as
-    /// the result of the call.
-    pub(super) async fn answer_after_start(mut self, cancel: &CancellationToken) -> ToolOutput {
+    /// Waits at most `START_FAILURE_WATCH_DURATION` for the end of the command, then returns its
+    /// output and state as the result of the call.
+    pub(super) async fn wait_briefly_for_output(
+        mut self,
+        cancel: &CancellationToken,
+    ) -> ToolOutput {
         tokio::select! {
-            _ = self.command.wait_ended() => {}
-            () = tokio::time::sleep(START_WATCH) => {}
+            _ = self.command.wait_until_ended() => {}
+            () = tokio::time::sleep(START_FAILURE_WATCH_DURATION) => {}
             () = cancel.cancelled() => return ToolOutput::error(""),
         }
         self.is_answered = true;
-        let end = self.command.end();
+        let end = self.command.outcome();
         if let Some(end) = end.as_ref().filter(|end| !end.is_started) {
             self.commands.remove_unstarted_command(self.command.id());
             return ToolOutput::error(end.words.clone());
@@ -62,12 +65,12 @@ impl StartedCommand {
         let is_error = end.is_some_and(|end| !end.is_success);
         ToolOutput {
             is_error,
-            ..ToolOutput::ok(format_background_answer(&self.command, true))
+            ..ToolOutput::ok(format_background_command_answer(&self.command, true))
         }
     }
 }
 
-impl Drop for StartedCommand {
+impl Drop for UnreportedBackgroundCommand {
     fn drop(&mut self) {
         if !self.is_answered {
             self.command.stop("the call that started it was cancelled");
@@ -76,74 +79,83 @@ impl Drop for StartedCommand {
 }
 
 /// Runs the command to its end, and checks the files that it leaves.
-pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundCommand>) {
-    let _lost = CommandEndGuard(&command);
+pub(super) async fn run_background_command(process: ProcessSpec, command: Arc<BackgroundCommand>) {
+    let _lost = BackgroundCommandEndGuard(&command);
     let seconds = process.deadline.as_secs();
     let confine = process.confine.clone();
     let (result, refused) =
-        match run_and_check_leftovers(process, command.cancellation_token()).await {
+        match run_and_rename_git_executed_files(process, command.cancellation_token()).await {
             Ok(ended) => ended,
-            Err(why) => return command.record_end(BackgroundOutcome::start_failure(&why)),
+            Err(why) => {
+                return command.record_outcome(BackgroundCommandOutcome::start_failure(&why));
+            }
         };
-    let after = command.started().elapsed();
-    command.record_end(match result {
+    let after = command.start_time().elapsed();
+    command.record_outcome(match result {
         Ok(finished) => {
             let why = command.stop_reason().unwrap_or_default();
-            let is_failure = matches!(finished.ending, ProcessEnding::Exited(code) if code != 0);
+            let is_failure = matches!(finished.ending, ProcessEndReason::Exited(code) if code != 0);
             let cause = confine.filter(|_| is_failure).and_then(|confinement| {
-                find_failure_cause(&command.last_lines(LAST_LINES).join("\n"), &confinement)
+                find_failure_cause(
+                    &command.last_lines(FAILURE_CAUSE_SEARCH_LINES).join("\n"),
+                    &confinement,
+                )
             });
-            BackgroundOutcome {
+            BackgroundCommandOutcome {
                 cause,
-                words: describe_ending(finished.ending, seconds, &why),
-                is_success: finished.ending == ProcessEnding::Exited(0) && refused.is_empty(),
+                words: describe_process_ending(finished.ending, seconds, &why),
+                is_success: finished.ending == ProcessEndReason::Exited(0) && refused.is_empty(),
                 after,
                 refused,
                 is_started: true,
             }
         }
-        Err(error) => BackgroundOutcome::start_failure(&error.to_string()),
+        Err(error) => BackgroundCommandOutcome::start_failure(&error.to_string()),
     });
 }
 
 /// Guard that records the end of the command when it is dropped, so that a command whose task is
 /// dropped or panics does not count as running forever.
-struct CommandEndGuard<'a>(&'a BackgroundCommand);
+struct BackgroundCommandEndGuard<'a>(&'a BackgroundCommand);
 
-impl Drop for CommandEndGuard<'_> {
+impl Drop for BackgroundCommandEndGuard<'_> {
     fn drop(&mut self) {
-        self.0.record_end(BackgroundOutcome {
+        self.0.record_outcome(BackgroundCommandOutcome {
             cause: None,
             words: "ended by a fault of the host, without an exit code".to_owned(),
             is_success: false,
-            after: self.0.started().elapsed(),
+            after: self.0.start_time().elapsed(),
             refused: Vec::new(),
             is_started: true,
         });
     }
 }
 
-/// Runs the process. Every `LOOK_PERIOD` and after the end, renames the files that the process left
-/// and that git would run.
-async fn run_and_check_leftovers(
-    process: Process,
+/// Runs the process. Every `LEFT_FILES_CHECK_INTERVAL` and after the end, renames the files that
+/// the process left and that git would run.
+async fn run_and_rename_git_executed_files(
+    process: ProcessSpec,
     cancel: &CancellationToken,
-) -> Result<(Result<Finished, SpawnError>, Vec<String>), String> {
+) -> Result<(Result<FinishedProcess, ProcessRunError>, Vec<String>), String> {
     let confine = process.confine.clone();
-    let mut look =
-        LeftoverFilesSearch::scan_before(&process.cwd, confine.as_ref(), 2 * LOOK_PERIOD).await?;
+    let mut look = GitExecutedFilesSearch::scan_before_command(
+        &process.cwd,
+        confine.as_ref(),
+        2 * LEFT_FILES_CHECK_INTERVAL,
+    )
+    .await?;
     let mut refused = Vec::new();
-    let mut running = pin!(run_with_shell(process, cancel));
+    let mut running = pin!(run_with_sh_fallback(process, cancel));
     let result = loop {
         tokio::select! {
             result = &mut running => break result,
-            () = tokio::time::sleep(LOOK_PERIOD) => {}
+            () = tokio::time::sleep(LEFT_FILES_CHECK_INTERVAL) => {}
         }
         let Some(confine) = &confine else {
             continue;
         };
         // Poll the command during the check too; otherwise its pipe would fill up and block it.
-        let mut again = pin!(look.rescan(confine, 2 * LOOK_PERIOD));
+        let mut again = pin!(look.rename_files_and_rescan(confine, 2 * LEFT_FILES_CHECK_INTERVAL));
         let mut ended = None;
         let (next, lines) = loop {
             tokio::select! {
@@ -162,14 +174,14 @@ async fn run_and_check_leftovers(
 }
 
 /// Runs the process. If its program, the shell, does not exist, runs it with `sh` instead.
-pub(super) async fn run_with_shell(
-    process: Process,
+pub(super) async fn run_with_sh_fallback(
+    process: ProcessSpec,
     cancel: &CancellationToken,
-) -> Result<Finished, SpawnError> {
+) -> Result<FinishedProcess, ProcessRunError> {
     let result = process.clone().run(cancel).await;
     if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
         let program = "sh".into();
-        return Process { program, ..process }.run(cancel).await;
+        return ProcessSpec { program, ..process }.run(cancel).await;
     }
     result
 }

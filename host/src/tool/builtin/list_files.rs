@@ -7,14 +7,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::subject::Subject;
-use super::super::walk::{FileGlob, MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
+use super::super::walk::{
+    MAX_WALK_DEPTH, WalkEndReason, WalkEntryKind, WorkspaceFileGlob, walk_workspace,
+};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
 use super::{FileToolCall, describe_no_target, new_file_tool};
 use crate::message::EffectClass;
 
 /// Maximum number of entries in one answer.
-const CAP_ENTRIES: usize = 1_000;
+const MAX_LISTED_ENTRIES: usize = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -49,14 +51,19 @@ fn list_files(
     call: &FileToolCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
-    let glob = match asked.glob.as_deref().map(FileGlob::new).transpose() {
+    let glob = match asked
+        .glob
+        .as_deref()
+        .map(WorkspaceFileGlob::new)
+        .transpose()
+    {
         Ok(glob) => glob,
         Err(why) => return Ok(ToolOutput::error(why)),
     };
-    let start = workspace.folder(asked.path.as_deref().unwrap_or("."))?;
+    let start = workspace.resolve_existing_folder(asked.path.as_deref().unwrap_or("."))?;
     let depth = asked
         .depth
-        .unwrap_or(if glob.is_some() { MAX_DEPTH } else { 1 });
+        .unwrap_or(if glob.is_some() { MAX_WALK_DEPTH } else { 1 });
     let mut text = String::new();
     let mut n_entries = 0;
     let end = walk_workspace(
@@ -71,7 +78,7 @@ fn list_files(
             };
             if is_asked {
                 n_entries += 1;
-                if n_entries <= CAP_ENTRIES {
+                if n_entries <= MAX_LISTED_ENTRIES {
                     text.push_str(&path.to_string_lossy());
                     text.push_str(match kind {
                         WalkEntryKind::Folder => "/\n",
@@ -83,13 +90,13 @@ fn list_files(
             ControlFlow::Continue(())
         },
     )?;
-    if n_entries > CAP_ENTRIES {
-        let n_more = n_entries - CAP_ENTRIES;
+    if n_entries > MAX_LISTED_ENTRIES {
+        let n_more = n_entries - MAX_LISTED_ENTRIES;
         text.push_str(&format!(
             "[{n_more} more; list a folder or use a glob to see them]\n"
         ));
     }
-    if end == WalkEnd::TooMany {
+    if end == WalkEndReason::TooMany {
         text.push_str(
             "[the workspace has more files than are looked at; list a folder within it]\n",
         );

@@ -4,7 +4,7 @@
 //! decides whether a call runs; a tool must not ask the user itself. Most file tools are a
 //! `FileTool`, which runs their blocking functions off the async threads.
 //!
-//! Start from [`all_builtin_tools`].
+//! Start from [`unconfined_built_in_tools`].
 
 mod answer;
 mod background;
@@ -31,35 +31,37 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::known::KnownFiles;
+use super::known::FilesSeenByModel;
 use super::subject::Subject;
 use super::subject::WorkspacePath;
 use super::workspace::{Workspace, WorkspaceError};
-use super::{FileChange, FileTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput, schema};
+use super::{
+    FileChangeTrackingMethod, ProposedFileChange, SharedTool, Tool, ToolCtx, ToolOutput, schema,
+};
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::handle::FileChangeRecorder;
 
-pub(crate) use bash::LeftoverFilesSearch;
-pub use bash::{Bash, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
-pub(crate) use commands::ProcessContainment;
-pub use commands::{CommandConfinementMode, CommandEnvironment};
-pub(crate) use read_file::{read_from_memory, read_in_folder};
+pub(crate) use bash::GitExecutedFilesSearch;
+pub use bash::{BashTool, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
+pub(crate) use commands::ProcessConfinementAndKeeper;
+pub use commands::{CommandConfinementAndEnvironment, CommandConfinementMode};
+pub(crate) use read_file::{read_file_from_memory, read_file_outside_workspace};
 pub use retried::RetryingConfinement;
 
 /// Returns all built-in tools over one workspace, with unconfined `bash`.
 #[must_use]
-pub fn all_builtin_tools(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
-    built_in_tools(workspace, CommandEnvironment::default())
+pub fn unconfined_built_in_tools(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
+    built_in_tools(workspace, CommandConfinementAndEnvironment::default())
 }
 
 /// Returns all built-in tools over one workspace, with `bash` confined as in `commands`.
 #[must_use]
 pub fn built_in_tools(
     workspace: &Arc<Workspace>,
-    commands: impl Into<CommandEnvironment>,
+    commands: impl Into<CommandConfinementAndEnvironment>,
 ) -> Vec<SharedTool> {
     let mut tools = file_tools(workspace);
-    tools.push(Arc::new(Bash::new(workspace.clone(), commands)));
+    tools.push(Arc::new(BashTool::new(workspace.clone(), commands)));
     tools.push(background::background_tool());
     tools
 }
@@ -89,7 +91,7 @@ pub(crate) fn build_tool_spec<A: JsonSchema>(
         schema.remove("title");
     }
     schema::remove_null_types(&mut parameters);
-    remove_rust_formats(&mut parameters);
+    remove_nonstandard_schema_formats(&mut parameters);
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -101,23 +103,25 @@ pub(crate) fn build_tool_spec<A: JsonSchema>(
 
 /// Removes formats such as `uint32`: they are not standard, and Gemini refuses schemas that contain
 /// them.
-fn remove_rust_formats(schema: &mut Value) {
+fn remove_nonstandard_schema_formats(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {
             let format = keywords.get("format").and_then(Value::as_str);
             if format.is_some_and(|format| format.starts_with("uint")) {
                 keywords.remove("format");
             }
-            keywords.values_mut().for_each(remove_rust_formats);
+            keywords
+                .values_mut()
+                .for_each(remove_nonstandard_schema_formats);
         }
-        Value::Array(items) => items.iter_mut().for_each(remove_rust_formats),
+        Value::Array(items) => items.iter_mut().for_each(remove_nonstandard_schema_formats),
         _ => {}
     }
 }
 
 /// Runs a tool with deserialized arguments. Arguments that fit the schema but do not deserialize
 /// become an error for the model.
-pub(crate) fn run_with_arguments<'a, A: DeserializeOwned + Send + 'a, F>(
+pub(crate) fn run_with_parsed_arguments<'a, A: DeserializeOwned + Send + 'a, F>(
     value: Value,
     work: impl FnOnce(A) -> F + Send + 'a,
 ) -> BoxFuture<'a, ToolOutput>
@@ -135,7 +139,7 @@ where
     .boxed()
 }
 
-/// Runs a tool as [`run_with_arguments`] does, and stops it when the call is cancelled.
+/// Runs a tool as [`run_with_parsed_arguments`] does, and stops it when the call is cancelled.
 pub(crate) fn run_until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
     value: Value,
     ctx: &'a ToolCtx,
@@ -144,7 +148,7 @@ pub(crate) fn run_until_cancelled<'a, A: DeserializeOwned + Send + 'a, F>(
 where
     F: Future<Output = ToolOutput> + Send + 'a,
 {
-    run_with_arguments(value, move |asked| async move {
+    run_with_parsed_arguments(value, move |asked| async move {
         tokio::select! {
             output = work(asked) => output,
             () = ctx.cancel.cancelled() => ToolOutput::error(""),
@@ -153,26 +157,28 @@ where
 }
 
 /// Timeout for work that only reads the workspace.
-const MAX_LOOK: Duration = Duration::from_secs(30);
+const WORKSPACE_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Timeout for each read of the workspace that is needed to show an approval question.
-const MAX_TARGET: Duration = Duration::from_secs(1);
+const APPROVAL_PREVIEW_READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Function that runs a call of a file tool. May block.
-type FileWork<A> = fn(&Workspace, &FileToolCall, &A) -> Result<ToolOutput, WorkspaceError>;
+type FileToolRunner<A> = fn(&Workspace, &FileToolCall, &A) -> Result<ToolOutput, WorkspaceError>;
 
 /// Function that returns the reason why a call would be refused, if it would be. May block.
-type FileCheck<A> = fn(&Workspace, &FileToolCall, &A) -> Result<Option<String>, WorkspaceError>;
+type FileRefusalFinder<A> =
+    fn(&Workspace, &FileToolCall, &A) -> Result<Option<String>, WorkspaceError>;
 
 /// Function that describes the file that a call would change, for approval questions. May block.
-type FileTarget<A> = fn(&Workspace, &A) -> Result<Option<String>, WorkspaceError>;
+type FileTargetDescriber<A> = fn(&Workspace, &A) -> Result<Option<String>, WorkspaceError>;
 
 /// Function that returns the change that a tool call would make to a file. May block.
-type FileChanging<A> = fn(&Workspace, &A) -> Result<Option<FileChange>, WorkspaceError>;
+type FileChangePreviewer<A> =
+    fn(&Workspace, &A) -> Result<Option<ProposedFileChange>, WorkspaceError>;
 
 /// Maximum size of a file change that an approval question shows, in bytes: the texts before and
 /// after the change together.
-const MAX_CHANGE_BYTES: usize = 2 << 20;
+const MAX_APPROVAL_PREVIEW_CHANGE_BYTES: usize = 2 << 20;
 
 /// Context of one call of a file tool.
 struct FileToolCall {
@@ -183,7 +189,7 @@ struct FileToolCall {
     /// Turn and step of the call.
     step: (u32, u32),
     /// Files that the model knows; `None` if a program makes the call.
-    known: Option<Arc<KnownFiles>>,
+    known: Option<Arc<FilesSeenByModel>>,
     recorder: Option<Arc<dyn FileChangeRecorder>>,
 }
 
@@ -213,10 +219,10 @@ struct FileTool<A> {
     spec: ToolSpec,
     subject: fn(WorkspacePath) -> Subject,
     workspace: Arc<Workspace>,
-    work: FileWork<A>,
-    target: FileTarget<A>,
-    change: FileChanging<A>,
-    check: FileCheck<A>,
+    work: FileToolRunner<A>,
+    target: FileTargetDescriber<A>,
+    change: FileChangePreviewer<A>,
+    check: FileRefusalFinder<A>,
 }
 
 fn new_file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
@@ -225,8 +231,8 @@ fn new_file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
     effect_class: EffectClass,
     subject: fn(WorkspacePath) -> Subject,
     workspace: &Arc<Workspace>,
-    work: FileWork<A>,
-    target: FileTarget<A>,
+    work: FileToolRunner<A>,
+    target: FileTargetDescriber<A>,
 ) -> FileTool<A> {
     FileTool {
         spec: build_tool_spec::<A>(name, description, effect_class),
@@ -239,7 +245,7 @@ fn new_file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
     }
 }
 
-/// [`FileTarget`] of tools that change no file: returns no description.
+/// [`FileTargetDescriber`] of tools that change no file: returns no description.
 fn describe_no_target<A>(_: &Workspace, _: &A) -> Result<Option<String>, WorkspaceError> {
     Ok(None)
 }
@@ -249,8 +255,8 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileTrackingMethod {
-        FileTrackingMethod::Recorded
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
+        FileChangeTrackingMethod::Recorded
     }
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
@@ -269,22 +275,30 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
                 move |workspace: &Workspace, _: &CancellationToken| target(workspace, &asked);
             let never = CancellationToken::new();
             // Ignore an error: if the target cannot be read, the call itself reports the error.
-            let found = self.workspace.run_read_only(&never, MAX_TARGET, look).await;
+            let found = self
+                .workspace
+                .run_blocking_read_only(&never, APPROVAL_PREVIEW_READ_TIMEOUT, look)
+                .await;
             found.ok().flatten()
         }
         .boxed()
     }
 
-    fn change<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<FileChange>> {
+    fn change<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<ProposedFileChange>> {
         let (change, asked) = (self.change, A::deserialize(arguments));
         async move {
             let asked = asked.ok()?;
             let look =
                 move |workspace: &Workspace, _: &CancellationToken| change(workspace, &asked);
             let never = CancellationToken::new();
-            let found = self.workspace.run_read_only(&never, MAX_TARGET, look).await;
+            let found = self
+                .workspace
+                .run_blocking_read_only(&never, APPROVAL_PREVIEW_READ_TIMEOUT, look)
+                .await;
             let found = found.ok().flatten();
-            found.filter(|change| change.before.len() + change.after.len() <= MAX_CHANGE_BYTES)
+            found.filter(|change| {
+                change.before.len() + change.after.len() <= MAX_APPROVAL_PREVIEW_CHANGE_BYTES
+            })
         }
         .boxed()
     }
@@ -306,7 +320,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
             };
             let found = self
                 .workspace
-                .run_read_only(&ctx.cancel, MAX_TARGET, look)
+                .run_blocking_read_only(&ctx.cancel, APPROVAL_PREVIEW_READ_TIMEOUT, look)
                 .await;
             match found {
                 Ok(found) => found,
@@ -322,7 +336,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
     /// Runs the tool on a thread on which it may block. Read-only work is abandoned on timeout or
     /// cancellation.
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        run_with_arguments(value, move |asked: A| async move {
+        run_with_parsed_arguments(value, move |asked: A| async move {
             let (work, call) = (self.work, FileToolCall::new(ctx));
             let work = move |workspace: &Workspace, cancel: &CancellationToken| {
                 work(workspace, &call.with_cancel(cancel), &asked)
@@ -330,7 +344,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
             let done = match self.spec.effect_class {
                 EffectClass::Read => {
                     self.workspace
-                        .run_read_only(&ctx.cancel, MAX_LOOK, work)
+                        .run_blocking_read_only(&ctx.cancel, WORKSPACE_READ_TIMEOUT, work)
                         .await
                 }
                 _ => self.workspace.run_blocking(&ctx.cancel, work).await,
@@ -350,7 +364,7 @@ fn resolve_argument_path(workspace: &Workspace, path: Option<Value>) -> Workspac
 }
 
 /// Formats a count and its noun, such as `1 line` and `2 lines`, from the singular `word`.
-fn format_count(n: usize, word: &str) -> String {
+fn format_count_with_noun(n: usize, word: &str) -> String {
     let plural = if n == 1 {
         ""
     } else if word.ends_with("ch") {

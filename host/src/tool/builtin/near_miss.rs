@@ -4,29 +4,29 @@
 //! Models often write plain quotes instead of typographic ones, composed instead of decomposed
 //! letters, and spaces instead of tabs or no-break spaces. Naming the line and the character saves
 //! the model from reading the file again in search of an invisible difference. Start from
-//! [`describe_near_miss`].
+//! [`describe_most_similar_text`].
 
 use std::ops::Range;
 
 use icu_normalizer::properties::{CanonicalDecompositionBorrowed, Decomposed};
 use memchr::memmem;
 
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum number of bytes of a line that a message shows.
-const SHOWN_BYTES: usize = 200;
+const MAX_DISPLAYED_LINE_BYTES: usize = 200;
 
 /// Maximum length of a line that is compared by similarity, in bytes.
-const MAX_LIKE_BYTES: usize = 400;
+const MAX_COMPARED_LINE_BYTES: usize = 400;
 
 /// Maximum number of lines that are compared by similarity.
-const MAX_LIKE_LINES: usize = 20_000;
+const MAX_COMPARED_LINES: usize = 20_000;
 
 /// Minimum similarity of a line, from 0 to 1, for which the line is reported.
-const LEAST_LIKENESS: f64 = 0.6;
+const MIN_REPORTED_LINE_SIMILARITY: f64 = 0.6;
 
 /// Describes the most similar text to `old` and the first difference; `None` if no text is similar.
-pub(super) fn describe_near_miss(text: &str, old: &str) -> Option<String> {
+pub(super) fn describe_most_similar_text(text: &str, old: &str) -> Option<String> {
     for folds_case in [false, true] {
         if let Some(place) = find_similar_text(text, old, folds_case) {
             return Some(describe_first_difference(text, place, old));
@@ -37,12 +37,12 @@ pub(super) fn describe_near_miss(text: &str, old: &str) -> Option<String> {
 
 /// A text without differences that are hard to see, such as white space and kinds of quotes, and
 /// for each of its bytes the offset of the original character.
-struct FoldedText {
+struct FoldedTextWithOffsets {
     text: String,
     offsets: Vec<usize>,
 }
 
-impl FoldedText {
+impl FoldedTextWithOffsets {
     fn new(text: &str, folds_case: bool) -> Self {
         let decomposition = CanonicalDecompositionBorrowed::new();
         let mut folded = Self {
@@ -98,11 +98,11 @@ impl FoldedText {
 /// Finds the first match that differs from `old` only in white space and in similar characters, and
 /// in case if `folds_case`. Returns its range in `text`.
 fn find_similar_text(text: &str, old: &str, folds_case: bool) -> Option<Range<usize>> {
-    let wanted = FoldedText::new(old, folds_case);
+    let wanted = FoldedTextWithOffsets::new(old, folds_case);
     if wanted.text.is_empty() {
         return None;
     }
-    let folded = FoldedText::new(text, folds_case);
+    let folded = FoldedTextWithOffsets::new(text, folds_case);
     let at = memmem::find(folded.text.as_bytes(), wanted.text.as_bytes())?;
     let start = *folded.offsets.get(at)?;
     let last = *folded.offsets.get(at + wanted.text.len() - 1)?;
@@ -137,7 +137,7 @@ fn describe_first_difference(text: &str, place: Range<usize>, old: &str) -> Stri
              the file has {} and {} there. Copy the text exactly",
             escape_white_space(leading_space(old)),
             escape_white_space(trailing_space(old)),
-            escape_white_space(find_trailing_spaces(&text[..place.start])),
+            escape_white_space(trailing_space_of_last_line(&text[..place.start])),
             escape_white_space(leading_space(&text[place.end..])),
         );
     }
@@ -171,7 +171,7 @@ fn describe_first_difference(text: &str, place: Range<usize>, old: &str) -> Stri
     let line = line_number_at(text, at);
     format!(
         "Line {line} is similar to old_text and differs in {what}. The line is `{}`. Copy the text exactly",
-        display_line(text, at)
+        format_line_at(text, at)
     )
 }
 
@@ -179,19 +179,19 @@ fn describe_first_difference(text: &str, place: Range<usize>, old: &str) -> Stri
 /// line is similar enough.
 fn describe_nearest_line(text: &str, old: &str) -> Option<String> {
     let wanted: Vec<&str> = old.lines().collect();
-    let is_like = |line: &&&str| line.len() <= MAX_LIKE_BYTES && !line.trim().is_empty();
+    let is_like = |line: &&&str| line.len() <= MAX_COMPARED_LINE_BYTES && !line.trim().is_empty();
     let longest = wanted
         .iter()
         .filter(is_like)
         .max_by_key(|line| line.trim().len())?;
     let at_wanted = wanted.iter().position(|line| line == longest)?;
-    let lines: Vec<&str> = text.lines().take(MAX_LIKE_LINES).collect();
+    let lines: Vec<&str> = text.lines().take(MAX_COMPARED_LINES).collect();
     let likeness = |line: &str| strsim::sorensen_dice(line.trim(), longest.trim());
     let near = lines.iter().enumerate();
-    let near = near.filter(|(_, line)| line.len() <= MAX_LIKE_BYTES);
+    let near = near.filter(|(_, line)| line.len() <= MAX_COMPARED_LINE_BYTES);
     let near = near.map(|(number, line)| (number, likeness(line)));
     let (at, likeness) = near.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    if likeness < LEAST_LIKENESS {
+    if likeness < MIN_REPORTED_LINE_SIMILARITY {
         return None;
     }
     // The longest line of `old` may be in the file as it is, so compare the lines around it too.
@@ -206,13 +206,13 @@ fn describe_nearest_line(text: &str, old: &str) -> Option<String> {
             "The nearest place is around line {}. Line {} differs: the file has `{}`, old_text has `{}`. Read these lines again",
             at + 1,
             number + 1,
-            clean_line(line, SHOWN_BYTES),
-            clean_line(wanted, SHOWN_BYTES)
+            escape_and_truncate_line(line, MAX_DISPLAYED_LINE_BYTES),
+            escape_and_truncate_line(wanted, MAX_DISPLAYED_LINE_BYTES)
         ),
         _ => format!(
             "The nearest line is line {}: `{}`; the lines around it differ. Read these lines again",
             at + 1,
-            clean_line(lines[at], SHOWN_BYTES)
+            escape_and_truncate_line(lines[at], MAX_DISPLAYED_LINE_BYTES)
         ),
     })
 }
@@ -221,17 +221,19 @@ fn line_number_at(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-fn display_line(text: &str, at: usize) -> String {
+fn format_line_at(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |line| line + 1);
     let line = text[start..].lines().next().unwrap_or_default();
     // Show the part of a long line around the difference.
-    let from = match line.len() > SHOWN_BYTES {
-        true => {
-            line.floor_char_boundary((at - start).saturating_sub(SHOWN_BYTES / 2).min(line.len()))
-        }
+    let from = match line.len() > MAX_DISPLAYED_LINE_BYTES {
+        true => line.floor_char_boundary(
+            (at - start)
+                .saturating_sub(MAX_DISPLAYED_LINE_BYTES / 2)
+                .min(line.len()),
+        ),
         false => 0,
     };
-    clean_line(&line[from..], SHOWN_BYTES)
+    escape_and_truncate_line(&line[from..], MAX_DISPLAYED_LINE_BYTES)
 }
 
 fn leading_space(text: &str) -> &str {
@@ -242,7 +244,7 @@ fn trailing_space(text: &str) -> &str {
     &text[text.trim_end().len()..]
 }
 
-fn find_trailing_spaces(text: &str) -> &str {
+fn trailing_space_of_last_line(text: &str) -> &str {
     let start = text.rfind('\n').map_or(0, |line| line + 1);
     trailing_space(&text[start..])
 }
@@ -285,7 +287,7 @@ mod tests {
 
     /// Checks that the message about a text contains all of these words.
     fn check(text: &str, old: &str, words: &[&str]) {
-        let told = describe_near_miss(text, old).unwrap_or_default();
+        let told = describe_most_similar_text(text, old).unwrap_or_default();
         for word in words {
             assert!(told.contains(word), "{told:?} has no {word:?}");
         }
@@ -345,9 +347,12 @@ mod tests {
             "    let total = count + 1;\n    sum\n",
             &["line 2", "Line 3", "`total`", "`sum`"],
         );
-        assert_eq!(describe_near_miss(text, "quite another thing"), None);
-        assert_eq!(describe_near_miss("", "a"), None);
-        assert_eq!(describe_near_miss("a", " \n"), None);
-        assert_eq!(describe_near_miss("a", ""), None);
+        assert_eq!(
+            describe_most_similar_text(text, "quite another thing"),
+            None
+        );
+        assert_eq!(describe_most_similar_text("", "a"), None);
+        assert_eq!(describe_most_similar_text("a", " \n"), None);
+        assert_eq!(describe_most_similar_text("a", ""), None);
     }
 }

@@ -12,24 +12,24 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::super::encoding::{self, TextEncoding};
-use super::super::known::{FileVersion, ReadFileLines};
+use super::super::known::{FileContentVersion, FileLinesReadByCall};
 use super::super::subject::Subject;
-use super::super::workspace::{Workspace, WorkspaceError, file_stamp_version};
+use super::super::workspace::{Workspace, WorkspaceError, version_from_attributes};
 use super::super::{SharedTool, ToolOutput};
-use super::stale::{self, CAP_BYTES};
-use super::{FileToolCall, MAX_LOOK, describe_no_target, new_file_tool};
+use super::stale::{self, MAX_COMPARED_FILE_BYTES};
+use super::{FileToolCall, WORKSPACE_READ_TIMEOUT, describe_no_target, new_file_tool};
 use crate::message::blob::{MAX_IMAGE_BYTES, detect_image};
 use crate::message::{Blob, EffectClass};
 
 /// Maximum number of bytes in one answer, about as much as a model can use well.
-const CAP_BYTES_SHOWN: usize = 256 * 1024;
+const MAX_ANSWER_BYTES: usize = 256 * 1024;
 
 /// Maximum number of lines in one answer.
-const CAP_LINES: u64 = 2_000;
+const MAX_ANSWER_LINES: u64 = 2_000;
 
 /// Number of bytes at the start of a large file that are searched for a NUL, which marks binary
 /// data.
-const SNIFF_BYTES: usize = 8 * 1024;
+const BINARY_DETECTION_BYTES: usize = 8 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -60,7 +60,7 @@ pub(super) fn read_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
 }
 
 /// Reads a file in a directory other than the workspace, with the same result as the tool.
-pub(crate) async fn read_in_folder(
+pub(crate) async fn read_file_outside_workspace(
     folder: &Arc<Workspace>,
     path: &str,
     offset: u64,
@@ -75,11 +75,13 @@ pub(crate) async fn read_in_folder(
         let (file, bytes) = folder.open_file(&asked.path)?;
         Ok(read_opened_file(file, bytes, cancel, &asked)?.output)
     };
-    folder.run_read_only(cancel, MAX_LOOK, work).await
+    folder
+        .run_blocking_read_only(cancel, WORKSPACE_READ_TIMEOUT, work)
+        .await
 }
 
 /// Returns lines of a file whose content is in memory, with the same result as the tool.
-pub(crate) fn read_from_memory(
+pub(crate) fn read_file_from_memory(
     content: &[u8],
     path: &str,
     offset: u64,
@@ -98,7 +100,7 @@ struct ReadFileAnswer {
     output: ToolOutput,
     /// Version of the file, computed from its content; `None` if the content was not hashed, as for
     /// a large file.
-    version: Option<FileVersion>,
+    version: Option<FileContentVersion>,
     /// Numbers of the first and the last line that the answer shows completely.
     lines: Option<(u64, u64)>,
     /// Number of lines of the file, if its end was reached.
@@ -107,7 +109,7 @@ struct ReadFileAnswer {
 
 impl ReadFileAnswer {
     /// Builds an answer that shows no text of the file.
-    fn answer_without_text(output: ToolOutput) -> Self {
+    fn from_output_without_text(output: ToolOutput) -> Self {
         Self {
             output,
             version: None,
@@ -125,11 +127,11 @@ fn read_file(
     let (file, bytes) = workspace.open_file(&asked.path)?;
     // Read the file's attributes before its content: if the file changes meanwhile, the attributes
     // of the next check differ.
-    let stamp = file_stamp_version(&file).ok();
+    let stamp = version_from_attributes(&file).ok();
     let answer = read_opened_file(file, bytes, &call.cancel, asked)?;
     let is_text = answer.lines.is_some() || answer.n_lines == Some(0);
     if let (Some(known), Some(version), true) = (&call.known, answer.version.or(stamp), is_text) {
-        let reading = ReadFileLines {
+        let reading = FileLinesReadByCall {
             version,
             lines: answer.lines,
             n_lines: answer.n_lines,
@@ -137,7 +139,7 @@ fn read_file(
         let text = answer.output.content.to_string();
         known.record_file_read(
             &call.id,
-            stale::known_file_key(workspace, &asked.path),
+            stale::canonical_file_key(workspace, &asked.path),
             reading,
             &text,
         );
@@ -158,24 +160,24 @@ fn read_opened_file(
     let mut begin = Vec::new();
     // The reported size can be wrong: files grow, and files in `/proc` report 0.
     file.by_ref()
-        .take(CAP_BYTES + 1)
+        .take(MAX_COMPARED_FILE_BYTES + 1)
         .read_to_end(&mut begin)
         .map_err(failed)?;
-    let is_whole = begin.len() as u64 <= CAP_BYTES;
+    let is_whole = begin.len() as u64 <= MAX_COMPARED_FILE_BYTES;
     let size = size.max(begin.len() as u64);
     if detect_image(&begin).is_some() {
         let output = read_image(begin.chain(file), size, &asked.path).map_err(failed)?;
-        return Ok(ReadFileAnswer::answer_without_text(output));
+        return Ok(ReadFileAnswer::from_output_without_text(output));
     }
     let binary = || {
-        ReadFileAnswer::answer_without_text(ToolOutput::error(format!(
+        ReadFileAnswer::from_output_without_text(ToolOutput::error(format!(
             "`{}` is a binary file of {size} bytes; this tool reads text and images",
             asked.path
         )))
     };
     if is_whole {
-        let version = FileVersion::from_content(&begin);
-        let Some(decoded) = encoding::decode_file(begin) else {
+        let version = FileContentVersion::from_content(&begin);
+        let Some(decoded) = encoding::decode_text_file(begin) else {
             return Ok(binary());
         };
         let text = match decoded.encoding {
@@ -189,32 +191,32 @@ fn read_opened_file(
             .encoding_note()
             .filter(|_| !answer.output.is_error)
         {
-            answer.output = append_note(answer.output, &note);
+            answer.output = append_host_note(answer.output, &note);
         }
         return Ok(answer);
     }
-    if encoding::without_utf16_bom(&begin).is_some() {
-        return Ok(ReadFileAnswer::answer_without_text(ToolOutput::error(
+    if encoding::strip_utf16_bom(&begin).is_some() {
+        return Ok(ReadFileAnswer::from_output_without_text(ToolOutput::error(
             format!(
-                "`{}` is UTF-16 text of {size} bytes, more than the {CAP_BYTES} that are decoded; convert it to UTF-8 first, for \
+                "`{}` is UTF-16 text of {size} bytes, more than the {MAX_COMPARED_FILE_BYTES} that are decoded; convert it to UTF-8 first, for \
              example with `iconv -f UTF-16 -t UTF-8`",
                 asked.path
             ),
         )));
     }
-    if begin[..SNIFF_BYTES.min(begin.len())].contains(&0) {
+    if begin[..BINARY_DETECTION_BYTES.min(begin.len())].contains(&0) {
         return Ok(binary());
     }
     let mut answer = read_lines(BufReader::new(begin.chain(file)), cancel, asked)?;
     if answer.output.content.to_string().contains('\u{fffd}') {
         let note = "some bytes of the file are not UTF-8 and are shown as U+FFFD";
-        answer.output = append_note(answer.output, note);
+        answer.output = append_host_note(answer.output, note);
     }
     Ok(answer)
 }
 
 /// Appends a note of the host, in brackets, to the text that the tool returns.
-fn append_note(output: ToolOutput, note: &str) -> ToolOutput {
+fn append_host_note(output: ToolOutput, note: &str) -> ToolOutput {
     let text = output.content.to_string();
     let line = if text.ends_with('\n') { "" } else { "\n" };
     ToolOutput::ok(format!("{text}{line}[{note}]"))
@@ -231,7 +233,10 @@ fn read_lines(
         source,
     };
     let first = asked.offset.unwrap_or(1).max(1);
-    let limit = asked.limit.unwrap_or(CAP_LINES).min(CAP_LINES);
+    let limit = asked
+        .limit
+        .unwrap_or(MAX_ANSWER_LINES)
+        .min(MAX_ANSWER_LINES);
     let mut text = Vec::new();
     let mut number = 1;
     while number < first {
@@ -240,7 +245,7 @@ fn read_lines(
         }
         if reader.skip_until(b'\n').map_err(failed)? == 0 {
             let n_lines = number - 1;
-            return Ok(ReadFileAnswer::answer_without_text(ToolOutput::error(
+            return Ok(ReadFileAnswer::from_output_without_text(ToolOutput::error(
                 format!(
                     "`{}` has only {n_lines} lines; offset {first} is behind its end",
                     asked.path
@@ -253,7 +258,7 @@ fn read_lines(
         let before = text.len();
         // Read one byte more than fits, to distinguish a line that just fits from one that is too
         // long.
-        let room = (CAP_BYTES_SHOWN - before) as u64 + 1;
+        let room = (MAX_ANSWER_BYTES - before) as u64 + 1;
         let count = reader
             .by_ref()
             .take(room)
@@ -262,11 +267,11 @@ fn read_lines(
         if count == 0 {
             break;
         }
-        if text.len() > CAP_BYTES_SHOWN {
+        if text.len() > MAX_ANSWER_BYTES {
             let output = build_size_limited_answer(text, before, first, number);
             return Ok(ReadFileAnswer {
                 lines: (before > 0).then_some((first, number - 1)),
-                ..ReadFileAnswer::answer_without_text(output)
+                ..ReadFileAnswer::from_output_without_text(output)
             });
         }
         number += 1;
@@ -281,7 +286,7 @@ fn read_lines(
     Ok(ReadFileAnswer {
         lines: (number > first).then_some((first, number - 1)),
         n_lines: is_end.then_some(number - 1),
-        ..ReadFileAnswer::answer_without_text(ToolOutput::ok(content))
+        ..ReadFileAnswer::from_output_without_text(ToolOutput::ok(content))
     })
 }
 
@@ -315,10 +320,10 @@ fn build_size_limited_answer(
         text.push_str(&format_range_note(first, number - 1, number));
         return ToolOutput::ok(text);
     }
-    text.truncate(CAP_BYTES_SHOWN);
+    text.truncate(MAX_ANSWER_BYTES);
     let next = number + 1;
     ToolOutput::ok(format!(
-        "{}\n[line {number} is longer than {CAP_BYTES_SHOWN} bytes and was cut; continue with offset {next}]",
+        "{}\n[line {number} is longer than {MAX_ANSWER_BYTES} bytes and was cut; continue with offset {next}]",
         String::from_utf8_lossy(&text)
     ))
 }

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use super::super::process::confine::{Confinement, ConfinementObstacle};
+use super::super::process::confine::{ConfinementFailureReason, ConfinementPermissions};
 
 /// Function that sets up the confinement and returns it, or the reason why the setup failed.
-type Detect =
-    dyn Fn() -> BoxFuture<'static, Result<Confinement, ConfinementObstacle>> + Send + Sync;
+type ConfinementSetupFn = dyn Fn() -> BoxFuture<'static, Result<ConfinementPermissions, ConfinementFailureReason>>
+    + Send
+    + Sync;
 
 /// A confinement that each call tries to set up until one succeeds. Clones share the result.
 #[derive(Clone)]
 pub struct RetryingConfinement {
-    wanted: Arc<Confinement>,
-    detect: Arc<Detect>,
-    found: Arc<Mutex<Option<Confinement>>>,
+    wanted: Arc<ConfinementPermissions>,
+    detect: Arc<ConfinementSetupFn>,
+    found: Arc<Mutex<Option<ConfinementPermissions>>>,
 }
 
 impl RetryingConfinement {
@@ -25,8 +26,9 @@ impl RetryingConfinement {
     /// the permissions of commands after that; the mechanism that `detect` finds may differ from
     /// the one in `wanted`.
     pub fn new(
-        wanted: Confinement,
-        detect: impl Fn() -> BoxFuture<'static, Result<Confinement, ConfinementObstacle>>
+        wanted: ConfinementPermissions,
+        detect: impl Fn()
+            -> BoxFuture<'static, Result<ConfinementPermissions, ConfinementFailureReason>>
         + Send
         + Sync
         + 'static,
@@ -38,13 +40,15 @@ impl RetryingConfinement {
         }
     }
 
-    pub(super) fn wanted_confinement(&self) -> &Confinement {
+    pub(super) fn configured_confinement(&self) -> &ConfinementPermissions {
         &self.wanted
     }
 
     /// Returns the confinement, which is detected at the first call that succeeds, or the reason
     /// why this call failed too.
-    pub(super) async fn confinement(&self) -> Result<Confinement, ConfinementObstacle> {
+    pub(super) async fn get_or_detect_confinement(
+        &self,
+    ) -> Result<ConfinementPermissions, ConfinementFailureReason> {
         let mut found = self.found.lock().await;
         if let Some(confinement) = &*found {
             return Ok(confinement.clone());

@@ -20,43 +20,45 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
-use super::super::walk::{FileGlob, MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
+use super::super::walk::{
+    MAX_WALK_DEPTH, WalkEndReason, WalkEntryKind, WorkspaceFileGlob, walk_workspace,
+};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{FileToolCall, describe_no_target, format_count, new_file_tool};
+use super::{FileToolCall, describe_no_target, format_count_with_noun, new_file_tool};
 use crate::beneath::open_regular_file;
 use crate::message::EffectClass;
-use crate::text::clean_line;
+use crate::text::escape_and_truncate_line;
 
 /// Maximum size of one answer, in bytes. Large on purpose: hooks and the agent decide how much of
 /// it the model is shown.
-const CAP_BYTES: usize = 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 /// Default for the maximum number of matching lines that a search returns.
-const DEFAULT_MATCHES: usize = 10_000;
+const DEFAULT_MAX_MATCHING_LINES: usize = 10_000;
 
 /// Maximum length of a line that is shown completely, in bytes.
-const MAX_LINE_BYTES: usize = 2_000;
+const MAX_DISPLAYED_LINE_BYTES: usize = 2_000;
 
 /// Maximum memory for one line of a file, in bytes; a file with a longer line is skipped.
-const MAX_HEAP_BYTES: usize = 4 * 1024 * 1024;
+const MAX_LINE_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Maximum size of the compiled pattern, in bytes. If the regex engine cannot use its lazy DFA,
 /// each byte of a file takes time linear in this size: a pattern with nested repetitions, such as
 /// `((a{1,50}){1,50}){1,50}`, would take minutes for a file.
-const MAX_PATTERN_BYTES: usize = 256 * 1024;
+const MAX_COMPILED_PATTERN_BYTES: usize = 256 * 1024;
 
 /// Prefix of the regex crate's error for an oversized pattern.
-const TOO_LARGE: &str = "compiled regex exceeds size limit";
+const OVERSIZED_REGEX_ERROR_PREFIX: &str = "compiled regex exceeds size limit";
 
 /// Maximum length of a pattern, or of the regex crate's error, in an error message, in bytes.
-const SHOWN_PATTERN_BYTES: usize = 200;
+const MAX_QUOTED_PATTERN_BYTES: usize = 200;
 
 /// Maximum memory of the regex engine's caches (its lazy DFA), in bytes.
-const MAX_FAST_BYTES: usize = 8 * 1024 * 1024;
+const MAX_REGEX_DFA_CACHE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Time limit of one search. A search that reaches it returns the matches found so far.
-const LIMIT: Duration = Duration::from_secs(20);
+const SEARCH_TIME_LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -100,12 +102,16 @@ fn search_files(
     let cancel = &call.cancel;
     let matcher = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
-        .size_limit(MAX_PATTERN_BYTES)
-        .dfa_size_limit(MAX_FAST_BYTES)
+        .size_limit(MAX_COMPILED_PATTERN_BYTES)
+        .dfa_size_limit(MAX_REGEX_DFA_CACHE_BYTES)
         .build(&asked.pattern);
     let (matcher, glob) = match (
         matcher,
-        asked.glob.as_deref().map(FileGlob::new).transpose(),
+        asked
+            .glob
+            .as_deref()
+            .map(WorkspaceFileGlob::new)
+            .transpose(),
     ) {
         (Ok(matcher), Ok(glob)) => (matcher, glob),
         (Err(why), _) => {
@@ -113,46 +119,46 @@ fn search_files(
             let why = why.to_string();
             let why = why.lines().last().unwrap_or_default();
             let why = why.strip_prefix("error: ").unwrap_or(why);
-            let advice = if why.starts_with(TOO_LARGE) {
+            let advice = if why.starts_with(OVERSIZED_REGEX_ERROR_PREFIX) {
                 "; use fewer or smaller repetitions, such as `+` for `{1,100}`"
             } else {
                 ""
             };
             return Ok(ToolOutput::error(format!(
                 "`{}` is not a pattern that can be searched for: {}{advice}",
-                clean_line(&asked.pattern, SHOWN_PATTERN_BYTES),
-                clean_line(why, SHOWN_PATTERN_BYTES)
+                escape_and_truncate_line(&asked.pattern, MAX_QUOTED_PATTERN_BYTES),
+                escape_and_truncate_line(why, MAX_QUOTED_PATTERN_BYTES)
             )));
         }
         (_, Err(why)) => return Ok(ToolOutput::error(why)),
     };
     let context = asked.context.unwrap_or(0) as usize;
-    let mut search = SearchedFiles {
+    let mut search = FileContentSearch {
         stop: SearchStopCondition {
             cancel,
-            at: Instant::now() + LIMIT,
+            at: Instant::now() + SEARCH_TIME_LIMIT,
         },
         matcher,
         searcher: SearcherBuilder::new()
             .line_number(true)
             .before_context(context)
             .after_context(context)
-            .heap_limit(Some(MAX_HEAP_BYTES))
+            .heap_limit(Some(MAX_LINE_BUFFER_BYTES))
             .binary_detection(BinaryDetection::quit(0))
             .build(),
-        found: SearchFindings {
+        found: FileSearchResults {
             max_matches: asked
                 .max_matches
-                .map_or(DEFAULT_MATCHES, |max| max as usize),
-            ..SearchFindings::default()
+                .map_or(DEFAULT_MAX_MATCHING_LINES, |max| max as usize),
+            ..FileSearchResults::default()
         },
     };
     let path = asked.path.as_deref().unwrap_or(".");
-    let end = match workspace.folder(path) {
+    let end = match workspace.resolve_existing_folder(path) {
         Ok(start) => walk_workspace(
             workspace,
             &start,
-            MAX_DEPTH,
+            MAX_WALK_DEPTH,
             cancel,
             &mut |dir, path, kind| {
                 let is_asked = glob.as_ref().is_none_or(|glob| glob.is_match(path, &start));
@@ -172,10 +178,10 @@ fn search_files(
         )?,
         Err(WorkspaceError::NotAFolder(_)) => {
             let (file, _) = workspace.open_file(path)?;
-            let names = Path::new(workspace.relative_to_root(path)?).components();
+            let names = Path::new(workspace.path_relative_to_root(path)?).components();
             let name: PathBuf = names.filter(|name| *name != Component::CurDir).collect();
             search.search_file(&name.to_string_lossy(), file);
-            WalkEnd::Complete
+            WalkEndReason::Complete
         }
         Err(error) => return Err(error),
     };
@@ -211,14 +217,14 @@ impl<R: Read> Read for StoppableReader<'_, R> {
     }
 }
 
-struct SearchedFiles<'a> {
+struct FileContentSearch<'a> {
     stop: SearchStopCondition<'a>,
     matcher: RegexMatcher,
     searcher: Searcher,
-    found: SearchFindings,
+    found: FileSearchResults,
 }
 
-impl SearchedFiles<'_> {
+impl FileContentSearch<'_> {
     fn search_file(&mut self, name: &str, file: File) {
         let before = self.found.n_matches;
         let sink = FileMatchSink {
@@ -238,7 +244,7 @@ impl SearchedFiles<'_> {
 }
 
 #[derive(Default)]
-struct SearchFindings {
+struct FileSearchResults {
     text: String,
     n_matches: usize,
     n_files: usize,
@@ -248,12 +254,12 @@ struct SearchFindings {
     is_late: bool,
 }
 
-impl SearchFindings {
+impl FileSearchResults {
     /// Adds one found line of a file to the answer. Returns whether another line would fit.
     fn push(&mut self, path: &str, sign: char, number: Option<u64>, line: &[u8]) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let shown = &line[..line.len().min(MAX_LINE_BYTES)];
+        let shown = &line[..line.len().min(MAX_DISPLAYED_LINE_BYTES)];
         let number = number.unwrap_or(0);
         let mut text = format!(
             "{path}{sign}{number}{sign}{}",
@@ -262,7 +268,7 @@ impl SearchFindings {
         if shown.len() < line.len() {
             text.push_str(&format!(" [… {} bytes more]", line.len() - shown.len()));
         }
-        if self.text.len() + text.len() >= CAP_BYTES {
+        if self.text.len() + text.len() >= MAX_ANSWER_BYTES {
             self.is_cut = true;
             return false;
         }
@@ -271,24 +277,24 @@ impl SearchFindings {
         true
     }
 
-    fn into_answer_text(mut self, end: WalkEnd) -> String {
+    fn into_answer_text(mut self, end: WalkEndReason) -> String {
         if self.n_matches == 0 {
             self.text.push_str("[no match]");
         }
         if self.is_cut {
             self.text.push_str(&format!(
                 "[cut after {} in {}; there may be more: narrow the search by path, glob or pattern]",
-                format_count(self.n_matches, "match"),
-                format_count(self.n_files, "file"),
+                format_count_with_noun(self.n_matches, "match"),
+                format_count_with_noun(self.n_files, "file"),
             ));
         }
         if self.is_late {
             self.text.push_str(&format!(
                 "[stopped after {} s, before everything was searched: narrow the search by path, glob or pattern]",
-                LIMIT.as_secs()
+                SEARCH_TIME_LIMIT.as_secs()
             ));
         }
-        if end == WalkEnd::TooMany {
+        if end == WalkEndReason::TooMany {
             self.text.push_str(
                 "[the workspace has more files than are looked at; search a folder within it]",
             );
@@ -299,7 +305,7 @@ impl SearchFindings {
 
 struct FileMatchSink<'a> {
     path: &'a str,
-    found: &'a mut SearchFindings,
+    found: &'a mut FileSearchResults,
     has_break: bool,
 }
 
@@ -311,7 +317,7 @@ impl Sink for FileMatchSink<'_> {
             self.found.is_cut = true;
             return Ok(false);
         }
-        self.add_separator();
+        self.add_context_separator();
         self.found.n_matches += 1;
         let number = found.line_number();
         Ok(self.found.push(self.path, ':', number, found.bytes()))
@@ -324,7 +330,7 @@ impl Sink for FileMatchSink<'_> {
             self.found.is_cut = true;
             return Ok(false);
         }
-        self.add_separator();
+        self.add_context_separator();
         Ok(self
             .found
             .push(self.path, '-', context.line_number(), context.bytes()))
@@ -337,7 +343,7 @@ impl Sink for FileMatchSink<'_> {
 }
 
 impl FileMatchSink<'_> {
-    fn add_separator(&mut self) {
+    fn add_context_separator(&mut self) {
         if std::mem::take(&mut self.has_break) && !self.found.text.is_empty() {
             self.found.text.push_str("--\n");
         }

@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::encoding::{self, TextEncoding};
-use super::super::known::{FileVersion, WriteRefusal};
+use super::super::known::{FileContentVersion, FileWriteRefusal};
 use super::super::subject::Subject;
-use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
-use super::super::{FileChange, SharedTool, ToolOutput};
-use super::stale::{self, CAP_BYTES};
-use super::{FileTool, FileToolCall, format_count, new_file_tool};
+use super::super::workspace::{ExpectedFileState, Workspace, WorkspaceError};
+use super::super::{ProposedFileChange, SharedTool, ToolOutput};
+use super::stale::{self, MAX_COMPARED_FILE_BYTES};
+use super::{FileTool, FileToolCall, format_count_with_noun, new_file_tool};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -25,7 +25,7 @@ struct Arguments {
 
 pub(super) fn write_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
-        check: |workspace, call, asked| Ok(plan_write(workspace, call, asked)?.err()),
+        check: |workspace, call, asked| Ok(plan_file_write(workspace, call, asked)?.err()),
         change: preview_write,
         ..new_file_tool(
             "write_file",
@@ -44,63 +44,67 @@ fn describe_replaced_file(
     workspace: &Workspace,
     asked: &Arguments,
 ) -> Result<Option<String>, WorkspaceError> {
-    Ok(Some(match workspace.read(&asked.path, CAP_BYTES) {
-        Ok(content) => {
-            let lines = format_count(
-                content.split_inclusive(|byte| *byte == b'\n').count(),
-                "line",
-            );
-            let names = workspace.hard_link_note(&asked.path)?;
-            format!("replaces {} bytes, {lines}{names}", content.len())
-        }
-        Err(WorkspaceError::Missing(_)) => "a file that is not there yet".to_owned(),
-        Err(error) => return Err(error),
-    }))
+    Ok(Some(
+        match workspace.read_file(&asked.path, MAX_COMPARED_FILE_BYTES) {
+            Ok(content) => {
+                let lines = format_count_with_noun(
+                    content.split_inclusive(|byte| *byte == b'\n').count(),
+                    "line",
+                );
+                let names = workspace.hard_link_note(&asked.path)?;
+                format!("replaces {} bytes, {lines}{names}", content.len())
+            }
+            Err(WorkspaceError::Missing(_)) => "a file that is not there yet".to_owned(),
+            Err(error) => return Err(error),
+        },
+    ))
 }
 
 /// Returns the text of an existing file before and after the write.
 fn preview_write(
     workspace: &Workspace,
     asked: &Arguments,
-) -> Result<Option<FileChange>, WorkspaceError> {
-    let content = match workspace.read(&asked.path, CAP_BYTES) {
+) -> Result<Option<ProposedFileChange>, WorkspaceError> {
+    let content = match workspace.read_file(&asked.path, MAX_COMPARED_FILE_BYTES) {
         Err(WorkspaceError::Missing(_)) => return Ok(None),
         content => content?,
     };
-    let decoded = encoding::decode_file(content);
+    let decoded = encoding::decode_text_file(content);
     // The text of a file with invalid bytes contains placeholders for these bytes, so a diff would
     // show text that is not in the file.
     let decoded = decoded.filter(|decoded| decoded.encoding != TextEncoding::Damaged);
-    Ok(decoded.map(|decoded| FileChange {
+    Ok(decoded.map(|decoded| ProposedFileChange {
         path: asked.path.clone(),
-        after: decoded.encoding.without_bom(&asked.content).to_owned(),
+        after: decoded.encoding.strip_bom(&asked.content).to_owned(),
         before: decoded.text,
     }))
 }
 
 /// Bytes to write, and the expected state of the file before the write.
-struct WritePlan {
+struct PlannedFileWrite {
     bytes: Vec<u8>,
-    expected: ExpectedFile,
+    expected: ExpectedFileState,
     /// Notes for the model about side effects of the write.
     notes: Vec<String>,
 }
 
 /// Prepares a write. The inner `Err` is the reason why the file must not be written, worded for the
 /// model.
-fn plan_write(
+fn plan_file_write(
     workspace: &Workspace,
     call: &FileToolCall,
     asked: &Arguments,
-) -> Result<Result<WritePlan, String>, WorkspaceError> {
+) -> Result<Result<PlannedFileWrite, String>, WorkspaceError> {
     let path = &asked.path;
-    let (version, old) = match workspace.read(path, CAP_BYTES) {
-        Ok(old) => (FileVersion::from_content(&old), Some(old)),
-        Err(WorkspaceError::TooLarge { .. }) => (workspace.version(path, CAP_BYTES)?, None),
+    let (version, old) = match workspace.read_file(path, MAX_COMPARED_FILE_BYTES) {
+        Ok(old) => (FileContentVersion::from_content(&old), Some(old)),
+        Err(WorkspaceError::TooLarge { .. }) => {
+            (workspace.file_version(path, MAX_COMPARED_FILE_BYTES)?, None)
+        }
         Err(WorkspaceError::Missing(_)) => {
-            return Ok(Ok(WritePlan {
+            return Ok(Ok(PlannedFileWrite {
                 bytes: asked.content.as_bytes().to_vec(),
-                expected: ExpectedFile::Nothing,
+                expected: ExpectedFileState::Nothing,
                 notes: Vec::new(),
             }));
         }
@@ -112,17 +116,21 @@ fn plan_write(
         .is_some_and(|old| old.is_empty() || old == asked.content.as_bytes());
     let known = call.known.as_ref().filter(|_| !is_harmless);
     let checked = known.map_or(Ok(()), |known| {
-        known.check_overwrite(&stale::known_file_key(workspace, path), version, call.step)
+        known.check_overwrite(
+            &stale::canonical_file_key(workspace, path),
+            version,
+            call.step,
+        )
     });
-    let decoded = old.map(encoding::decode_file);
+    let decoded = old.map(encoding::decode_text_file);
     match (checked, &decoded) {
-        (Err(WriteRefusal::Unread | WriteRefusal::Partly), Some(None)) => {
+        (Err(FileWriteRefusal::Unread | FileWriteRefusal::Partly), Some(None)) => {
             return Ok(Err(format!(
                 "`{path}` is not written: it is a binary file, and writing text would destroy it. Choose another path, or delete the file \
                  first if it is to be replaced"
             )));
         }
-        (Err(why), _) => return Ok(Err(stale::stale_refusal(path, why))),
+        (Err(why), _) => return Ok(Err(stale::format_write_refusal(path, why))),
         (Ok(()), _) => {}
     }
     let mut notes = Vec::new();
@@ -137,14 +145,14 @@ fn plan_write(
              these bytes, or delete the file first"
                 .to_owned(),
         ),
-        _ => encoding.refusal_reason(&asked.content).map(|why| format!("in `content`, {why}")),
+        _ => encoding.text_refusal_reason(&asked.content).map(|why| format!("in `content`, {why}")),
     };
     let bytes = match refused {
         Some(why) => Err(why),
         None if is_harmless && encoding == TextEncoding::Damaged => {
             Ok(asked.content.as_bytes().to_vec())
         }
-        None => encoding.encode_text(encoding.without_bom(&asked.content)),
+        None => encoding.encode_text(encoding.strip_bom(&asked.content)),
     };
     if !encoding.is_utf8_without_bom() {
         notes.push(format!(
@@ -152,11 +160,11 @@ fn plan_write(
             encoding.encoding_name()
         ));
     }
-    let cap = CAP_BYTES;
+    let cap = MAX_COMPARED_FILE_BYTES;
     Ok(match bytes {
-        Ok(bytes) => Ok(WritePlan {
+        Ok(bytes) => Ok(PlannedFileWrite {
             bytes,
-            expected: ExpectedFile::Version { version, cap },
+            expected: ExpectedFileState::Version { version, cap },
             notes,
         }),
         Err(why) => Err(format!("`{path}` is not written: {why}")),
@@ -179,7 +187,7 @@ fn write_file(
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let path = &asked.path;
-    let plan = match plan_write(workspace, call, asked)? {
+    let plan = match plan_file_write(workspace, call, asked)? {
         Ok(plan) => plan,
         Err(why) => return Ok(ToolOutput::error(why)),
     };
@@ -191,11 +199,11 @@ fn write_file(
     )?;
     if let Some(known) = &call.known {
         let n_lines = asked.content.split_inclusive('\n').count() as u64;
-        let place = stale::known_file_key(workspace, path);
+        let place = stale::canonical_file_key(workspace, path);
         known.record_file_written(
             &call.id,
             place,
-            FileVersion::from_content(&plan.bytes),
+            FileContentVersion::from_content(&plan.bytes),
             n_lines,
         );
     }
@@ -205,7 +213,7 @@ fn write_file(
         "overwrote"
     };
     let mut text = format!("{verb} `{path}` ({} bytes)", plan.bytes.len());
-    for note in plan.notes.into_iter().chain(written.result_note()) {
+    for note in plan.notes.into_iter().chain(written.hard_link_note()) {
         text.push_str(&format!("\n[{note}]"));
     }
     Ok(ToolOutput::ok(text))

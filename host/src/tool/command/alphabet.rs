@@ -3,7 +3,7 @@
 
 /// Whether a line consists only of characters that every shell reads alike: no expansion, glob,
 /// escape, background operator or here-document, regardless of the rest of the line.
-pub(super) fn is_plain(text: &str) -> bool {
+pub(super) fn has_only_portable_shell_characters(text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let mut rest = &*text;
     // The previous character, which decides the meaning of `#`, `~`, `[` and `]`.
@@ -15,16 +15,19 @@ pub(super) fn is_plain(text: &str) -> bool {
             ['&', '&', after @ ..] => Some(after),
             ['>', '&', digit, after @ ..] if digit.is_ascii_digit() => Some(after),
             ['<', '<' | '>', ..] => None,
-            ['#', after @ ..] if is_in_word(before) => Some(after),
+            ['#', after @ ..] if is_plain_word_character(before) => Some(after),
             ['~', after @ ..] if before.is_ascii_alphanumeric() => Some(after),
             // A bracket is permitted as a separate word, as in `[ -f x ]`.
             ['[' | ']', after @ ..]
-                if ends_word(before) && after.first().is_none_or(|c| ends_word(*c)) =>
+                if is_word_end_character(before)
+                    && after.first().is_none_or(|c| is_word_end_character(*c)) =>
             {
                 Some(after)
             }
             ['&', ..] => None,
-            [c, after @ ..] if is_in_word(*c) || ends_word(*c) => Some(after),
+            [c, after @ ..] if is_plain_word_character(*c) || is_word_end_character(*c) => {
+                Some(after)
+            }
             _ => None,
         };
         let Some(after) = after else {
@@ -36,11 +39,11 @@ pub(super) fn is_plain(text: &str) -> bool {
     true
 }
 
-fn is_in_word(c: char) -> bool {
+fn is_plain_word_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./:,@%+=^".contains(c)
 }
 
-fn ends_word(c: char) -> bool {
+fn is_word_end_character(c: char) -> bool {
     " \t\n;&|<>".contains(c)
 }
 
@@ -65,18 +68,29 @@ mod tests {
             "a\n\tb",
             "",
         ] {
-            assert!(is_plain(text), "{text}");
+            assert!(has_only_portable_shell_characters(text), "{text}");
         }
         for c in "$`\\!*?{}()&~#[]\r\u{1}\u{a0}é\0\u{7f}".chars() {
-            assert!(!is_plain(&format!("a {c}b")), "{c:?}");
+            assert!(
+                !has_only_portable_shell_characters(&format!("a {c}b")),
+                "{c:?}"
+            );
             let is_literal = "$`\\!".contains(c) || c.is_control();
-            assert_eq!(is_plain(&format!("a \"{c}\"")), !is_literal, "{c:?}");
-            assert_eq!(is_plain(&format!("a '{c}'")), !c.is_control(), "{c:?}");
+            assert_eq!(
+                has_only_portable_shell_characters(&format!("a \"{c}\"")),
+                !is_literal,
+                "{c:?}"
+            );
+            assert_eq!(
+                has_only_portable_shell_characters(&format!("a '{c}'")),
+                !c.is_control(),
+                "{c:?}"
+            );
         }
         for text in [
             "a & b", "a &>b", "a |& b", "a >&-", "a << b", "a 'b", "a \"b", "a[1]", "~",
         ] {
-            assert!(!is_plain(text), "{text}");
+            assert!(!has_only_portable_shell_characters(text), "{text}");
         }
     }
 }

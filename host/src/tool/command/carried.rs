@@ -4,16 +4,16 @@
 //! This does not cover everything that such programs can do: a rule that allows `make *` allows all
 //! of the makefile. It covers programs that users consider harmless, so that a rule or an "always"
 //! answer for `git log …` does not allow an arbitrary command in an option. Start from
-//! [`check_carried_commands`].
+//! [`mark_commands_in_arguments`].
 
 mod table;
 
 use super::{Command, ShellWord};
-use table::{CARRIERS, GIT, dangerous_git_letters};
+use table::{COMMAND_STARTING_PROGRAMS, GIT_PROGRAM_NAME, git_options_with_command_or_file};
 
 /// A program that can run a command from its arguments or write a file named there, with the
 /// arguments that can do so.
-struct CommandStartingProgram {
+struct CommandRunningProgram {
     names: &'static [&'static str],
     /// Letters of dangerous short options, which may be combined with other letters.
     letters: &'static str,
@@ -35,41 +35,45 @@ struct CommandStartingProgram {
 
 /// Returns the index of the verb among the arguments of a program, if all options before it are
 /// known.
-pub(super) fn verb_index(name: &str, arguments: &[ShellWord]) -> Option<usize> {
+pub(super) fn find_subcommand_index(name: &str, arguments: &[ShellWord]) -> Option<usize> {
     let carrier =
         find_command_starting_program(name).filter(|carrier| carrier.has_known_options())?;
-    carrier.verb_index(arguments).ok()
+    carrier.find_subcommand_index(arguments).ok()
 }
 
-fn find_command_starting_program(name: &str) -> Option<&'static CommandStartingProgram> {
-    let mut carriers = CARRIERS.iter();
+fn find_command_starting_program(name: &str) -> Option<&'static CommandRunningProgram> {
+    let mut carriers = COMMAND_STARTING_PROGRAMS.iter();
     carriers.find(|carrier| carrier.names.contains(&name))
 }
 
 /// Returns the verb in the name of a program that implements a git verb: `push` for `git-push`.
-pub(super) fn git_program_verb(name: &str) -> Option<&str> {
+pub(super) fn git_subcommand_of_program(name: &str) -> Option<&str> {
     name.strip_prefix("git-").filter(|verb| !verb.is_empty())
 }
 
 /// Marks the parsed command as possibly incomplete if one of the arguments of the program `name`
 /// is, or can be, a command or an output file.
-pub(super) fn check_carried_commands(name: &str, arguments: &[ShellWord], command: &mut Command) {
-    if let Some(verb) = git_program_verb(name) {
+pub(super) fn mark_commands_in_arguments(
+    name: &str,
+    arguments: &[ShellWord],
+    command: &mut Command,
+) {
+    if let Some(verb) = git_subcommand_of_program(name) {
         let verb = [ShellWord::Literal(verb.to_owned())];
-        return check_carried_commands(GIT, &[&verb, arguments].concat(), command);
+        return mark_commands_in_arguments(GIT_PROGRAM_NAME, &[&verb, arguments].concat(), command);
     }
     let Some(carrier) = find_command_starting_program(name) else {
         return;
     };
     let has_verbs = !carrier.verbs.is_empty() || !carrier.harmless.is_empty();
-    let verb_at = match carrier.verb_index(arguments) {
+    let verb_at = match carrier.find_subcommand_index(arguments) {
         Err(option) if has_verbs => {
             return command.set_doubt_reason(format!("`{name} {option}`, an unknown option"));
         }
         at => at.unwrap_or(arguments.len()),
     };
     let verb = arguments.get(verb_at).and_then(ShellWord::literal);
-    if verb.is_some_and(|verb| carrier.is_doubtful_verb(verb)) {
+    if verb.is_some_and(|verb| carrier.can_verb_run_commands(verb)) {
         let verb = verb.unwrap_or_default();
         return command.set_doubt_reason(format!(
             "`{name} {verb}` may start any program or write any file"
@@ -83,7 +87,7 @@ pub(super) fn check_carried_commands(name: &str, arguments: &[ShellWord], comman
                 "`{name}` has an argument that only the shell can work out"
             ));
         };
-        if carrier.is_command_or_output(at, text, verb.filter(|_| at > verb_at)) {
+        if carrier.may_be_command_or_output_file(at, text, verb.filter(|_| at > verb_at)) {
             return command.set_doubt_reason(format!(
                 "`{name} {text}` may start any program or write any file"
             ));
@@ -91,18 +95,18 @@ pub(super) fn check_carried_commands(name: &str, arguments: &[ShellWord], comman
     }
 }
 
-impl CommandStartingProgram {
+impl CommandRunningProgram {
     fn has_known_options(&self) -> bool {
         !self.valued.is_empty() || !self.flags.is_empty()
     }
 
     /// Returns the index of the verb (the subcommand), or the number of arguments if there is none.
     /// The error is the first unknown option.
-    fn verb_index<'a>(&self, arguments: &'a [ShellWord]) -> Result<usize, &'a str> {
+    fn find_subcommand_index<'a>(&self, arguments: &'a [ShellWord]) -> Result<usize, &'a str> {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {
             // The word is unknown until the command runs. Return `…` in its place, so that
-            // `check_carried_commands` marks the command as doubtful.
+            // `mark_commands_in_arguments` marks the command as doubtful.
             let Some(text) = word.literal() else {
                 return Err("…");
             };
@@ -127,13 +131,13 @@ impl CommandStartingProgram {
         Ok(at.min(arguments.len()))
     }
 
-    fn is_doubtful_verb(&self, verb: &str) -> bool {
+    fn can_verb_run_commands(&self, verb: &str) -> bool {
         self.verbs.contains(&verb) || (!self.harmless.is_empty() && !self.harmless.contains(&verb))
     }
 
     /// Whether the argument `text` at the index `at` can be a command to run or an output file.
     /// `verb` is the first argument that is not an option, if it precedes this one.
-    fn is_command_or_output(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
+    fn may_be_command_or_output_file(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
         if self.words.contains(&text) {
             return true;
         }
@@ -141,12 +145,12 @@ impl CommandStartingProgram {
             let name = long.split('=').next().unwrap_or_default();
             return !name.is_empty() && self.long.iter().any(|option| option.starts_with(name));
         }
-        let is_git = self.names.contains(&GIT);
-        if is_git && is_remote_helper_address(text) {
+        let is_git = self.names.contains(&GIT_PROGRAM_NAME);
+        if is_git && is_git_remote_helper_address(text) {
             return true;
         }
         let own = if is_git {
-            dangerous_git_letters(verb)
+            git_options_with_command_or_file(verb)
         } else {
             self.letters
         };
@@ -159,7 +163,7 @@ impl CommandStartingProgram {
 
 /// Whether git would start a remote helper program for this repository address, such as
 /// `ext::command`.
-fn is_remote_helper_address(text: &str) -> bool {
+fn is_git_remote_helper_address(text: &str) -> bool {
     text.split_once("::").is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
     })

@@ -15,7 +15,7 @@
 //! git push *        legit push                    no
 //! ```
 
-use super::pattern::{CommandPattern, STAR, simplify_path};
+use super::pattern::{CommandPattern, STAR_SENTINEL, simplify_path};
 use super::starters::base_name;
 use super::{CommandPart, ShellWord};
 
@@ -36,10 +36,10 @@ impl CommandPattern {
                 pieces.any(|piece| Self::matches_word(path, &simplify_path(&piece)))
             });
         }
-        let mut wanted = PatternWordSearch::new(&self.words);
+        let mut wanted = OrderedPatternWordsSearch::new(&self.words);
         // Skip a pattern that has no literal words: it would be found in any command, and
-        // `match_part_by_name` has already compared it.
-        if wanted.are_all_words_found() {
+        // `match_part_by_program_name` has already compared it.
+        if wanted.has_found_all_words() {
             return false;
         }
         // Search the texts of `others` before the words of the command and again after them: their
@@ -62,18 +62,18 @@ impl CommandPattern {
         for text in others() {
             wanted.advance_past_words(text);
         }
-        wanted.are_all_words_found()
+        wanted.has_found_all_words()
     }
 }
 
 /// Search for the words of a pattern in their order. The words are in lower case, because some file
 /// systems are case-insensitive.
-struct PatternWordSearch {
+struct OrderedPatternWordsSearch {
     words: Vec<String>,
     n_taken: usize,
 }
 
-impl PatternWordSearch {
+impl OrderedPatternWordsSearch {
     fn new(words: &[String]) -> Self {
         let of_words = |(at, word): (usize, &String)| {
             let name = if at == 0 { base_name(word) } else { word };
@@ -83,7 +83,7 @@ impl PatternWordSearch {
         let words = words.iter().enumerate().flat_map(of_words);
         Self {
             words: words
-                .filter(|word| !word.chars().all(|c| c == STAR))
+                .filter(|word| !word.chars().all(|c| c == STAR_SENTINEL))
                 .collect(),
             n_taken: 0,
         }
@@ -92,7 +92,7 @@ impl PatternWordSearch {
     /// Advances past the next words of the pattern if `text` equals them or contains them.
     fn advance_past_words(&mut self, text: &str) {
         self.advance_past_word(text);
-        if may_contain_words(text) {
+        if may_contain_several_words(text) {
             split_into_words(text).for_each(|piece| self.advance_past_word(&piece));
         }
     }
@@ -108,23 +108,23 @@ impl PatternWordSearch {
         } else {
             word
         };
-        if word_may_match(next, word) || word_may_match(next, base_name(word)) {
+        if can_pattern_word_match(next, word) || can_pattern_word_match(next, base_name(word)) {
             self.n_taken += 1;
         }
     }
 
-    fn are_all_words_found(&self) -> bool {
+    fn has_found_all_words(&self) -> bool {
         self.n_taken == self.words.len()
     }
 }
 
 /// Whether a pattern word can match this word. A star can span several words, so only the text
 /// before the first star is compared, or the text after it if nothing is before it.
-fn word_may_match(pattern: &str, text: &str) -> bool {
-    match pattern.split_once(STAR) {
+fn can_pattern_word_match(pattern: &str, text: &str) -> bool {
+    match pattern.split_once(STAR_SENTINEL) {
         None => pattern == text,
         Some(("", rest)) => {
-            let fixed = rest.split(STAR).find(|fixed| !fixed.is_empty());
+            let fixed = rest.split(STAR_SENTINEL).find(|fixed| !fixed.is_empty());
             fixed.is_none_or(|fixed| text.contains(fixed))
         }
         Some((fixed, _)) => text.starts_with(fixed),
@@ -138,7 +138,7 @@ fn is_word_separator(c: char) -> bool {
 
 /// Whether one word of a command may contain several words, as a quoted text or an option with a
 /// value does.
-fn may_contain_words(text: &str) -> bool {
+fn may_contain_several_words(text: &str) -> bool {
     text.starts_with('-') || text.contains(|c| is_word_separator(c) || "'\"\\".contains(c))
 }
 

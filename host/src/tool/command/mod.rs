@@ -20,9 +20,9 @@ mod starters;
 #[cfg(test)]
 mod tests;
 
-pub use pattern::{CommandPattern, PatternMatch};
+pub use pattern::{CommandPattern, CommandPatternMatch};
+pub(super) use starters::is_unparsed_program_launcher;
 pub(crate) use starters::runs_argument_programs;
-pub(super) use starters::starts_unparsed_programs;
 
 use super::subject::WorkspacePath;
 
@@ -187,7 +187,7 @@ impl Command {
                     part.words = vec![ShellWord::Any];
                 } else if plain.split('/').any(|name| name == "..") {
                     why = Some(format!("`> {path}` with `..`"));
-                    part.others.push(pattern::resolve_parents(&plain));
+                    part.others.push(pattern::resolve_parent_components(&plain));
                     *path = plain;
                 } else {
                     *path = plain;

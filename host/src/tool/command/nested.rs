@@ -4,19 +4,20 @@
 //! Only exact forms are parsed: known options, no `--`, the inner command as separate words.
 //! Anything else is marked as doubtful. Start from [`add_parsed_part`].
 
-use super::starters::{base_name, starts_unparsed_programs};
+use super::starters::{base_name, is_unparsed_program_launcher};
 use super::{Command, CommandPart, ShellWord, carried, read};
 
 /// Maximum nesting depth of commands.
-pub(super) const MAX_DEPTH: usize = 12;
+pub(super) const MAX_COMMAND_NESTING_DEPTH: usize = 12;
 
 /// Names of shells. The argument of `-c` is a command, another argument is the path of a script;
 /// without arguments, a shell reads commands from standard input.
-pub(super) const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "zsh"];
+pub(super) const SHELL_PROGRAM_NAMES: &[&str] =
+    &["ash", "bash", "dash", "ksh", "mksh", "sh", "yash", "zsh"];
 
 /// Builtins that can change the meaning of later words, or that run code that this parser cannot
 /// see.
-const CHANGING: &[&str] = &[
+const UNPARSABLE_SHELL_BUILTINS: &[&str] = &[
     ".",
     "alias",
     "autoload",
@@ -54,20 +55,20 @@ const CHANGING: &[&str] = &[
 
 /// Builtins that evaluate a word as arithmetic in some shells; an array index in such a word can
 /// contain a command.
-const EVALUATING: &[&str] = &[
+const ARITHMETIC_EVALUATING_BUILTINS: &[&str] = &[
     "[", "break", "continue", "exit", "kill", "printf", "return", "shift", "test", "ulimit", "wait",
 ];
 
 /// A program that runs another command: its name, its options without a value, its options with a
 /// value (in the next word or the same word), and the number of arguments before the inner program.
-type Wrapper = (
+type CommandWrapperProgram = (
     &'static str,
     &'static [&'static str],
     &'static [&'static str],
     usize,
 );
 
-pub(super) const WRAPPERS: &[Wrapper] = &[
+pub(super) const COMMAND_WRAPPER_PROGRAMS: &[CommandWrapperProgram] = &[
     ("builtin", &[], &[], 0),
     ("command", &["-p"], &[], 0),
     ("env", &["-i", "-", "-0"], &["-u"], 0),
@@ -100,7 +101,7 @@ pub(super) fn add_parsed_part(part: CommandPart, depth: usize, command: &mut Com
         ..
     } = part;
     let n_before = command.parts.len();
-    add_nested_part(words, is_altered, depth, command);
+    add_nested_command_part(words, is_altered, depth, command);
     // The part itself is the last one: the programs that it starts were added before it.
     if let Some(part) = command.parts[n_before..].last_mut() {
         part.others = others;
@@ -108,8 +109,13 @@ pub(super) fn add_parsed_part(part: CommandPart, depth: usize, command: &mut Com
 }
 
 /// Adds to `command` the part with these words, and the programs that the part's program starts.
-fn add_nested_part(words: Vec<ShellWord>, is_altered: bool, depth: usize, command: &mut Command) {
-    if depth > MAX_DEPTH {
+fn add_nested_command_part(
+    words: Vec<ShellWord>,
+    is_altered: bool,
+    depth: usize,
+    command: &mut Command,
+) {
+    if depth > MAX_COMMAND_NESTING_DEPTH {
         return command.set_doubt_reason("commands that are nested too deeply");
     }
     match words.split_first() {
@@ -136,22 +142,22 @@ fn add_started_programs(
     command: &mut Command,
 ) {
     let name = base_name(program);
-    if program.contains('=') || read::RESERVED.contains(&program) {
+    if program.contains('=') || read::SHELL_RESERVED_WORDS.contains(&program) {
         command.set_outside_grammar(format!("a program with the name `{program}`"));
     }
     // Check these builtins also when another program starts them: `command` and `builtin` may run
     // them.
-    if CHANGING.contains(&program) {
+    if UNPARSABLE_SHELL_BUILTINS.contains(&program) {
         command.set_doubt_reason(format!("`{program}` may change what the later commands do"));
     }
     let evaluates = |word: &ShellWord| word.literal().is_none_or(|text| text.contains(['$', '`']));
-    if EVALUATING.contains(&program) && arguments.iter().any(evaluates) {
+    if ARITHMETIC_EVALUATING_BUILTINS.contains(&program) && arguments.iter().any(evaluates) {
         command.set_outside_grammar(format!("`{program}` may evaluate its arguments as code"));
     }
-    carried::check_carried_commands(name, arguments, command);
-    if SHELLS.contains(&name) {
+    carried::mark_commands_in_arguments(name, arguments, command);
+    if SHELL_PROGRAM_NAMES.contains(&name) {
         parse_shell_call(name, arguments, depth, command);
-    } else if starts_unparsed_programs(name) {
+    } else if is_unparsed_program_launcher(name) {
         command.set_doubt_reason(format!("`{name}` starts other programs"));
     } else if name == "eval" {
         parse_eval_call(arguments, depth, command);
@@ -159,7 +165,10 @@ fn add_started_programs(
         parse_find_actions(arguments, depth, command);
     } else if name == "printf" && may_be_option_v(arguments.first()) {
         command.set_doubt_reason("`printf -v` may change what the later commands do");
-    } else if let Some(wrapper) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) {
+    } else if let Some(wrapper) = COMMAND_WRAPPER_PROGRAMS
+        .iter()
+        .find(|(wrapper, ..)| *wrapper == name)
+    {
         parse_wrapper_call(wrapper, arguments, is_altered, depth, command);
     }
 }
@@ -246,7 +255,7 @@ fn parse_find_actions(arguments: &[ShellWord], depth: usize, command: &mut Comma
             return command.set_doubt_reason("`find` with a command that does not end");
         };
         let (inner, after) = rest.split_at(n_inner);
-        add_nested_part(
+        add_nested_command_part(
             make_replaced_words_unknown(inner, "{}"),
             false,
             depth + 1,
@@ -257,7 +266,7 @@ fn parse_find_actions(arguments: &[ShellWord], depth: usize, command: &mut Comma
 }
 
 fn parse_wrapper_call(
-    wrapper: &Wrapper,
+    wrapper: &CommandWrapperProgram,
     arguments: &[ShellWord],
     is_altered: bool,
     depth: usize,
@@ -322,5 +331,5 @@ fn parse_wrapper_call(
     if name == "xargs" {
         inner.push(ShellWord::Any);
     }
-    add_nested_part(inner, is_altered, depth + 1, command);
+    add_nested_command_part(inner, is_altered, depth + 1, command);
 }

@@ -9,25 +9,25 @@ use super::{Command, CommandPart, ShellWord, carried, read};
 
 /// Sentinel for `*` in the words of a pattern. The last code point, a noncharacter that no text
 /// contains.
-pub(super) const STAR: char = '\u{10FFFF}';
+pub(super) const STAR_SENTINEL: char = '\u{10FFFF}';
 
 /// Sentinel between two words in the matched text. Words contain no control characters except line
 /// feed and tab.
-const BORDER: char = '\0';
+const WORD_BORDER_SENTINEL: char = '\0';
 
 /// Sentinel for an unknown word in the text that a pattern is matched against.
-const UNKNOWN: char = '\u{1}';
+const UNKNOWN_WORD_SENTINEL: char = '\u{1}';
 
 /// Sentinel at the start of the text that represents a redirection to a file.
-const WRITES: char = '\u{2}';
+const FILE_REDIRECTION_SENTINEL: char = '\u{2}';
 
 /// Maximum number of unknown words in a part of a command that an allowing rule can match. Each one
 /// doubles the number of texts to match.
-const MAX_UNKNOWN: u32 = 4;
+const MAX_UNKNOWN_WORDS: u32 = 4;
 
 /// Result of matching a pattern against a part of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PatternMatch {
+pub enum CommandPatternMatch {
     /// No match.
     No,
     /// Possible match, depending on an expansion of the shell or on how a program treats its
@@ -53,7 +53,7 @@ pub enum PatternMatch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     text: String,
-    /// Words of the pattern without quotes, with [`STAR`] for each `*`.
+    /// Words of the pattern without quotes, with [`STAR_SENTINEL`] for each `*`.
     pub(super) words: Vec<String>,
     pub(super) is_redirection: bool,
 }
@@ -69,10 +69,10 @@ impl CommandPattern {
             return Err("a rule's `command` is empty".to_owned());
         }
         let mut command = Command::default();
-        if text.contains(STAR) {
+        if text.contains(STAR_SENTINEL) {
             command.set_doubt_reason("a character that does not exist");
         }
-        read::parse_pattern(text, &mut command);
+        read::parse_command_pattern(text, &mut command);
         if let Some(why) = command.reason_to_ask_user() {
             return Err(format!(
                 "`command = {text:?}` can match no command ({why}): rules match only what every shell reads as it stands; write `*` \
@@ -114,9 +114,9 @@ impl CommandPattern {
 
     /// Returns the program that the pattern names; `None` for a redirection or a name with `*`.
     #[must_use]
-    pub fn program(&self) -> Option<&str> {
+    pub fn program_name(&self) -> Option<&str> {
         let program = self.words.first().filter(|_| !self.is_redirection)?;
-        (!program.contains(STAR)).then_some(program)
+        (!program.contains(STAR_SENTINEL)).then_some(program)
     }
 
     /// Returns the number of literal characters and words. Of two matching patterns, the one with
@@ -124,48 +124,48 @@ impl CommandPattern {
     #[must_use]
     pub fn specificity(&self) -> usize {
         let fixed = self.words.iter().flat_map(|word| word.chars());
-        fixed.filter(|c| *c != STAR).count() + self.words.len()
+        fixed.filter(|c| *c != STAR_SENTINEL).count() + self.words.len()
     }
 
     /// Matches a part of a command for an allowing rule: the part must spell the program or file
     /// exactly as the pattern does.
     #[must_use]
-    pub fn match_part(&self, part: &CommandPart) -> PatternMatch {
+    pub fn match_part_exactly(&self, part: &CommandPart) -> CommandPatternMatch {
         let n_unknown = part
             .words
             .iter()
             .filter(|word| **word == ShellWord::Any)
             .count();
         let n_unknown = u32::try_from(n_unknown).unwrap_or(u32::MAX);
-        if n_unknown > MAX_UNKNOWN {
-            return self.match_part_loosely(part.words(), part);
+        if n_unknown > MAX_UNKNOWN_WORDS {
+            return self.match_part_with_unknown_words(part.words(), part);
         }
         // An unknown word may expand to nothing, so the pattern must match the command part both
         // with and without each unknown word.
         let mut readings = 0..1_u32 << n_unknown;
         if readings.all(|bits| self.matches_text(&join_part_words(part, &part.words, bits))) {
-            PatternMatch::Yes
+            CommandPatternMatch::Yes
         } else {
-            self.match_part_loosely(part.words(), part)
+            self.match_part_with_unknown_words(part.words(), part)
         }
     }
 
     /// Matches a part for a rule that asks or denies. The program also matches by its base name and
     /// without the options before its verb, and the file of a redirection by each of its paths. If
     /// the pattern's words occur only as other words of the part, the match is
-    /// [`PatternMatch::Maybe`].
+    /// [`CommandPatternMatch::Maybe`].
     #[must_use]
-    pub fn match_part_by_name(&self, part: &CommandPart) -> PatternMatch {
-        let mut found = PatternMatch::No;
-        for words in list_part_spellings(part) {
+    pub fn match_part_by_program_name(&self, part: &CommandPart) -> CommandPatternMatch {
+        let mut found = CommandPatternMatch::No;
+        for words in list_command_part_spellings(part) {
             let is_covered = |bits| self.matches_text(&join_part_words(part, &words, bits));
             if is_covered(0) && is_covered(u32::MAX) {
-                return PatternMatch::Yes;
+                return CommandPatternMatch::Yes;
             }
-            found = found.max(self.match_part_loosely(&words, part));
+            found = found.max(self.match_part_with_unknown_words(&words, part));
         }
-        if found == PatternMatch::No && self.words_occur_in_part(part) {
-            return PatternMatch::Maybe;
+        if found == CommandPatternMatch::No && self.words_occur_in_part(part) {
+            return CommandPatternMatch::Maybe;
         }
         found
     }
@@ -173,42 +173,46 @@ impl CommandPattern {
     /// Whether the pattern matches the complete text. A word of the command that is not known until
     /// it runs matches only a `*`.
     fn matches_text(&self, text: &[char]) -> bool {
-        self.matched_forms()
+        self.encode_pattern_for_matching()
             .iter()
             .any(|pattern| matches_whole_text(pattern, text))
     }
 
-    fn match_part_loosely(&self, words: &[ShellWord], part: &CommandPart) -> PatternMatch {
+    fn match_part_with_unknown_words(
+        &self,
+        words: &[ShellWord],
+        part: &CommandPart,
+    ) -> CommandPatternMatch {
         if !words.contains(&ShellWord::Any) {
-            return PatternMatch::No;
+            return CommandPatternMatch::No;
         }
         let text = join_part_words(part, words, u32::MAX);
-        let mut patterns = self.matched_forms().into_iter();
-        if patterns.any(|pattern| may_match_expanded(&pattern, &text)) {
-            PatternMatch::Maybe
+        let mut patterns = self.encode_pattern_for_matching().into_iter();
+        if patterns.any(|pattern| can_match_some_expansion(&pattern, &text)) {
+            CommandPatternMatch::Maybe
         } else {
-            PatternMatch::No
+            CommandPatternMatch::No
         }
     }
 
     /// Returns the pattern in the form of the texts that it is compared with, which have sentinel
     /// characters at word borders. If the pattern ends with ` *`, also returns it without that
     /// ending.
-    fn matched_forms(&self) -> Vec<Vec<char>> {
+    fn encode_pattern_for_matching(&self) -> Vec<Vec<char>> {
         let join = |words: &[String]| {
             let mut pieces = Vec::new();
             if self.is_redirection {
-                pieces.push(WRITES);
+                pieces.push(FILE_REDIRECTION_SENTINEL);
             }
             for (at, word) in words.iter().enumerate() {
-                pieces.extend((at > 0).then_some(BORDER));
+                pieces.extend((at > 0).then_some(WORD_BORDER_SENTINEL));
                 pieces.extend(word.chars());
             }
             pieces
         };
         let mut patterns = vec![join(&self.words)];
         if let Some((last, before)) = self.words.split_last()
-            && last.chars().eq([STAR])
+            && last.chars().eq([STAR_SENTINEL])
             && !before.is_empty()
         {
             patterns.push(join(before));
@@ -225,7 +229,7 @@ impl CommandPattern {
 }
 
 /// Returns every spelling of a part that `ask` and `deny` rules are matched against.
-fn list_part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
+fn list_command_part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
     let mut spellings = vec![part.words.clone()];
     if part.is_redirection {
         let others = part.others.iter();
@@ -241,11 +245,11 @@ fn list_part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
     if name != program {
         spellings.push([std::slice::from_ref(&named), arguments].concat());
     }
-    if let Some(verb) = carried::git_program_verb(name) {
+    if let Some(verb) = carried::git_subcommand_of_program(name) {
         let verb = ["git", verb].map(|word| ShellWord::Literal(word.to_owned()));
         spellings.push([&verb, arguments].concat());
     }
-    let verb_at = carried::verb_index(name, arguments).filter(|at| *at > 0);
+    let verb_at = carried::find_subcommand_index(name, arguments).filter(|at| *at > 0);
     if let Some(from_verb) = verb_at.and_then(|at| arguments.get(at..)) {
         spellings.push([std::slice::from_ref(&named), from_verb].concat());
     }
@@ -257,11 +261,11 @@ fn list_part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
 fn join_part_words(part: &CommandPart, words: &[ShellWord], bits: u32) -> Vec<char> {
     let mut text = Vec::new();
     if part.is_redirection {
-        text.push(WRITES);
+        text.push(FILE_REDIRECTION_SENTINEL);
     }
     let mut n_unknown = 0_u32;
     for (at, word) in words.iter().enumerate() {
-        let border = (at > 0).then_some(BORDER);
+        let border = (at > 0).then_some(WORD_BORDER_SENTINEL);
         match word {
             ShellWord::Literal(word) => {
                 text.extend(border);
@@ -270,7 +274,7 @@ fn join_part_words(part: &CommandPart, words: &[ShellWord], bits: u32) -> Vec<ch
             ShellWord::Any => {
                 if bits.checked_shr(n_unknown).unwrap_or(bits) & 1 == 1 {
                     text.extend(border);
-                    text.push(UNKNOWN);
+                    text.push(UNKNOWN_WORD_SENTINEL);
                 }
                 n_unknown += 1;
             }
@@ -286,7 +290,7 @@ fn matches_whole_text(pattern: &[char], text: &[char]) -> bool {
     let mut star = None;
     while let Some(c) = text.get(in_text) {
         match pattern.get(at) {
-            Some(&STAR) => {
+            Some(&STAR_SENTINEL) => {
                 star = Some((at, in_text));
                 at += 1;
             }
@@ -305,29 +309,30 @@ fn matches_whole_text(pattern: &[char], text: &[char]) -> bool {
         }
     }
     let mut rest = pattern.get(at..).unwrap_or_default().iter();
-    rest.all(|piece| *piece == STAR)
+    rest.all(|piece| *piece == STAR_SENTINEL)
 }
 
 /// Whether the pattern can match for some expansion of the unknown words. Computes row by row which
 /// prefixes of the pattern match which prefixes of the text.
-fn may_match_expanded(pattern: &[char], text: &[char]) -> bool {
+fn can_match_some_expansion(pattern: &[char], text: &[char]) -> bool {
     let mut row = vec![true];
     // An unknown word may expand to nothing, and then its separator vanishes too.
     let is_unknown = |at: usize| {
-        text.get(at) == Some(&UNKNOWN)
-            || (text.get(at) == Some(&BORDER) && text.get(at + 1) == Some(&UNKNOWN))
+        text.get(at) == Some(&UNKNOWN_WORD_SENTINEL)
+            || (text.get(at) == Some(&WORD_BORDER_SENTINEL)
+                && text.get(at + 1) == Some(&UNKNOWN_WORD_SENTINEL))
     };
     for at in 0..text.len() {
         row.push(row.last() == Some(&true) && is_unknown(at));
     }
     for wanted in pattern {
-        let mut next = vec![*wanted == STAR && row.first() == Some(&true)];
+        let mut next = vec![*wanted == STAR_SENTINEL && row.first() == Some(&true)];
         for (at, c) in text.iter().enumerate() {
             let without_wanted = row.get(at + 1) == Some(&true);
             let without_piece = next.last() == Some(&true);
             let without_both = row.get(at) == Some(&true);
             let is_same = without_both && wanted == c;
-            next.push(if *wanted == STAR || is_unknown(at) {
+            next.push(if *wanted == STAR_SENTINEL || is_unknown(at) {
                 without_wanted || without_piece || is_same
             } else {
                 is_same
@@ -362,7 +367,7 @@ pub(super) fn simplify_path(path: &str) -> String {
 /// ../a          ->  ../a
 /// /a/b/../../c  ->  /c
 /// ```
-pub(super) fn resolve_parents(path: &str) -> String {
+pub(super) fn resolve_parent_components(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/').filter(|name| !name.is_empty()) {

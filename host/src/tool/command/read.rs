@@ -16,18 +16,18 @@
 //!
 //! Words are separated by spaces and tabs. The first word is not a reserved word and contains no
 //! `=`. At the first character outside the grammar, the parser calls
-//! [`ShellParser::mark_outside_grammar`] if the programs are still known (such as for a variable
-//! among the arguments), otherwise [`ShellParser::record_doubt`]. A mark is never removed, so a
-//! parsing mistake after it cannot allow anything. In addition, an allowed command may only contain
-//! the characters that `alphabet.rs` permits.
+//! [`ShellParser::mark_outside_allowable_grammar`] if the programs are still known (such as for a variable
+//! among the arguments), otherwise [`ShellParser::mark_uncertain_and_stop`]. A mark is never
+//! removed, so a parsing mistake after it cannot allow anything. In addition, an allowed command
+//! may only contain the characters that `alphabet.rs` permits.
 
 use super::alphabet;
-use super::nested::{self, MAX_DEPTH};
-use super::pattern::STAR;
+use super::nested::{self, MAX_COMMAND_NESTING_DEPTH};
+use super::pattern::STAR_SENTINEL;
 use super::{Command, CommandPart, MAX_PARTS, ShellWord};
 
 /// Words that begin or end a compound command in any of the shells.
-pub(super) const RESERVED: &[&str] = &[
+pub(super) const SHELL_RESERVED_WORDS: &[&str] = &[
     "-",
     "[[",
     "]]",
@@ -64,13 +64,13 @@ pub(super) fn parse_command(text: &str, depth: usize, command: &mut Command) {
         return command.set_doubt_reason("a NUL in it");
     }
     ShellParser::new(text, depth, false, command).parse_command_list(None);
-    if !alphabet::is_plain(text) {
+    if !alphabet::has_only_portable_shell_characters(text) {
         command.set_outside_grammar("a character that not every shell takes alike");
     }
 }
 
-/// Parses a pattern from the settings into `command`, with [`STAR`] for each unquoted `*`.
-pub(super) fn parse_pattern(text: &str, command: &mut Command) {
+/// Parses a pattern from the settings into `command`, with [`STAR_SENTINEL`] for each unquoted `*`.
+pub(super) fn parse_command_pattern(text: &str, command: &mut Command) {
     ShellParser::new(text, 0, true, command).parse_command_list(None);
 }
 
@@ -84,7 +84,7 @@ struct ShellParser<'a> {
 
 /// A simple command that is being parsed.
 #[derive(Default)]
-struct SimpleCommand {
+struct PartialSimpleCommand {
     words: Vec<ShellWord>,
     /// Values of the command's variable assignments, and the known fragments of its unknown words.
     others: Vec<String>,
@@ -92,7 +92,7 @@ struct SimpleCommand {
     has_redirections: bool,
 }
 
-impl SimpleCommand {
+impl PartialSimpleCommand {
     fn is_empty(&self) -> bool {
         self.words.is_empty() && !self.has_assignments && !self.has_redirections
     }
@@ -100,14 +100,14 @@ impl SimpleCommand {
 
 /// A word that is being parsed.
 #[derive(Default)]
-struct WordBuilder {
+struct ShellWordBuilder {
     text: String,
     /// Whether the word contains an expansion, whose text only the shell knows.
     is_any: bool,
     is_quoted: bool,
 }
 
-impl WordBuilder {
+impl ShellWordBuilder {
     fn into_word(self) -> ShellWord {
         if self.is_any {
             ShellWord::Any
@@ -150,13 +150,13 @@ impl<'a> ShellParser<'a> {
 
     /// Marks the command as outside the grammar in which rules can allow commands; its programs are
     /// still known.
-    fn mark_outside_grammar(&mut self, why: &str) {
+    fn mark_outside_allowable_grammar(&mut self, why: &str) {
         self.command.set_outside_grammar(why);
     }
 
     /// Marks the meaning of the command as uncertain and stops parsing, because from here on the
     /// position may be inside any shell construct.
-    fn record_doubt(&mut self, why: &str) {
+    fn mark_uncertain_and_stop(&mut self, why: &str) {
         self.command.set_doubt_reason(why);
         self.at = self.rest.len();
     }
@@ -164,19 +164,19 @@ impl<'a> ShellParser<'a> {
     /// Parses commands up to `end`, or to the end of the text.
     fn parse_command_list(&mut self, end: Option<char>) {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            self.record_doubt("commands that are nested too deeply");
+        if self.depth > MAX_COMMAND_NESTING_DEPTH {
+            self.mark_uncertain_and_stop("commands that are nested too deeply");
         }
-        let mut simple = SimpleCommand::default();
+        let mut simple = PartialSimpleCommand::default();
         // Whether a command must follow, as after `&&`, `||` and `|`.
         let mut is_open = false;
         loop {
             if self.command.parts.len() > MAX_PARTS {
-                self.record_doubt(&format!("more than {MAX_PARTS} commands"));
+                self.mark_uncertain_and_stop(&format!("more than {MAX_PARTS} commands"));
             }
             let Some(c) = self.peek() else {
                 if end.is_some() {
-                    self.record_doubt("a substitution that does not end");
+                    self.mark_uncertain_and_stop("a substitution that does not end");
                 }
                 break;
             };
@@ -188,17 +188,17 @@ impl<'a> ShellParser<'a> {
                 ' ' | '\t' => {
                     self.at += 1;
                     if self.peek() == Some('\\') && self.peek_at(1) == Some('\n') {
-                        self.mark_outside_grammar("a backslash at the end of a line");
+                        self.mark_outside_allowable_grammar("a backslash at the end of a line");
                         self.at += 2;
                     }
                 }
                 '\n' if simple.is_empty() => self.at += 1,
                 '#' => {
-                    self.mark_outside_grammar("a comment");
+                    self.mark_outside_allowable_grammar("a comment");
                     self.skip_while(|c| c != '\n');
                 }
                 ';' | '&' | '|' if simple.is_empty() => {
-                    self.record_doubt("an operator without a command")
+                    self.mark_uncertain_and_stop("an operator without a command")
                 }
                 '\n' | ';' | '&' | '|' => {
                     self.finish_simple_command(std::mem::take(&mut simple));
@@ -206,13 +206,13 @@ impl<'a> ShellParser<'a> {
                     continue;
                 }
                 '<' | '>' => self.parse_redirection(&mut simple),
-                '(' | ')' => self.record_doubt("a subshell or a function"),
+                '(' | ')' => self.mark_uncertain_and_stop("a subshell or a function"),
                 _ => self.parse_command_word(&mut simple),
             }
             is_open &= simple.is_empty();
         }
         if is_open {
-            self.record_doubt("an operator without a command");
+            self.mark_uncertain_and_stop("an operator without a command");
         }
         self.finish_simple_command(simple);
         self.depth -= 1;
@@ -226,23 +226,23 @@ impl<'a> ShellParser<'a> {
                 true
             }
             (Some(';'), Some(';' | '&')) => {
-                self.record_doubt("`;;` or `;&`");
+                self.mark_uncertain_and_stop("`;;` or `;&`");
                 false
             }
             // In `true &>/dev/null x`, bash reads `&>` as one operator, dash as two.
             (Some('&'), Some('>' | '|')) | (Some('|'), Some('&')) => {
-                self.record_doubt("`&>`, `&|` or `|&`, which not every shell has");
+                self.mark_uncertain_and_stop("`&>`, `&|` or `|&`, which not every shell has");
                 false
             }
             (Some('&'), _) => {
-                self.mark_outside_grammar("a command in the background");
+                self.mark_outside_allowable_grammar("a command in the background");
                 false
             }
             (operator, _) => operator == Some('|'),
         }
     }
 
-    fn parse_command_word(&mut self, simple: &mut SimpleCommand) {
+    fn parse_command_word(&mut self, simple: &mut PartialSimpleCommand) {
         let begin = self.at;
         let building = self.parse_word();
         let written = &self.rest[begin..self.at];
@@ -251,8 +251,9 @@ impl<'a> ShellParser<'a> {
             match written {
                 [digit] if digit.is_ascii_digit() => return self.parse_redirection(simple),
                 _ if written.iter().all(char::is_ascii_digit) || written.first() == Some(&'{') => {
-                    return self
-                        .record_doubt("a descriptor of more than one digit, or in a variable");
+                    return self.mark_uncertain_and_stop(
+                        "a descriptor of more than one digit, or in a variable",
+                    );
                 }
                 _ => {}
             }
@@ -261,18 +262,18 @@ impl<'a> ShellParser<'a> {
             if is_assignment(written) {
                 simple.has_assignments = true;
                 simple.others.push(building.text);
-                return self.mark_outside_grammar("it sets variables");
+                return self.mark_outside_allowable_grammar("it sets variables");
             }
             if written.contains(&'=') {
-                self.mark_outside_grammar("`=` in the name of a program");
+                self.mark_outside_allowable_grammar("`=` in the name of a program");
             }
             if !building.is_quoted && !building.is_any {
                 if building.text == "!" {
                     return;
                 }
-                if RESERVED.contains(&building.text.as_str()) {
+                if SHELL_RESERVED_WORDS.contains(&building.text.as_str()) {
                     let why = format!("the reserved word `{}` of the shell", building.text);
-                    return self.record_doubt(&why);
+                    return self.mark_uncertain_and_stop(&why);
                 }
             }
         }
@@ -283,8 +284,8 @@ impl<'a> ShellParser<'a> {
     }
 
     /// Adds the parts of a complete simple command, including the programs that it starts.
-    fn finish_simple_command(&mut self, simple: SimpleCommand) {
-        let SimpleCommand {
+    fn finish_simple_command(&mut self, simple: PartialSimpleCommand) {
+        let PartialSimpleCommand {
             words,
             others,
             has_assignments,
@@ -292,9 +293,11 @@ impl<'a> ShellParser<'a> {
         } = simple;
         if words.is_empty() {
             if has_assignments {
-                self.record_doubt("it sets variables, which may change what the later commands do");
+                self.mark_uncertain_and_stop(
+                    "it sets variables, which may change what the later commands do",
+                );
             } else if simple.has_redirections && !self.is_pattern {
-                self.mark_outside_grammar("a redirection without a command");
+                self.mark_outside_allowable_grammar("a redirection without a command");
             }
         } else {
             let part = CommandPart {
@@ -310,30 +313,32 @@ impl<'a> ShellParser<'a> {
     }
 
     /// Parses a redirection, from `<` or `>` to the end of the word that follows.
-    fn parse_redirection(&mut self, simple: &mut SimpleCommand) {
+    fn parse_redirection(&mut self, simple: &mut PartialSimpleCommand) {
         simple.has_redirections = true;
         let writes = self.next() == Some('>');
         match self.peek() {
             Some('>') if writes => self.at += 1,
             Some('|') if writes => {
-                self.mark_outside_grammar("`>|`");
+                self.mark_outside_allowable_grammar("`>|`");
                 self.at += 1;
             }
             Some('&') if writes => {
                 self.at += 1;
                 let target = self.next();
                 if target == Some('-') {
-                    self.mark_outside_grammar("a descriptor that is closed");
+                    self.mark_outside_allowable_grammar("a descriptor that is closed");
                 }
                 // `>&-x` closes a file descriptor in some shells and writes a file in others.
                 let is_known = target.is_some_and(|c| c.is_ascii_digit() || c == '-');
                 if !is_known || !self.is_at_word_end() {
-                    self.record_doubt("`>&` before something else than a digit");
+                    self.mark_uncertain_and_stop("`>&` before something else than a digit");
                 }
                 return;
             }
             Some('<' | '>' | '&' | '(' | '|') => {
-                return self.record_doubt("a here-document, or a redirection that is not known");
+                return self.mark_uncertain_and_stop(
+                    "a here-document, or a redirection that is not known",
+                );
             }
             _ => {}
         }
@@ -341,11 +346,11 @@ impl<'a> ShellParser<'a> {
         let begin = self.at;
         let word = self.parse_word().into_word();
         if begin == self.at {
-            return self.record_doubt("a redirection to nowhere");
+            return self.mark_uncertain_and_stop("a redirection to nowhere");
         }
         let path = word.literal().unwrap_or_default();
         if path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
-            return self.record_doubt("a redirection to the network");
+            return self.mark_uncertain_and_stop("a redirection to the network");
         }
         if writes && path != "/dev/null" {
             self.command.parts.push(CommandPart::redirection_part(word));
@@ -353,13 +358,13 @@ impl<'a> ShellParser<'a> {
     }
 
     /// Parses one word and removes its quotes.
-    fn parse_word(&mut self) -> WordBuilder {
+    fn parse_word(&mut self) -> ShellWordBuilder {
         let begin = self.at;
-        let mut word = WordBuilder::default();
+        let mut word = ShellWordBuilder::default();
         while let Some(c) = self.peek() {
             let before = self.rest[begin..self.at].last().copied();
             match c {
-                _ if ends_word(c) => break,
+                _ if is_word_end_character(c) => break,
                 '\'' => {
                     self.at += 1;
                     self.read_single_quoted(&mut word);
@@ -369,51 +374,57 @@ impl<'a> ShellParser<'a> {
                     self.read_double_quoted(&mut word);
                 }
                 '=' if before.is_none() => {
-                    self.read_outside_grammar(&mut word, "a word that begins with `=`")
+                    self.read_character_outside_grammar(&mut word, "a word that begins with `=`")
                 }
                 '#' if before.is_some_and(is_literal_outside_quotes) => {
-                    self.read_plain_characters(&mut word)
+                    self.read_character_literally(&mut word)
                 }
                 '~' if before.is_some_and(|c| c.is_ascii_alphanumeric())
                     && !word.text.contains(['=', ':']) =>
                 {
-                    self.read_plain_characters(&mut word);
+                    self.read_character_literally(&mut word);
                 }
-                _ if is_literal_outside_quotes(c) => self.read_plain_characters(&mut word),
-                '[' | ']' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
-                    self.read_plain_characters(&mut word);
+                _ if is_literal_outside_quotes(c) => self.read_character_literally(&mut word),
+                '[' | ']'
+                    if before.is_none() && self.peek_at(1).is_none_or(is_word_end_character) =>
+                {
+                    self.read_character_literally(&mut word);
                 }
                 // The following arms handle characters that the supported shell grammar lacks.
                 '*' if self.is_pattern => {
                     self.at += 1;
-                    word.text.push(STAR);
+                    word.text.push(STAR_SENTINEL);
                 }
-                '#' => self.record_doubt("`#` in a place where not every shell begins a comment"),
-                '\\' => self.read_backslash(&mut word),
+                '#' => self.mark_uncertain_and_stop(
+                    "`#` in a place where not every shell begins a comment",
+                ),
+                '\\' => self.read_backslash_escape(&mut word),
                 '$' => self.parse_expansion(&mut word, false),
-                '`' => self.record_doubt("backticks"),
+                '`' => self.mark_uncertain_and_stop("backticks"),
                 '{' if self.peek_at(1) == Some('}') => {
-                    self.read_outside_grammar(&mut word, "braces");
-                    self.read_plain_characters(&mut word);
+                    self.read_character_outside_grammar(&mut word, "braces");
+                    self.read_character_literally(&mut word);
                 }
                 // A brace that is a word by itself is an ordinary or a reserved word.
-                '{' | '}' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
-                    self.read_outside_grammar(&mut word, "braces");
+                '{' | '}'
+                    if before.is_none() && self.peek_at(1).is_none_or(is_word_end_character) =>
+                {
+                    self.read_character_outside_grammar(&mut word, "braces");
                 }
                 '*' | '?' | '[' | ']' | '{' | '}' | '~' => {
                     word.is_any = true;
-                    self.read_outside_grammar(
+                    self.read_character_outside_grammar(
                         &mut word,
                         "`*`, `?`, `[`, `{` or `~` outside of quotes",
                     );
                 }
-                '!' => self.read_outside_grammar(&mut word, "`!`"),
-                _ if c.is_control() => self.record_doubt("a control character"),
+                '!' => self.read_character_outside_grammar(&mut word, "`!`"),
+                _ if c.is_control() => self.mark_uncertain_and_stop("a control character"),
                 // In some locales, shells split words at these characters.
                 _ if c.is_whitespace() => {
-                    self.record_doubt("a blank that only some shells treat as one")
+                    self.mark_uncertain_and_stop("a blank that only some shells treat as one")
                 }
-                _ => self.read_outside_grammar(
+                _ => self.read_character_outside_grammar(
                     &mut word,
                     "a letter that is not ASCII, outside of quotes",
                 ),
@@ -422,34 +433,34 @@ impl<'a> ShellParser<'a> {
         word
     }
 
-    fn read_plain_characters(&mut self, word: &mut WordBuilder) {
+    fn read_character_literally(&mut self, word: &mut ShellWordBuilder) {
         word.text.extend(self.next());
     }
 
     /// Adds the next character to the word and marks the command as outside the grammar. Shells
     /// read such a character literally or expand it.
-    fn read_outside_grammar(&mut self, word: &mut WordBuilder, why: &str) {
-        self.mark_outside_grammar(why);
-        self.read_plain_characters(word);
+    fn read_character_outside_grammar(&mut self, word: &mut ShellWordBuilder, why: &str) {
+        self.mark_outside_allowable_grammar(why);
+        self.read_character_literally(word);
     }
 
     fn is_at_word_end(&self) -> bool {
-        self.peek().is_none_or(ends_word)
+        self.peek().is_none_or(is_word_end_character)
     }
 
-    fn read_single_quoted(&mut self, word: &mut WordBuilder) {
+    fn read_single_quoted(&mut self, word: &mut ShellWordBuilder) {
         word.is_quoted = true;
         loop {
             match self.next() {
                 Some('\'') => return,
-                Some(c) if may_be_quoted(c) => word.text.push(c),
-                Some(_) => return self.record_doubt("a control character"),
-                None => return self.record_doubt("a quote that does not end"),
+                Some(c) if is_accepted_in_quotes(c) => word.text.push(c),
+                Some(_) => return self.mark_uncertain_and_stop("a control character"),
+                None => return self.mark_uncertain_and_stop("a quote that does not end"),
             }
         }
     }
 
-    fn read_double_quoted(&mut self, word: &mut WordBuilder) {
+    fn read_double_quoted(&mut self, word: &mut ShellWordBuilder) {
         word.is_quoted = true;
         loop {
             match self.peek() {
@@ -458,39 +469,46 @@ impl<'a> ShellParser<'a> {
                     return;
                 }
                 Some('\\') => {
-                    self.mark_outside_grammar("a backslash in double quotes");
+                    self.mark_outside_allowable_grammar("a backslash in double quotes");
                     self.at += 1;
                     match self.next() {
                         Some(c @ ('$' | '`' | '"' | '\\')) => word.text.push(c),
-                        Some(c) if c != '\n' && may_be_quoted(c) => word.text.extend(['\\', c]),
-                        _ => return self.record_doubt("a backslash at the end of a line"),
+                        Some(c) if c != '\n' && is_accepted_in_quotes(c) => {
+                            word.text.extend(['\\', c])
+                        }
+                        _ => {
+                            return self
+                                .mark_uncertain_and_stop("a backslash at the end of a line");
+                        }
                     }
                 }
                 Some('$') => self.parse_expansion(word, true),
-                Some('`') => return self.record_doubt("backticks"),
-                Some('!') => self.read_outside_grammar(word, "`!` in double quotes"),
-                Some(c) if may_be_quoted(c) => self.read_plain_characters(word),
-                Some(_) => return self.record_doubt("a control character"),
-                None => return self.record_doubt("a quote that does not end"),
+                Some('`') => return self.mark_uncertain_and_stop("backticks"),
+                Some('!') => self.read_character_outside_grammar(word, "`!` in double quotes"),
+                Some(c) if is_accepted_in_quotes(c) => self.read_character_literally(word),
+                Some(_) => return self.mark_uncertain_and_stop("a control character"),
+                None => return self.mark_uncertain_and_stop("a quote that does not end"),
             }
         }
     }
 
-    fn read_backslash(&mut self, word: &mut WordBuilder) {
-        self.mark_outside_grammar("a backslash");
+    fn read_backslash_escape(&mut self, word: &mut ShellWordBuilder) {
+        self.mark_outside_allowable_grammar("a backslash");
         self.at += 1;
         word.is_quoted = true;
         match self.next() {
             Some(c) if c == ' ' || c.is_ascii_graphic() => word.text.push(c),
             // A shell removes an escaped line feed, and the characters around it may then form an
             // operator or an expansion.
-            _ => self.record_doubt("a backslash before a line feed or a letter that is not ASCII"),
+            _ => self.mark_uncertain_and_stop(
+                "a backslash before a line feed or a letter that is not ASCII",
+            ),
         }
     }
 
     /// Parses an expansion that begins with `$`.
-    fn parse_expansion(&mut self, word: &mut WordBuilder, is_in_quotes: bool) {
-        self.mark_outside_grammar("an expansion with `$`");
+    fn parse_expansion(&mut self, word: &mut ShellWordBuilder, is_in_quotes: bool) {
+        self.mark_outside_allowable_grammar("an expansion with `$`");
         self.at += 1;
         match self.peek() {
             Some('(') if self.peek_at(1) != Some('(') => {
@@ -501,23 +519,23 @@ impl<'a> ShellParser<'a> {
             Some('{') => {
                 self.at += 1;
                 let begin = self.at;
-                self.skip_while(is_in_variable_name);
+                self.skip_while(is_variable_name_character);
                 word.is_any = true;
                 if begin == self.at || self.next() != Some('}') {
-                    self.record_doubt("`${…}` that is more than a name");
+                    self.mark_uncertain_and_stop("`${…}` that is more than a name");
                 }
             }
-            Some(c) if is_in_variable_name(c) || "@*#?$!-".contains(c) => {
+            Some(c) if is_variable_name_character(c) || "@*#?$!-".contains(c) => {
                 word.is_any = true;
                 self.at += 1;
                 if c.is_ascii_alphabetic() || c == '_' {
-                    self.skip_while(is_in_variable_name);
+                    self.skip_while(is_variable_name_character);
                 }
             }
             // No expansion can follow, so `$` is literal.
             Some('"') if is_in_quotes => word.text.push('$'),
             None | Some(' ' | '\t' | '\n') => word.text.push('$'),
-            Some(_) => self.record_doubt("`$` before something that is not a name"),
+            Some(_) => self.mark_uncertain_and_stop("`$` before something that is not a name"),
         }
     }
 }
@@ -528,15 +546,15 @@ fn is_literal_outside_quotes(c: char) -> bool {
 }
 
 /// Whether the parser accepts a character within quotes, where shells read it literally.
-fn may_be_quoted(c: char) -> bool {
+fn is_accepted_in_quotes(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t')
 }
 
-fn is_in_variable_name(c: char) -> bool {
+fn is_variable_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-fn ends_word(c: char) -> bool {
+fn is_word_end_character(c: char) -> bool {
     " \t\n;&|<>()".contains(c)
 }
 
@@ -548,5 +566,5 @@ fn is_assignment(written: &[char]) -> bool {
     let name = written[..at].strip_suffix(&['+']).unwrap_or(&written[..at]);
     let name = name.split(|c| *c == '[').next().unwrap_or_default();
     let is_first = |c: &char| c.is_ascii_alphabetic() || *c == '_';
-    name.first().is_some_and(is_first) && name.iter().all(|c| is_in_variable_name(*c))
+    name.first().is_some_and(is_first) && name.iter().all(|c| is_variable_name_character(*c))
 }

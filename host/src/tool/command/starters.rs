@@ -3,10 +3,10 @@
 
 use std::sync::LazyLock;
 
-use super::nested::{SHELLS, WRAPPERS};
+use super::nested::{COMMAND_WRAPPER_PROGRAMS, SHELL_PROGRAM_NAMES};
 
 /// Lists of programs that start other programs, by name or by prefix (an entry that ends in `*`).
-struct StarterProgramLists {
+struct ProgramLauncherLists {
     /// Programs that start a program named in their arguments.
     runs: Vec<&'static str>,
     /// Programs that can take a command, or a script in a language that can run commands, in an
@@ -14,7 +14,7 @@ struct StarterProgramLists {
     scripts: Vec<&'static str>,
 }
 
-static LISTS: LazyLock<StarterProgramLists> = LazyLock::new(|| {
+static STARTER_PROGRAM_LISTS: LazyLock<ProgramLauncherLists> = LazyLock::new(|| {
     let lines = include_str!("starters.txt").lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
     let section = |title: &str| {
@@ -22,7 +22,7 @@ static LISTS: LazyLock<StarterProgramLists> = LazyLock::new(|| {
         let names = behind.take_while(|line| !line.starts_with('['));
         names.copied().filter(|name| !name.is_empty()).collect()
     };
-    StarterProgramLists {
+    ProgramLauncherLists {
         runs: section("[runs]"),
         scripts: section("[scripts]"),
     }
@@ -35,34 +35,40 @@ pub(super) fn base_name(program: &str) -> &str {
 
 /// Whether a program starts other programs named in its arguments and `nested.rs` does not parse
 /// these arguments.
-pub(in super::super) fn starts_unparsed_programs(program: &str) -> bool {
+pub(in super::super) fn is_unparsed_program_launcher(program: &str) -> bool {
     let name = base_name(program);
     // `nested.rs` parses the arguments of `bash` and `env`, but not those of programs whose names
     // contain a version, such as `bash-5.2` and `env9`.
-    let is_read = |name: &str| SHELLS.contains(&name) || WRAPPERS.iter().any(|w| w.0 == name);
-    let is_of_version = strip_version(name) != name && is_read(strip_version(name));
-    is_of_version || (!is_read(name) && list_contains(&LISTS.runs, name))
+    let is_read = |name: &str| {
+        SHELL_PROGRAM_NAMES.contains(&name) || COMMAND_WRAPPER_PROGRAMS.iter().any(|w| w.0 == name)
+    };
+    let is_of_version = strip_version_suffix(name) != name && is_read(strip_version_suffix(name));
+    is_of_version || (!is_read(name) && list_contains_program(&STARTER_PROGRAM_LISTS.runs, name))
 }
 
 /// Whether a program starts another program that its arguments name. A rule that allowed such a
 /// program with any arguments would allow every command.
 pub(crate) fn runs_argument_programs(program: &str) -> bool {
     let name = base_name(program);
-    starts_unparsed_programs(name)
-        || SHELLS.contains(&name)
+    is_unparsed_program_launcher(name)
+        || SHELL_PROGRAM_NAMES.contains(&name)
         || name == "eval"
-        || WRAPPERS.iter().any(|(wrapper, ..)| *wrapper == name)
+        || COMMAND_WRAPPER_PROGRAMS
+            .iter()
+            .any(|(wrapper, ..)| *wrapper == name)
 }
 
 /// Whether a program may run other programs or scripts, so that its first argument does not show
 /// what a call does.
 pub(super) fn may_run_other_programs(program: &str) -> bool {
     let name = base_name(program);
-    runs_argument_programs(name) || name == "find" || list_contains(&LISTS.scripts, name)
+    runs_argument_programs(name)
+        || name == "find"
+        || list_contains_program(&STARTER_PROGRAM_LISTS.scripts, name)
 }
 
-fn list_contains(list: &[&str], name: &str) -> bool {
-    let bare = strip_version(name);
+fn list_contains_program(list: &[&str], name: &str) -> bool {
+    let bare = strip_version_suffix(name);
     list.iter().any(|listed| match listed.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => *listed == name || *listed == bare,
@@ -70,7 +76,7 @@ fn list_contains(list: &[&str], name: &str) -> bool {
 }
 
 /// Removes the version from the end of a program's name: `python` for `python3.12`.
-fn strip_version(name: &str) -> &str {
+fn strip_version_suffix(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
     if bare.is_empty() { name } else { bare }
 }
@@ -92,10 +98,10 @@ mod tests {
             "busybox",
             "cross-env",
         ] {
-            assert!(starts_unparsed_programs(name), "{name}");
+            assert!(is_unparsed_program_launcher(name), "{name}");
         }
         for name in ["bash", "env", "timeout", "git", "cargo", "ls", "[", "7z"] {
-            assert!(!starts_unparsed_programs(name), "{name}");
+            assert!(!is_unparsed_program_launcher(name), "{name}");
         }
         for name in ["python3.12", "gawk", "make", "find", "sh", "perl5.36.0"] {
             assert!(may_run_other_programs(name), "{name}");
@@ -107,10 +113,15 @@ mod tests {
 
     #[test]
     fn the_lists_are_sorted_and_name_each_program_once() {
-        for list in [&LISTS.runs, &LISTS.scripts] {
+        for list in [&STARTER_PROGRAM_LISTS.runs, &STARTER_PROGRAM_LISTS.scripts] {
             assert!(list.len() > 100 && list.is_sorted());
             assert!(list.windows(2).all(|pair| pair[0] != pair[1]));
         }
-        assert!(LISTS.runs.iter().all(|name| !LISTS.scripts.contains(name)));
+        assert!(
+            STARTER_PROGRAM_LISTS
+                .runs
+                .iter()
+                .all(|name| !STARTER_PROGRAM_LISTS.scripts.contains(name))
+        );
     }
 }

@@ -350,17 +350,17 @@ fn a_too_long_command_is_not_parsed_and_one_with_too_many_parts_is_doubtful() {
     assert!(command.doubt.is_some() && command.parts.len() <= MAX_PARTS + 1);
 }
 
-fn match_part(pattern: &str, text: &str) -> PatternMatch {
+fn match_part(pattern: &str, text: &str) -> CommandPatternMatch {
     let command = Command::parse(text);
     let part = command.parts.last().expect("it has a part");
     CommandPattern::new(pattern)
         .expect("a pattern")
-        .match_part(part)
+        .match_part_exactly(part)
 }
 
 #[test]
 fn a_pattern_that_does_not_match_every_expansion_of_unknown_words_matches_only_maybe() {
-    use PatternMatch::{Maybe, No, Yes};
+    use CommandPatternMatch::{Maybe, No, Yes};
     for (pattern, text, expected) in [
         ("git *", "git", Yes),
         ("git *", "git status", Yes),
@@ -387,16 +387,16 @@ fn a_pattern_that_does_not_match_every_expansion_of_unknown_words_matches_only_m
     }
     let redirection = &Command::parse("a > out/x").parts[0];
     let pattern = CommandPattern::new("> out/*").expect("a pattern");
-    assert_eq!(pattern.match_part(redirection), Yes);
+    assert_eq!(pattern.match_part_exactly(redirection), Yes);
     let push = CommandPattern::new("git push *").expect("a pattern");
     let by_path = &Command::parse("/usr/bin/git push").parts[0];
-    assert_eq!(push.match_part(by_path), No);
-    assert_eq!(push.match_part_by_name(by_path), Yes);
+    assert_eq!(push.match_part_exactly(by_path), No);
+    assert_eq!(push.match_part_by_program_name(by_path), Yes);
 }
 
 #[test]
 fn a_pattern_is_parsed_as_the_shell_parses_a_command() {
-    use PatternMatch::{No, Yes};
+    use CommandPatternMatch::{No, Yes};
     for (pattern, text, expected) in [
         ("touch \"pwn\"", "touch \"pwn\"", Yes),
         ("touch 'pwn'", "touch pwn", Yes),
@@ -419,8 +419,12 @@ fn a_pattern_is_parsed_as_the_shell_parses_a_command() {
         let pattern = CommandPattern::new(pattern).expect(pattern);
         let command = Command::parse(text);
         let part = &command.parts[0];
-        assert_eq!(pattern.match_part(part), expected, "{pattern:?}: {text}");
-        let is_sure = pattern.match_part_by_name(part) == Yes;
+        assert_eq!(
+            pattern.match_part_exactly(part),
+            expected,
+            "{pattern:?}: {text}"
+        );
+        let is_sure = pattern.match_part_by_program_name(part) == Yes;
         assert_eq!(is_sure, expected == Yes, "{pattern:?}: {text}");
     }
     for pattern in [
@@ -462,7 +466,7 @@ fn a_pattern_is_parsed_as_the_shell_parses_a_command() {
 
 #[test]
 fn a_denied_subcommand_is_recognized_after_global_options() {
-    use PatternMatch::{Maybe, No, Yes};
+    use CommandPatternMatch::{Maybe, No, Yes};
     for (pattern, text, expected) in [
         ("git push *", "git -C . push o x:y", Yes),
         ("git push *", "git --no-pager push", Yes),
@@ -525,7 +529,7 @@ fn a_denied_subcommand_is_recognized_after_global_options() {
         let matched = read
             .parts
             .iter()
-            .map(|part| pattern.match_part_by_name(part));
+            .map(|part| pattern.match_part_by_program_name(part));
         assert_eq!(matched.max(), Some(expected), "{pattern:?}: {text}");
     }
 }
@@ -541,34 +545,64 @@ fn files_of_output_redirections_are_resolved() {
         path => Known(path.replacen("link/", "src/", 1)),
     };
     for (text, target, src, asks) in [
-        ("a > target/x", PatternMatch::Yes, PatternMatch::No, false),
+        (
+            "a > target/x",
+            CommandPatternMatch::Yes,
+            CommandPatternMatch::No,
+            false,
+        ),
         (
             "a > /ws/target/x",
-            PatternMatch::Yes,
-            PatternMatch::No,
+            CommandPatternMatch::Yes,
+            CommandPatternMatch::No,
             false,
         ),
         (
             "a > target/../pwn",
-            PatternMatch::No,
-            PatternMatch::No,
+            CommandPatternMatch::No,
+            CommandPatternMatch::No,
             true,
         ),
-        ("a > ./src/x", PatternMatch::No, PatternMatch::Yes, false),
-        ("a > /ws/src/x", PatternMatch::No, PatternMatch::Yes, false),
-        ("a > link/x", PatternMatch::No, PatternMatch::Yes, false),
-        ("a > ../x", PatternMatch::Maybe, PatternMatch::Maybe, true),
+        (
+            "a > ./src/x",
+            CommandPatternMatch::No,
+            CommandPatternMatch::Yes,
+            false,
+        ),
+        (
+            "a > /ws/src/x",
+            CommandPatternMatch::No,
+            CommandPatternMatch::Yes,
+            false,
+        ),
+        (
+            "a > link/x",
+            CommandPatternMatch::No,
+            CommandPatternMatch::Yes,
+            false,
+        ),
+        (
+            "a > ../x",
+            CommandPatternMatch::Maybe,
+            CommandPatternMatch::Maybe,
+            true,
+        ),
         (
             "a > dangling",
-            PatternMatch::Maybe,
-            PatternMatch::Maybe,
+            CommandPatternMatch::Maybe,
+            CommandPatternMatch::Maybe,
             true,
         ),
-        ("a > /other/x", PatternMatch::No, PatternMatch::No, false),
+        (
+            "a > /other/x",
+            CommandPatternMatch::No,
+            CommandPatternMatch::No,
+            false,
+        ),
         (
             "cd src && a > x",
-            PatternMatch::Maybe,
-            PatternMatch::Maybe,
+            CommandPatternMatch::Maybe,
+            CommandPatternMatch::Maybe,
             true,
         ),
     ] {
@@ -577,8 +611,16 @@ fn files_of_output_redirections_are_resolved() {
         let mut parts = command.parts.iter();
         let part = parts.find(|part| part.is_redirection).expect(text);
         let matched = |pattern| CommandPattern::new(pattern).expect(pattern);
-        assert_eq!(matched("> target/*").match_part(part), target, "{text}");
-        assert_eq!(matched("> src/*").match_part_by_name(part), src, "{text}");
+        assert_eq!(
+            matched("> target/*").match_part_exactly(part),
+            target,
+            "{text}"
+        );
+        assert_eq!(
+            matched("> src/*").match_part_by_program_name(part),
+            src,
+            "{text}"
+        );
     }
 }
 

@@ -1,21 +1,21 @@
 //! Finds rules that can never apply, because none of the tools makes a call that they match.
 //!
 //! A denying rule that never applies protects nothing, so each fault is described with what to do.
-//! Start from [`PolicyRule::find_fault`].
+//! Start from [`PolicyRule::find_rule_fault`].
 
 use super::Rule;
-use super::rule::{BASH, OF_FILES, PolicyRule};
+use super::rule::{BASH_TOOL_NAME, PATH_RULE_TOOL_NAMES, PolicyRule};
 use crate::message::ToolSpec;
-use crate::tool::command::{CommandPattern, starts_unparsed_programs};
+use crate::tool::command::{CommandPattern, is_unparsed_program_launcher};
 
 /// Tools whose calls access a directory and everything below it, rather than a single file.
-const OF_TREES: &[&str] = &["list_files", "search"];
+const FOLDER_TREE_TOOL_NAMES: &[&str] = &["list_files", "search"];
 
 impl PolicyRule {
     /// Returns the reason why the rule matches no call of these tools; `None` if it can match.
-    pub(super) fn find_fault(&self, tools: &[&ToolSpec]) -> Option<String> {
-        let program = self.command.as_ref().and_then(CommandPattern::program);
-        if let Some(program) = program.filter(|program| starts_unparsed_programs(program))
+    pub(super) fn find_rule_fault(&self, tools: &[&ToolSpec]) -> Option<String> {
+        let program = self.command.as_ref().and_then(CommandPattern::program_name);
+        if let Some(program) = program.filter(|program| is_unparsed_program_launcher(program))
             && self.decision == Rule::Allow
         {
             return Some(format!(
@@ -23,11 +23,15 @@ impl PolicyRule {
                  program and let the model start it directly"
             ));
         }
-        let names = |spec: &&ToolSpec| self.tool.as_ref().is_none_or(|tool| tool.matches(spec));
+        let names = |spec: &&ToolSpec| {
+            self.tool
+                .as_ref()
+                .is_none_or(|tool| tool.matches_tool(spec))
+        };
         let named: Vec<&ToolSpec> = tools.iter().copied().filter(names).collect();
         match named.is_empty() {
             true => self.describe_missing_tool(tools),
-            false => self.describe_contradiction(&named),
+            false => self.describe_unmatchable_conditions(&named),
         }
     }
 
@@ -59,10 +63,10 @@ impl PolicyRule {
 
     /// Describes why a rule's conditions on the command, path and effect match no call of the tools
     /// that the rule names.
-    fn describe_contradiction(&self, named: &[&ToolSpec]) -> Option<String> {
+    fn describe_unmatchable_conditions(&self, named: &[&ToolSpec]) -> Option<String> {
         let (key, of_key) = match (&self.command, &self.path) {
-            (Some(_), _) => ("command", &[BASH][..]),
-            (None, Some(_)) => ("path", OF_FILES),
+            (Some(_), _) => ("command", &[BASH_TOOL_NAME][..]),
+            (None, Some(_)) => ("path", PATH_RULE_TOOL_NAMES),
             // Accept a rule that names only an effect: it may be for tools that are installed
             // later.
             (None, None) if self.tool.is_none() => return None,
@@ -77,7 +81,7 @@ impl PolicyRule {
             self.tool.as_ref()?;
             return Some(format!(
                 "{} no `{key}` that a rule can match, so this rule has no effect; remove `{key}`, or name one of these tools: {}",
-                format_tools_with_verb(named, "has", "have"),
+                format_tool_names_with_verb(named, "has", "have"),
                 of_key.join(", ")
             ));
         }
@@ -92,11 +96,11 @@ impl PolicyRule {
             classes.dedup();
             return Some(format!(
                 "{} the effect class {} and not {effect}, so this rule matches no call; remove `effect`, or name another tool",
-                format_tools_with_verb(&able, "has", "have"),
+                format_tool_names_with_verb(&able, "has", "have"),
                 classes.join(" or ")
             ));
         }
-        let is_of_tree = |spec: &&ToolSpec| OF_TREES.contains(&spec.name.as_str());
+        let is_of_tree = |spec: &&ToolSpec| FOLDER_TREE_TOOL_NAMES.contains(&spec.name.as_str());
         let path = self
             .path
             .as_ref()
@@ -105,7 +109,7 @@ impl PolicyRule {
             format!(
                 "{} a folder with everything below it, and `path = {:?}` allows no such folder, so this rule has no effect; name a \
                  folder as in `path = \"docs/**\"`",
-                format_tools_with_verb(&able, "looks at", "look at"),
+                format_tool_names_with_verb(&able, "looks at", "look at"),
                 path.text
             )
         })
@@ -113,7 +117,7 @@ impl PolicyRule {
 }
 
 /// Formats the names of tools, followed by the verb `one` for one tool or `more` for several.
-fn format_tools_with_verb(tools: &[&ToolSpec], one: &str, more: &str) -> String {
+fn format_tool_names_with_verb(tools: &[&ToolSpec], one: &str, more: &str) -> String {
     let names: Vec<String> = tools
         .iter()
         .map(|spec| format!("`{}`", spec.name))

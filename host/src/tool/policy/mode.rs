@@ -15,10 +15,10 @@ use crate::message::EffectClass;
 
 /// Names of folders whose files configure agents. [`ApprovalMode::AcceptEdits`] still asks about
 /// changes in them.
-const ASKED_FOLDERS: [&str; 2] = [".rind", ".claude"];
+const AGENT_SETTINGS_FOLDER_NAMES: [&str; 2] = [".rind", ".claude"];
 
 /// Prompt of the turn that carries out a plan, once the user approved it.
-pub const CARRY_OUT_PLAN: &str =
+pub const CARRY_OUT_PLAN_PROMPT: &str =
     "The plan is approved. Carry it out now, step by step, and check the result as the plan says.";
 
 /// Mode that decides about calls that need approval.
@@ -69,7 +69,7 @@ impl ApprovalMode {
     /// Returns the mode after this one in a cycle, which contains [`Self::Full`] only if
     /// `with_full` is set.
     #[must_use]
-    pub fn next(self, with_full: bool) -> Self {
+    pub fn next_in_cycle(self, with_full: bool) -> Self {
         match self {
             Self::Ask => Self::AcceptEdits,
             Self::AcceptEdits => Self::Plan,
@@ -80,7 +80,7 @@ impl ApprovalMode {
 
     /// Whether a call is an edit that this mode allows without asking the user. The caller must
     /// check that no rule, but only a default, requires the question.
-    pub(super) fn accepts_edit(self, call: &PolicyCall<'_>) -> bool {
+    pub(super) fn allows_edit(self, call: &PolicyCall<'_>) -> bool {
         let is_edit = call.spec.effect_class == EffectClass::Write && call.spec.plugin.is_none();
         let (Self::AcceptEdits, true, Subject::File(WorkspacePath::Known(path))) =
             (self, is_edit, call.subject)
@@ -89,7 +89,7 @@ impl ApprovalMode {
         };
         // Match at any depth, because a subfolder may be the workspace of a later session.
         let is_asked = |name: &str| {
-            ASKED_FOLDERS
+            AGENT_SETTINGS_FOLDER_NAMES
                 .iter()
                 .any(|own| name.eq_ignore_ascii_case(own))
         };
@@ -121,10 +121,10 @@ impl FromStr for ApprovalMode {
 /// The current approval mode, shared by its clones: setting it in one clone sets it in all. The
 /// policy and the user interface each have one.
 #[derive(Clone, Debug, Default)]
-pub struct ModeSwitch(Arc<AtomicU8>);
+pub struct SharedApprovalMode(Arc<AtomicU8>);
 
-impl ModeSwitch {
-    /// Creates a switch in this mode.
+impl SharedApprovalMode {
+    /// Creates a shared approval mode with this value.
     #[must_use]
     pub fn new(mode: ApprovalMode) -> Self {
         let switch = Self::default();
@@ -157,7 +157,7 @@ mod tests {
     fn modes_have_names_and_an_order_in_which_full_is_only_where_it_was_chosen() {
         for mode in ApprovalMode::ALL {
             assert_eq!(mode.name().parse(), Ok(mode));
-            let switch = ModeSwitch::new(mode);
+            let switch = SharedApprovalMode::new(mode);
             assert_eq!(switch.clone().mode(), mode);
         }
         assert!(
@@ -170,7 +170,7 @@ mod tests {
             let mut mode = ApprovalMode::Ask;
             let mut seen = Vec::new();
             for _ in 0..4 {
-                mode = mode.next(with_full);
+                mode = mode.next_in_cycle(with_full);
                 seen.push(mode.name());
             }
             seen

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rule::CallAspect;
+use super::rule::RuleMatchedCallAspect;
 use super::{Rule, RuleStrictness, ToolPolicy};
 use crate::message::ToolSpec;
 
@@ -28,9 +28,9 @@ impl ToolPolicy {
     /// Returns the decision of the rules for the calls of a tool, and the rules that apply to only
     /// some of its calls. Approval modes and hooks are not considered.
     pub fn build_tool_overview(&self, spec: &ToolSpec) -> ToolOverview {
-        let ruling = self.find_facet_ruling(spec, CallAspect::Whole);
+        let ruling = self.decide_call_aspect_by_rules(spec, RuleMatchedCallAspect::Whole);
         let rules = self.rules.iter().enumerate();
-        let narrower = rules.filter(|(_, rule)| rule.matches_some_calls(spec));
+        let narrower = rules.filter(|(_, rule)| rule.matches_only_some_calls(spec));
         ToolOverview {
             decision: match ruling.strictness {
                 RuleStrictness::Allow => Rule::Allow,
@@ -41,7 +41,7 @@ impl ToolPolicy {
             narrower: narrower
                 .map(|(index, rule)| RuleForSomeCalls {
                     decision: rule.decision,
-                    rule: rule.name(index),
+                    rule: rule.describe_rule(index),
                 })
                 .collect(),
         }

@@ -20,15 +20,15 @@ use std::cmp::Reverse;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::super::command::{CommandPart, CommandPattern, PatternMatch};
+use super::super::command::{CommandPart, CommandPattern, CommandPatternMatch};
 use super::super::subject::WorkspacePath;
 use super::Rule;
 use crate::message::{EffectClass, ToolSpec};
 
-pub(super) const BASH: &str = "bash";
+pub(super) const BASH_TOOL_NAME: &str = "bash";
 
 /// Tools whose calls have a path as their subject, so that rules with `path` can match them.
-pub(super) const OF_FILES: &[&str] = &[
+pub(super) const PATH_RULE_TOOL_NAMES: &[&str] = &[
     "edit_file",
     "list_files",
     "read_file",
@@ -43,7 +43,7 @@ pub struct PolicyRule {
     pub(super) tool: Option<RuleToolPattern>,
     pub(super) effect: Option<EffectClass>,
     pub(super) command: Option<CommandPattern>,
-    pub(super) path: Option<PathPattern>,
+    pub(super) path: Option<RulePathPattern>,
     pub(super) decision: Rule,
 }
 
@@ -101,7 +101,7 @@ impl TryFrom<RuleFields> for PolicyRule {
             command: command.as_deref().map(CommandPattern::new).transpose()?,
             path: path
                 .as_deref()
-                .map(|path| PathPattern::new(path, decision))
+                .map(|path| RulePathPattern::new(path, decision))
                 .transpose()?,
             decision,
         };
@@ -110,15 +110,15 @@ impl TryFrom<RuleFields> for PolicyRule {
                 |tool: &RuleToolPattern| names.iter().any(|name| tool.matches_built_in_tool(name));
             rule.tool.as_ref().is_none_or(matches)
         };
-        if rule.command.is_some() && !can_be(&[BASH]) {
+        if rule.command.is_some() && !can_be(&[BASH_TOOL_NAME]) {
             return Err(format!(
-                "a rule with `command` can match only the tool `{BASH}`"
+                "a rule with `command` can match only the tool `{BASH_TOOL_NAME}`"
             ));
         }
-        if rule.path.is_some() && !can_be(OF_FILES) {
+        if rule.path.is_some() && !can_be(PATH_RULE_TOOL_NAMES) {
             return Err(format!(
                 "a rule with `path` can match only these tools: {}",
-                OF_FILES.join(", ")
+                PATH_RULE_TOOL_NAMES.join(", ")
             ));
         }
         Ok(rule)
@@ -139,7 +139,7 @@ impl From<PolicyRule> for RuleFields {
 
 /// One aspect of a call that a rule may match.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CallAspect<'a> {
+pub(super) enum RuleMatchedCallAspect<'a> {
     /// The whole call, if no more is known about it.
     Whole,
     CommandPart(&'a CommandPart),
@@ -171,7 +171,7 @@ impl PolicyRule {
 
     /// Creates a rule for all tools of an effect class.
     #[must_use]
-    pub fn for_effect(effect: EffectClass, decision: Rule) -> Self {
+    pub fn for_effect_class(effect: EffectClass, decision: Rule) -> Self {
         Self {
             tool: None,
             effect: Some(effect),
@@ -183,63 +183,72 @@ impl PolicyRule {
 
     /// Whether the rule matches some calls of this tool but not all: those with a certain command
     /// or path.
-    pub(super) fn matches_some_calls(&self, spec: &ToolSpec) -> bool {
+    pub(super) fn matches_only_some_calls(&self, spec: &ToolSpec) -> bool {
         self.matches_tool(spec) && (self.command.is_some() || self.path.is_some())
     }
 
     fn matches_tool(&self, spec: &ToolSpec) -> bool {
-        self.tool.as_ref().is_none_or(|tool| tool.matches(spec))
+        self.tool
+            .as_ref()
+            .is_none_or(|tool| tool.matches_tool(spec))
             && self.effect.is_none_or(|effect| effect == spec.effect_class)
     }
 
     /// Returns whether the rule matches this aspect of a call: the whole call, a part of its
     /// command, a file, or another one.
-    pub(super) fn match_rule(&self, spec: &ToolSpec, facet: CallAspect<'_>) -> PatternMatch {
+    pub(super) fn match_call_aspect(
+        &self,
+        spec: &ToolSpec,
+        facet: RuleMatchedCallAspect<'_>,
+    ) -> CommandPatternMatch {
         if !self.matches_tool(spec) {
-            return PatternMatch::No;
+            return CommandPatternMatch::No;
         }
         if let Some(command) = &self.command {
             return match facet {
-                CallAspect::CommandPart(part) => self.match_command_part(command, part),
-                CallAspect::Doubt => PatternMatch::Maybe,
-                CallAspect::Whole
-                | CallAspect::Outside
-                | CallAspect::File(_)
-                | CallAspect::Tree(_) => PatternMatch::No,
+                RuleMatchedCallAspect::CommandPart(part) => self.match_command_part(command, part),
+                RuleMatchedCallAspect::Doubt => CommandPatternMatch::Maybe,
+                RuleMatchedCallAspect::Whole
+                | RuleMatchedCallAspect::Outside
+                | RuleMatchedCallAspect::File(_)
+                | RuleMatchedCallAspect::Tree(_) => CommandPatternMatch::No,
             };
         }
         let Some(path) = &self.path else {
-            return PatternMatch::Yes;
+            return CommandPatternMatch::Yes;
         };
         match facet {
-            CallAspect::File(WorkspacePath::Known(file))
+            RuleMatchedCallAspect::File(WorkspacePath::Known(file))
                 if path.matches_path(file, self.decision) =>
             {
-                PatternMatch::Yes
+                CommandPatternMatch::Yes
             }
-            CallAspect::Tree(WorkspacePath::Known(folder)) => {
-                path.match_tree(folder, self.decision)
+            RuleMatchedCallAspect::Tree(WorkspacePath::Known(folder)) => {
+                path.match_directory_tree(folder, self.decision)
             }
-            CallAspect::File(WorkspacePath::Unknown) | CallAspect::Tree(WorkspacePath::Unknown) => {
-                PatternMatch::Maybe
-            }
-            CallAspect::File(_)
-            | CallAspect::Whole
-            | CallAspect::CommandPart(_)
-            | CallAspect::Doubt
-            | CallAspect::Outside => PatternMatch::No,
+            RuleMatchedCallAspect::File(WorkspacePath::Unknown)
+            | RuleMatchedCallAspect::Tree(WorkspacePath::Unknown) => CommandPatternMatch::Maybe,
+            RuleMatchedCallAspect::File(_)
+            | RuleMatchedCallAspect::Whole
+            | RuleMatchedCallAspect::CommandPart(_)
+            | RuleMatchedCallAspect::Doubt
+            | RuleMatchedCallAspect::Outside => CommandPatternMatch::No,
         }
     }
 
     /// Matches a part of a command. An allowing rule matches only the exact spelling of the program
     /// that it names; other rules match every way to start the program.
-    fn match_command_part(&self, command: &CommandPattern, part: &CommandPart) -> PatternMatch {
+    fn match_command_part(
+        &self,
+        command: &CommandPattern,
+        part: &CommandPart,
+    ) -> CommandPatternMatch {
         if self.decision != Rule::Allow {
-            return command.match_part_by_name(part);
+            return command.match_part_by_program_name(part);
         }
-        let matched = command.match_part(part);
+        let matched = command.match_part_exactly(part);
         if part.has_variable_assignments() {
-            matched.min(PatternMatch::Maybe)
+            matched.min(CommandPatternMatch::Maybe)
         } else {
             matched
         }
@@ -247,7 +256,7 @@ impl PolicyRule {
 
     /// Returns the specificity of the rule. Of two rules that match a call, the one with the larger
     /// specificity decides.
-    pub(super) fn compute_rule_narrowness(&self) -> (usize, usize, bool) {
+    pub(super) fn rule_specificity(&self) -> (usize, usize, bool) {
         let command = self.command.as_ref().map(CommandPattern::specificity);
         let path = self
             .path
@@ -268,10 +277,10 @@ impl PolicyRule {
     /// Returns the sort key: the narrowest rule first, and among equally narrow ones the first in
     /// the file.
     pub(super) fn precedence_key(&self, index: usize) -> (Reverse<(usize, usize, bool)>, usize) {
-        (Reverse(self.compute_rule_narrowness()), index)
+        (Reverse(self.rule_specificity()), index)
     }
 
-    pub(super) fn name(&self, index: usize) -> String {
+    pub(super) fn describe_rule(&self, index: usize) -> String {
         let tool = self.tool.as_ref().map(|tool| format!("`{}`", tool.text));
         let effect = self.effect.map(|effect| format!("effect {effect}"));
         let command = self
@@ -324,7 +333,7 @@ impl RuleToolPattern {
         })
     }
 
-    pub(super) fn matches(&self, spec: &ToolSpec) -> bool {
+    pub(super) fn matches_tool(&self, spec: &ToolSpec) -> bool {
         self.matches_name(spec.plugin.as_deref(), &spec.name)
     }
 
@@ -343,12 +352,12 @@ impl RuleToolPattern {
 }
 
 /// Wildcards of a glob.
-const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
+const GLOB_WILDCARD_CHARS: [char; 4] = ['*', '?', '[', '{'];
 
 /// Pattern of the files that a rule applies to: a glob of paths relative to the workspace, in which
 /// `*` does not match `/`.
 #[derive(Clone, Debug)]
-pub(super) struct PathPattern {
+pub(super) struct RulePathPattern {
     pub(super) text: String,
     glob: GlobMatcher,
     /// Directory that contains all paths that the pattern can match.
@@ -358,11 +367,11 @@ pub(super) struct PathPattern {
 }
 
 /// Whether a path, used as the pattern of a rule, would match only the file with this path.
-pub(super) fn is_exact_path(path: &str) -> bool {
-    !path.contains(WILDCARDS) && PathPattern::new(path, Rule::Allow).is_ok()
+pub(super) fn is_literal_path_pattern(path: &str) -> bool {
+    !path.contains(GLOB_WILDCARD_CHARS) && RulePathPattern::new(path, Rule::Allow).is_ok()
 }
 
-impl PathPattern {
+impl RulePathPattern {
     fn new(text: &str, decision: Rule) -> Result<Self, String> {
         // The paths of calls never contain these characters, so such a rule would never match.
         let odd = [
@@ -389,7 +398,9 @@ impl PathPattern {
         }
         // A pattern with a final `/` covers everything in the directory. A rule that asks or denies
         // also covers a file of that name, so the `/` is dropped for it.
-        let is_spelt = names.last().is_some_and(|last| !last.contains(WILDCARDS));
+        let is_spelt = names
+            .last()
+            .is_some_and(|last| !last.contains(GLOB_WILDCARD_CHARS));
         let mut whole = names.join("/");
         if text.ends_with('/') && (decision == Rule::Allow || !is_spelt) {
             whole.push_str("/**");
@@ -399,7 +410,7 @@ impl PathPattern {
             .build()
             .map_err(|error| format!("`path = {text:?}` is not a pattern: {}", error.kind()))?
             .compile_matcher();
-        let fixed = whole.split(WILDCARDS).next().unwrap_or("");
+        let fixed = whole.split(GLOB_WILDCARD_CHARS).next().unwrap_or("");
         let base = match fixed.rsplit_once('/') {
             _ if fixed == whole => fixed,
             Some((base, _)) => base,
@@ -410,7 +421,7 @@ impl PathPattern {
             text: text.to_owned(),
             base: base.to_owned(),
             glob,
-            is_name: !last.contains(WILDCARDS),
+            is_name: !last.contains(GLOB_WILDCARD_CHARS),
         })
     }
 
@@ -438,8 +449,8 @@ impl PathPattern {
     }
 
     /// Matches a directory with everything below it. A rule that allows must match all of it. For
-    /// other rules, one match below the directory makes the result [`PatternMatch::Maybe`].
-    fn match_tree(&self, folder: &str, decision: Rule) -> PatternMatch {
+    /// other rules, one match below the directory makes the result [`CommandPatternMatch::Maybe`].
+    fn match_directory_tree(&self, folder: &str, decision: Rule) -> CommandPatternMatch {
         // Match two paths below the directory, of one and two levels, with names that no pattern
         // contains.
         let below = ["\u{1}", "\u{1}/\u{1}"].map(|name| {
@@ -448,7 +459,7 @@ impl PathPattern {
         });
         if below == [true, true] || (decision != Rule::Allow && self.matches_path(folder, decision))
         {
-            return PatternMatch::Yes;
+            return CommandPatternMatch::Yes;
         }
         let is_in = |inner: &str, outer: &str| {
             outer.is_empty()
@@ -457,9 +468,9 @@ impl PathPattern {
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         if decision != Rule::Allow && (is_in(&self.base, folder) || is_in(folder, &self.base)) {
-            PatternMatch::Maybe
+            CommandPatternMatch::Maybe
         } else {
-            PatternMatch::No
+            CommandPatternMatch::No
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use EffectClass::{Execute, External, Read, Write};
 
-const TERMINAL: PolicyMode = PolicyMode {
+const TERMINAL: ToolPolicyRunMode = ToolPolicyRunMode {
     yes: false,
     dry_run: false,
     has_terminal: true,
@@ -22,7 +22,7 @@ fn tool_spec(name: &str, effect_class: EffectClass) -> ToolSpec {
     }
 }
 
-fn parse_policy(text: &str, mode: PolicyMode) -> ToolPolicy {
+fn parse_policy(text: &str, mode: ToolPolicyRunMode) -> ToolPolicy {
     ToolPolicy {
         mode,
         ..toml::from_str(text).expect("a good policy")
@@ -108,20 +108,38 @@ fn rules_and_defaults_decide_as_the_table_says() {
 
 #[test]
 fn approval_modes_change_the_verdict_on_a_call() {
-    let yes = PolicyMode {
+    let yes = ToolPolicyRunMode {
         yes: true,
-        ..PolicyMode::default()
+        ..ToolPolicyRunMode::default()
     };
-    let dry = PolicyMode {
+    let dry = ToolPolicyRunMode {
         dry_run: true,
         ..yes
     };
     for (mode, tool, class, asked, verdict) in [
         (TERMINAL, "write_file", Write, false, "ask"),
         (TERMINAL, "read_file", Read, true, "ask"),
-        (PolicyMode::default(), "write_file", Write, false, "deny"),
-        (PolicyMode::default(), "read_file", Read, true, "deny"),
-        (PolicyMode::default(), "read_file", Read, false, "allow"),
+        (
+            ToolPolicyRunMode::default(),
+            "write_file",
+            Write,
+            false,
+            "deny",
+        ),
+        (
+            ToolPolicyRunMode::default(),
+            "read_file",
+            Read,
+            true,
+            "deny",
+        ),
+        (
+            ToolPolicyRunMode::default(),
+            "read_file",
+            Read,
+            false,
+            "allow",
+        ),
         (yes, "write_file", Write, false, "allow"),
         (yes, "read_file", Read, true, "allow"),
         (yes, "git_push", Write, false, "deny"),
@@ -267,7 +285,7 @@ fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
 
 #[test]
 fn a_dry_run_describes_the_call_that_would_have_run() {
-    let mode = PolicyMode {
+    let mode = ToolPolicyRunMode {
         dry_run: true,
         ..TERMINAL
     };
@@ -375,7 +393,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         ("git status > out/../x", "ask", "allow"),
         ("git status &", "ask", "allow"),
     ] {
-        let yes = PolicyMode {
+        let yes = ToolPolicyRunMode {
             yes: true,
             ..TERMINAL
         };
@@ -457,7 +475,7 @@ fn no_spelling_of_a_command_bypasses_the_rules_of_the_manual() {
         );
         let rule = &decision.rule;
         assert_eq!(verdict_word(&decision.verdict), expected, "{text}: {rule}");
-        let nobody = PolicyMode::default();
+        let nobody = ToolPolicyRunMode::default();
         let decision = decide(
             &parse_policy(MANUAL, nobody),
             "bash",
@@ -500,7 +518,7 @@ fn a_command_too_long_for_any_system_is_refused_without_parsing() {
     let long = command_subject(&"a ".repeat(3 << 20));
     for mode in [
         TERMINAL,
-        PolicyMode {
+        ToolPolicyRunMode {
             yes: true,
             ..TERMINAL
         },
@@ -575,7 +593,7 @@ fn a_call_that_a_rule_may_deny_is_refused_with_a_remedy_for_its_tool() {
         { path = "secrets/", decision = "deny" },
         { command = "git push *", decision = "deny" },
     ]"#;
-    let nobody = PolicyMode::default();
+    let nobody = ToolPolicyRunMode::default();
     let folder = Subject::Tree(WorkspacePath::Known(String::new()));
     for (tool, class, subject, remedy) in [
         ("search", Read, folder, "folders without what is denied"),
@@ -637,7 +655,7 @@ fn the_suggested_rule_allows_the_call_and_no_similar_call() {
         ),
         (&write, file("docs/a \"b\".md"), file("docs/b.md")),
     ] {
-        let line = suggest_allow_line(spec, &subject);
+        let line = suggest_allow_rule_line(spec, &subject);
         let allowed = parse_policy_line(&line);
         let decide = |subject| decide_with(&allowed, spec, subject, &json!({}), false).verdict;
         assert_eq!(decide(&subject), ToolVerdict::Allow, "{line}");
@@ -664,7 +682,7 @@ rules = [
         tool_spec("read_file", Read),
         tool_spec("fetch:get", External),
     ];
-    let faults = parse_policy(text, TERMINAL).faults(&known.each_ref());
+    let faults = parse_policy(text, TERMINAL).find_unmatchable_rules(&known.each_ref());
     let numbers: Vec<usize> = faults.iter().map(|(index, _)| *index).collect();
     assert_eq!(numbers, [0, 1, 3, 6]);
     assert!(faults[3].1.contains("no rule allows that"), "{faults:?}");
@@ -723,12 +741,15 @@ fn rules_that_contradict_their_tools_are_reported() {
         ("path = \"docs/*\"", None),
     ] {
         let text = format!("rules = [{{ {rule}, decision = \"allow\" }}]");
-        let faults = parse_policy(&text, TERMINAL).faults(&tools.each_ref());
+        let faults = parse_policy(&text, TERMINAL).find_unmatchable_rules(&tools.each_ref());
         match (faults.first(), expected) {
             (Some((_, told)), Some(expected)) => assert!(told.contains(expected), "{rule}: {told}"),
             (told, expected) => assert_eq!((told, expected), (None, None), "{rule}"),
         }
     }
     let denies = "rules = [{ tool = \"search\", path = \"docs\", decision = \"deny\" }]";
-    assert_eq!(parse_policy(denies, TERMINAL).faults(&tools.each_ref()), []);
+    assert_eq!(
+        parse_policy(denies, TERMINAL).find_unmatchable_rules(&tools.each_ref()),
+        []
+    );
 }

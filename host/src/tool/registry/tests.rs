@@ -76,7 +76,7 @@ fn a_tool_name_in_use_is_refused_with_both_origins() {
 #[test]
 fn tool_names_are_limited_to_what_every_provider_accepts() {
     for good in ["a", "read_file", "x-Y-9", &"n".repeat(64)] {
-        assert!(is_tool_name(good), "{good}");
+        assert!(is_valid_tool_name(good), "{good}");
     }
     for bad in [
         "",
@@ -87,7 +87,7 @@ fn tool_names_are_limited_to_what_every_provider_accepts() {
         "a.b",
         &"n".repeat(65),
     ] {
-        assert!(!is_tool_name(bad), "{bad}");
+        assert!(!is_valid_tool_name(bad), "{bad}");
         let refused = try_register(&mut ToolRegistry::default(), Some("p"), bad).unwrap_err();
         assert!(refused.contains("is not a name for a tool"), "{refused}");
         assert!(!refused.contains('\u{1b}'));
@@ -102,7 +102,7 @@ fn descriptions_schemas_and_numbers_of_tools_are_limited() {
         assert!(refused.contains(why), "{refused}");
     };
     let mut long = spec(Some("p"), "long");
-    long.description = "x".repeat(MAX_DESCRIPTION_BYTES + 1);
+    long.description = "x".repeat(MAX_TOOL_DESCRIPTION_BYTES + 1);
     is_refused(
         register_tool(&mut registry, long),
         "has 4097 bytes, more than 4096",

@@ -5,7 +5,7 @@
 //! the command's files were checked. An unlocked record belongs to an interrupted command. This
 //! module must not know how files are checked (see the module above). All functions block. Start
 //! from
-//! [`CommandRecord::create`] and [`check_interrupted_commands`].
+//! [`RunningCommandRecordFile::create`] and [`rename_files_of_interrupted_commands`].
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -20,32 +20,36 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::{FileFingerprint, FileStamp, MAX_KEPT_BYTES, RepositoryFilesBefore, WritableRoots};
+use super::{
+    CommandWritableDirectories, GitControlFileFingerprint, GitControlFilesBeforeCommand,
+    MAX_SAVED_GIT_SETTINGS_BYTES, PathAndTargetStatStamp,
+};
 use crate::beneath::open_regular_file;
 use crate::clock;
 use crate::disk::create_private_folder;
 
 /// Version of the format. A record of another version is only reported, and the command's files are
 /// not checked.
-const VERSION: u32 = 1;
+const RECORD_FORMAT_VERSION: u32 = 1;
 
-/// Extension of records. A record that is being written has the extension [`UNFINISHED`].
-const FINISHED: &str = "json";
-const UNFINISHED: &str = "new";
+/// Extension of records. A record that is being written has the extension
+/// [`UNFINISHED_RECORD_EXTENSION`].
+const FINISHED_RECORD_EXTENSION: &str = "json";
+const UNFINISHED_RECORD_EXTENSION: &str = "new";
 
 /// Maximum size of a record, in bytes: the kept contents of files in base64, and about 100,000
 /// paths.
-const MAX_RECORD_BYTES: u64 = 2 * MAX_KEPT_BYTES + (32 << 20);
+const MAX_RECORD_FILE_BYTES: u64 = 2 * MAX_SAVED_GIT_SETTINGS_BYTES + (32 << 20);
 
 /// Maximum time between the deadline of a command and the end of its last process.
-const GRACE: Duration = Duration::from_secs(60);
+const COMMAND_END_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// Age at which an unfinished record is removed. Its command was never started.
-const MAX_UNFINISHED_AGE: Duration = Duration::from_secs(3600);
+const MAX_UNFINISHED_RECORD_AGE: Duration = Duration::from_secs(3600);
 
 /// Record of a running command. If this is dropped, the record stays on disk, and the next process
 /// or command checks the files of this command.
-pub(in crate::tool) struct CommandRecord {
+pub(in crate::tool) struct RunningCommandRecordFile {
     path: PathBuf,
     /// Open file, which holds the lock.
     _file: File,
@@ -67,7 +71,7 @@ struct CommandRecordContent {
 #[derive(Serialize, Deserialize)]
 struct RecordedFile {
     path: RecordedPath,
-    stamp: FileStamp,
+    stamp: PathAndTargetStatStamp,
     /// Content to restore, in base64.
     bytes: Option<String>,
 }
@@ -90,11 +94,15 @@ impl RecordedPath {
 }
 
 impl CommandRecordContent {
-    fn from_state(before: &RepositoryFilesBefore, deadline: Duration) -> Self {
-        let lived = i64::try_from((deadline + GRACE).as_secs()).unwrap_or(i64::MAX);
+    fn from_files_before_command(
+        before: &GitControlFilesBeforeCommand,
+        deadline: Duration,
+    ) -> Self {
+        let lived =
+            i64::try_from((deadline + COMMAND_END_GRACE_PERIOD).as_secs()).unwrap_or(i64::MAX);
         let now = clock::current_time().as_second();
         Self {
-            version: VERSION,
+            version: RECORD_FORMAT_VERSION,
             last: now.saturating_add(lived),
             folders: before
                 .roots
@@ -117,7 +125,7 @@ impl CommandRecordContent {
     /// Returns the recorded state of the repository's files before the command; `None` if the
     /// record is damaged. Leaves out a directory whose path now contains a symlink: the command may
     /// have created the symlink, to have files of another repository renamed.
-    fn decode_state(&self) -> Option<RepositoryFilesBefore> {
+    fn decode_files_before_command(&self) -> Option<GitControlFilesBeforeCommand> {
         let folders: Option<Vec<PathBuf>> = self.folders.iter().map(RecordedPath::decode).collect();
         let mut folders = folders?;
         folders.retain(|path| path.canonicalize().is_ok_and(|real| real == *path));
@@ -127,36 +135,41 @@ impl CommandRecordContent {
                 None => None,
             };
             let stamp = file.stamp;
-            Some((file.path.decode()?, FileFingerprint { stamp, bytes }))
+            Some((
+                file.path.decode()?,
+                GitControlFileFingerprint { stamp, bytes },
+            ))
         });
-        Some(RepositoryFilesBefore {
+        Some(GitControlFilesBeforeCommand {
             known: known.collect::<Option<_>>()?,
-            roots: WritableRoots::open_roots(&folders),
+            roots: CommandWritableDirectories::open_directories(&folders),
         })
     }
 }
 
-impl CommandRecord {
+impl RunningCommandRecordFile {
     /// Writes and locks the record of a command. Within `deadline`, the command must have ended or
     /// its record be renewed. The record is not synced to disk, because it must survive only the
     /// end of the process, not a crash of the machine.
     pub(in crate::tool) fn create(
         folder: &Path,
-        before: &RepositoryFilesBefore,
+        before: &GitControlFilesBeforeCommand,
         deadline: Duration,
     ) -> io::Result<Self> {
         create_private_folder(folder)?;
-        let id = clock::new_id();
-        let new = folder.join(format!("{id}.{UNFINISHED}"));
-        let path = folder.join(format!("{id}.{FINISHED}"));
+        let id = clock::new_uuid_v7();
+        let new = folder.join(format!("{id}.{UNFINISHED_RECORD_EXTENSION}"));
+        let path = folder.join(format!("{id}.{FINISHED_RECORD_EXTENSION}"));
         let mut file = File::create_new(&new)?;
         // Lock the file before renaming it: other processes treat every unlocked file with the
         // extension of finished records as that of an interrupted command.
         file.try_lock()?;
-        let written = serde_json::to_vec(&CommandRecordContent::from_state(before, deadline))
-            .map_err(io::Error::from)
-            .and_then(|bytes| file.write_all(&bytes))
-            .and_then(|()| fs::rename(&new, &path));
+        let written = serde_json::to_vec(&CommandRecordContent::from_files_before_command(
+            before, deadline,
+        ))
+        .map_err(io::Error::from)
+        .and_then(|bytes| file.write_all(&bytes))
+        .and_then(|()| fs::rename(&new, &path));
         if let Err(error) = written {
             let _ = fs::remove_file(&new);
             return Err(error);
@@ -175,19 +188,19 @@ impl CommandRecord {
 /// killed: renames those that git would run, and removes the records of these commands. Returns a
 /// line for each file, and for each record that cannot be read.
 #[must_use]
-pub fn check_interrupted_commands(folder: &Path) -> Vec<String> {
+pub fn rename_files_of_interrupted_commands(folder: &Path) -> Vec<String> {
     let dir = match Dir::open_ambient_dir(folder, ambient_authority()) {
         Ok(dir) => dir,
         // If the folder is missing, no command has run confined yet, so none was interrupted.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Err(error) => return vec![unreadable_record_text(folder, &error.to_string())],
+        Err(error) => return vec![unreadable_record_message(folder, &error.to_string())],
     };
     let mut names: Vec<PathBuf> = match dir.entries() {
         Ok(entries) => entries
             .flatten()
             .map(|entry| entry.file_name().into())
             .collect(),
-        Err(error) => return vec![unreadable_record_text(folder, &error.to_string())],
+        Err(error) => return vec![unreadable_record_message(folder, &error.to_string())],
     };
     // Begin with the oldest record, which holds the state before all later commands: ids sort by
     // time.
@@ -195,8 +208,10 @@ pub fn check_interrupted_commands(folder: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     for name in names {
         match name.extension().and_then(|found| found.to_str()) {
-            Some(FINISHED) => lines.extend(check_recorded_files(folder, &dir, &name)),
-            Some(UNFINISHED) => remove_unfinished_record(&dir, &name),
+            Some(FINISHED_RECORD_EXTENSION) => {
+                lines.extend(rename_files_of_recorded_command(folder, &dir, &name))
+            }
+            Some(UNFINISHED_RECORD_EXTENSION) => remove_unfinished_record(&dir, &name),
             _ => {}
         }
     }
@@ -205,20 +220,20 @@ pub fn check_interrupted_commands(folder: &Path) -> Vec<String> {
 
 /// Checks the files that the command of one record may have left. Skips a locked record: its
 /// command still runs.
-fn check_recorded_files(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
+fn rename_files_of_recorded_command(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
     let path = folder.join(name);
     let file = match open_regular_file(dir, name) {
         Ok(Some((file, _))) => file.into_std(),
         // Another process has just removed the record.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Ok(None) => {
-            return vec![unreadable_record_text(
+            return vec![unreadable_record_message(
                 &path,
                 "it is not a regular file; remove it",
             )];
         }
         Err(error) => {
-            return vec![unreadable_record_text(
+            return vec![unreadable_record_message(
                 &path,
                 &format!("{error}; remove it"),
             )];
@@ -227,13 +242,13 @@ fn check_recorded_files(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
     if file.try_lock().is_err() {
         return Vec::new();
     }
-    let lines = match read_record(&file) {
+    let lines = match read_command_record(&file) {
         Ok((before, last)) => before
             .rename_files_git_would_run(Some(last))
             .into_iter()
             .map(|line| format!("a command that was interrupted left this: {line}"))
             .collect(),
-        Err(why) => vec![unreadable_record_text(&path, &why)],
+        Err(why) => vec![unreadable_record_message(&path, &why)],
     };
     // Ignore the error: a record that remains is checked again at the next start.
     let _ = dir.remove_file(name);
@@ -242,29 +257,29 @@ fn check_recorded_files(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
 
 /// Reads a record: the state before the command, and the latest time at which the command can
 /// change a file, in seconds since 1970.
-fn read_record(file: &File) -> Result<(RepositoryFilesBefore, i64), String> {
+fn read_command_record(file: &File) -> Result<(GitControlFilesBeforeCommand, i64), String> {
     let mut bytes = Vec::new();
-    file.take(MAX_RECORD_BYTES + 1)
+    file.take(MAX_RECORD_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > MAX_RECORD_BYTES {
-        return Err(format!("it is larger than {MAX_RECORD_BYTES} bytes"));
+    if bytes.len() as u64 > MAX_RECORD_FILE_BYTES {
+        return Err(format!("it is larger than {MAX_RECORD_FILE_BYTES} bytes"));
     }
     let recorded: CommandRecordContent =
         serde_json::from_slice(&bytes).map_err(|error| format!("it is damaged: {error}"))?;
-    if recorded.version != VERSION {
+    if recorded.version != RECORD_FORMAT_VERSION {
         return Err(format!(
-            "it has version {} of the format instead of {VERSION}",
+            "it has version {} of the format instead of {RECORD_FORMAT_VERSION}",
             recorded.version
         ));
     }
     let before = recorded
-        .decode_state()
+        .decode_files_before_command()
         .ok_or("it is damaged: a path is not base64")?;
     Ok((before, recorded.last))
 }
 
-fn unreadable_record_text(path: &Path, why: &str) -> String {
+fn unreadable_record_message(path: &Path, why: &str) -> String {
     format!(
         "cannot tell whether an interrupted command left files that git would run: {} cannot be read: {why}",
         path.display()
@@ -277,7 +292,7 @@ fn remove_unfinished_record(dir: &Dir, name: &Path) {
         .symlink_metadata(name)
         .and_then(|found| found.modified());
     let age = changed.map(|changed| SystemTime::now().duration_since(changed.into_std()));
-    if matches!(age, Ok(Ok(age)) if age > MAX_UNFINISHED_AGE) {
+    if matches!(age, Ok(Ok(age)) if age > MAX_UNFINISHED_RECORD_AGE) {
         let _ = dir.remove_file(name);
     }
 }

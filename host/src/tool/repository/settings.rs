@@ -4,7 +4,7 @@
 
 /// Sections of a repository's git settings, with those of their keys that cannot run a program, in
 /// the section and in any subsection.
-const HARMLESS: &[(&str, &[&str])] = &[
+const HARMLESS_GIT_SETTINGS: &[(&str, &[&str])] = &[
     ("advice", &[]),
     (
         "branch",
@@ -73,7 +73,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
 
 /// Whether every setting in `text` is known neither to run a program nor to include other settings.
 /// Returns false if a line cannot be parsed with certainty.
-pub(super) fn settings_are_harmless(text: &str) -> bool {
+pub(super) fn is_harmless_git_config(text: &str) -> bool {
     let mut section = String::new();
     for line in text.lines() {
         let mut line = line.trim();
@@ -99,7 +99,7 @@ pub(super) fn settings_are_harmless(text: &str) -> bool {
             .unwrap_or(line)
             .trim()
             .to_ascii_lowercase();
-        let is_known = HARMLESS.iter().any(|(harmless, keys)| {
+        let is_known = HARMLESS_GIT_SETTINGS.iter().any(|(harmless, keys)| {
             *harmless == section && (keys.is_empty() || keys.contains(&key.as_str()))
         });
         if !is_known || line.ends_with('\\') {
@@ -122,7 +122,7 @@ mod tests {
             "[core]\n\tworktree = ../../../sub\n[submodule \"sub\"]\n\turl = x\n\tactive = true\n",
             "[branch \"a b\"] remote = origin\n[user]\n name = x\n",
         ] {
-            assert!(settings_are_harmless(text), "{text}");
+            assert!(is_harmless_git_config(text), "{text}");
         }
         for text in [
             "[core]\n\tfsmonitor = run\n",
@@ -139,7 +139,7 @@ mod tests {
             "[core.x]\nbare = 1\n",
             "\u{feff}[core]\nfsmonitor = run\n",
         ] {
-            assert!(!settings_are_harmless(text), "{text}");
+            assert!(!is_harmless_git_config(text), "{text}");
         }
     }
 }

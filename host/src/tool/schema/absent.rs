@@ -15,7 +15,9 @@ pub fn remove_optional_nulls(schema: &Value, arguments: &mut Value) {
             };
             given.retain(|name, value| {
                 let property = properties.get(name).filter(|_| value.is_null());
-                property.is_none_or(|property| is_required(schema, name) || allows_null(property))
+                property.is_none_or(|property| {
+                    is_required_property(schema, name) || allows_null(property)
+                })
             });
             for (name, value) in given.iter_mut() {
                 if let Some(property) = properties.get(name) {
@@ -42,7 +44,7 @@ pub(crate) fn remove_null_types(schema: &mut Value) {
     let required = Value::Object(Map::from_iter([("required".to_owned(), required)]));
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, property) in properties {
-            if !is_required(&required, name) {
+            if !is_required_property(&required, name) {
                 remove_null_type(property);
             }
             remove_null_types(property);
@@ -83,7 +85,7 @@ fn remove_null_type(schema: &mut Value) {
     }
 }
 
-fn is_required(schema: &Value, name: &str) -> bool {
+fn is_required_property(schema: &Value, name: &str) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     required.is_some_and(|required| required.iter().any(|one| one == name))
 }

@@ -11,13 +11,15 @@ fn object_schema(properties: Value) -> Value {
 fn check_fault(arguments: Value) -> String {
     let schema =
         object_schema(json!({"path": {"type": "string"}, "n": {"type": "integer", "minimum": 1}}));
-    let check = compile(&schema).expect("a good schema");
+    let check = compile_json_schema_check(&schema).expect("a good schema");
     check(&arguments).expect_err("bad arguments")
 }
 
 /// Returns the reason why a schema is refused.
 fn refusal_reason(schema: &Value) -> String {
-    compile(schema).err().expect("a bad schema")
+    compile_json_schema_check(schema)
+        .err()
+        .expect("a bad schema")
 }
 
 #[test]
@@ -45,8 +47,8 @@ fn at_most_three_short_faults_are_reported() {
     let properties: Map<String, Value> = (0..9)
         .map(|n| (format!("p{n}"), json!({"type": "string"})))
         .collect();
-    let check =
-        compile(&json!({"type": "object", "properties": properties})).expect("a good schema");
+    let check = compile_json_schema_check(&json!({"type": "object", "properties": properties}))
+        .expect("a good schema");
     let long = vec![1; 200];
     let arguments: Map<String, Value> = (0..9).map(|n| (format!("p{n}"), json!(long))).collect();
     let fault = check(&Value::Object(arguments)).expect_err("bad arguments");
@@ -60,7 +62,7 @@ fn at_most_three_short_faults_are_reported() {
 fn arguments_of_many_values_under_many_alternatives_are_refused_at_once() {
     let any_of: Vec<Value> = (0..3000).map(|n| json!({"const": n + 1})).collect();
     let schema = json!({"type": "object", "properties": {"a": {"items": {"anyOf": any_of}}}});
-    let check = compile(&schema).expect("a good schema");
+    let check = compile_json_schema_check(&schema).expect("a good schema");
     let zeros = |n: usize| json!({"a": vec![0; n]});
     for (n, expected) in [
         (
@@ -80,7 +82,7 @@ fn arguments_that_are_nested_deeply_are_refused() {
     for _ in 0..60 {
         deep = json!([deep]);
     }
-    let check = compile(&json!({"type": "object"})).expect("a good schema");
+    let check = compile_json_schema_check(&json!({"type": "object"})).expect("a good schema");
     let why = check(&json!({"a": deep})).unwrap_err();
     assert!(why.contains("nested too deeply"));
 }
@@ -119,7 +121,7 @@ fn recursive_references_are_accepted_if_each_step_descends_into_the_value() {
         "properties": {"children": {"type": "array", "items": {"$ref": "#"}}, "name": {"$ref": "#/$defs/name"}},
         "$defs": {"name": {"type": "string"}}
     });
-    let check = compile(&tree).expect("a good schema");
+    let check = compile_json_schema_check(&tree).expect("a good schema");
     let good = json!({"children": [{"children": []}], "name": "x"});
     assert_eq!(check(&good), Ok(()));
     assert!(check(&json!({"children": [{"children": 1}]})).is_err());
@@ -128,7 +130,7 @@ fn recursive_references_are_accepted_if_each_step_descends_into_the_value() {
 #[test]
 fn circular_or_multiplying_references_are_refused() {
     let circle = json!({"type": "object", "allOf": [{"$ref": "#"}]});
-    assert_eq!(refusal_reason(&circle), EXPLOSIVE);
+    assert_eq!(refusal_reason(&circle), RECURSIVE_REFERENCES_REASON);
     let mut defs = Map::new();
     for n in 0..40 {
         let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
@@ -137,7 +139,7 @@ fn circular_or_multiplying_references_are_refused() {
     defs.insert("d40".to_owned(), json!({"type": "object"}));
     let bomb =
         json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs});
-    assert_eq!(refusal_reason(&bomb), EXPLOSIVE);
+    assert_eq!(refusal_reason(&bomb), RECURSIVE_REFERENCES_REASON);
 }
 
 #[test]
@@ -159,17 +161,17 @@ fn many_patterns_that_are_large_together_are_refused_and_many_small_ones_are_not
             .collect();
         json!({"type": "object", "properties": properties})
     };
-    assert!(compile(&schema(r"\pL{12}N\pL", 1)).is_ok());
-    let why = compile(&schema(r"\pL{12}N\pL", 500)).err();
+    assert!(compile_json_schema_check(&schema(r"\pL{12}N\pL", 1)).is_ok());
+    let why = compile_json_schema_check(&schema(r"\pL{12}N\pL", 500)).err();
     assert!(why.is_some_and(|why| why.contains("the schema is not valid")));
-    assert!(compile(&schema(r"^[a-z][a-z0-9-]*$", 100)).is_ok());
-    assert!(compile(&schema(r"^\w+$", 20)).is_ok());
+    assert!(compile_json_schema_check(&schema(r"^[a-z][a-z0-9-]*$", 100)).is_ok());
+    assert!(compile_json_schema_check(&schema(r"^\w+$", 20)).is_ok());
 }
 
 #[test]
 fn a_pattern_that_backtracks_without_end_is_stopped() {
     let schema = object_schema(json!({"path": {"type": "string", "pattern": "^(?=a)(a+)+\\1$"}}));
-    let check = compile(&schema).expect("a good schema");
+    let check = compile_json_schema_check(&schema).expect("a good schema");
     let started = std::time::Instant::now();
     assert!(check(&json!({"path": format!("{}!", "a".repeat(60))})).is_err());
     assert!(started.elapsed() < std::time::Duration::from_secs(2));
@@ -185,7 +187,7 @@ fn deep_arguments_are_refused_if_schema_references_would_multiply_the_work() {
         "properties": {"x": {"$ref": "#/$defs/a"}},
         "$defs": {"a": {"properties": {"x": {"anyOf": twice}}}}
     });
-    let check = compile(&schema).expect("a good schema");
+    let check = compile_json_schema_check(&schema).expect("a good schema");
     let nested = |depth| (0..depth).fold(json!({}), |inner, _| json!({"x": inner}));
     assert_eq!(check(&nested(5)), Ok(()));
     let refused = check(&nested(60));
@@ -205,9 +207,9 @@ fn a_long_chain_of_schema_references_is_compiled_or_refused() {
         }
         let chain =
             json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": defs});
-        match compile(&chain) {
+        match compile_json_schema_check(&chain) {
             Ok(check) => assert_eq!(check(&json!({"x": 1})), Ok(())),
-            Err(error) => assert_eq!(error, EXPLOSIVE),
+            Err(error) => assert_eq!(error, RECURSIVE_REFERENCES_REASON),
         }
     }
 }
@@ -222,7 +224,7 @@ fn null_for_an_optional_property_counts_as_absent() {
         "may": {"type": ["string", "null"]},
         "inner": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer"}}}},
     }});
-    let check = compile_argument_check(&schema).expect("a good schema");
+    let check = compile_tool_argument_check(&schema).expect("a good schema");
     let given = json!({"path": "p", "n": null, "mode": null, "any": null, "may": null, "inner": [{"x": null}]});
     assert_eq!(check(&given), Ok(()));
     let mut left = given;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::beneath::ESCAPE_ERROR;
+use crate::beneath::PATH_ESCAPE_ERROR;
 
 /// Error of file access in the workspace, usually with the path that the caller passed. The texts
 /// are for the model.
@@ -83,7 +83,9 @@ impl WorkspaceError {
             io::ErrorKind::NotFound => Self::Missing(path),
             io::ErrorKind::NotADirectory => Self::NotAFolder(path),
             io::ErrorKind::IsADirectory => Self::NotAFile(path),
-            _ if source.raw_os_error() == Some(ESCAPE_ERROR.raw_os_error()) => Self::Escape(path),
+            _ if source.raw_os_error() == Some(PATH_ESCAPE_ERROR.raw_os_error()) => {
+                Self::Escape(path)
+            }
             _ => Self::Io { path, source },
         }
     }

@@ -12,36 +12,39 @@ use rustix::fs::{OFlags, RenameFlags, fchown, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
-use super::super::known::FileVersion;
+use super::super::known::FileContentVersion;
 use super::super::subject::WorkspacePath;
 use super::{Workspace, WorkspaceError};
-use crate::beneath::{MissingParentRule, open_regular_file};
-use crate::git::leads_into_repository;
+use crate::beneath::{MissingParentFolderHandling, open_regular_file};
+use crate::git::is_path_into_repository;
 use crate::point::handle::FileChangeRecorder;
 
 /// Expected state of a file before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tool) enum ExpectedFile {
+pub(in crate::tool) enum ExpectedFileState {
     /// The state does not matter.
     Any,
     /// No file exists at the path; the write fails if another process has created one meanwhile.
     Nothing,
     /// The file has the content that it had when the model read it, given by `version`; a file of
     /// more than `cap` bytes is compared by its attributes.
-    Version { version: FileVersion, cap: u64 },
+    Version {
+        version: FileContentVersion,
+        cap: u64,
+    },
 }
 
 /// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tool) struct WriteResult {
+pub(in crate::tool) struct FileWriteResult {
     pub(in crate::tool) is_new: bool,
     /// Number of names (hard links) of the file; all of them have the new content.
     n_links: u64,
 }
 
-impl WriteResult {
+impl FileWriteResult {
     /// Returns a note for the model if the file has several names (hard links).
-    pub(in crate::tool) fn result_note(self) -> Option<String> {
+    pub(in crate::tool) fn hard_link_note(self) -> Option<String> {
         let n_links = self.n_links;
         (n_links > 1).then(|| {
             format!("the file has {n_links} names (hard links), and its content changed under all of them")
@@ -56,21 +59,21 @@ impl Workspace {
     ///
     /// # Errors
     /// See [`WorkspaceError`]; the file is then unchanged.
-    pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
-        let written = self.write_expected_file(path, content, ExpectedFile::Any, None)?;
+    pub fn write_file(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
+        let written = self.write_expected_file(path, content, ExpectedFileState::Any, None)?;
         Ok(written.is_new)
     }
 
-    /// Writes a file as [`Self::write`] does, if the file is in the expected state. The state is
-    /// checked right before the file is replaced. `recorder` is called before the file changes, and
-    /// again at the end.
+    /// Writes a file as [`Self::write_file`] does, if the file is in the expected state. The state
+    /// is checked right before the file is replaced. `recorder` is called before the file changes,
+    /// and again at the end.
     pub(in crate::tool) fn write_expected_file(
         &self,
         path: &str,
         content: &[u8],
-        expected: ExpectedFile,
+        expected: ExpectedFileState,
         recorder: Option<&dyn FileChangeRecorder>,
-    ) -> Result<WriteResult, WorkspaceError> {
+    ) -> Result<FileWriteResult, WorkspaceError> {
         let (Some(recorder), WorkspacePath::Known(known)) = (recorder, self.resolve_path(path))
         else {
             return self
@@ -93,11 +96,11 @@ impl Workspace {
         &self,
         path: &str,
         content: &[u8],
-        expected: ExpectedFile,
-    ) -> Result<(WriteResult, String), WorkspaceError> {
+        expected: ExpectedFileState,
+    ) -> Result<(FileWriteResult, String), WorkspaceError> {
         let failed = |source| WorkspaceError::from_io(path, source);
         let check = |names: &str| {
-            if leads_into_repository(self.root(), names.split('/')) {
+            if is_path_into_repository(self.root(), names.split('/')) {
                 return Err(WorkspaceError::Repository(path.to_owned()));
             }
             Ok(())
@@ -105,7 +108,7 @@ impl Workspace {
         if let WorkspacePath::Known(known) = self.resolve_path(path) {
             check(&known)?;
         }
-        let walked = self.walk_path(path, MissingParentRule::Made)?;
+        let walked = self.walk_path(path, MissingParentFolderHandling::Made)?;
         // Check again after resolving: a symlink may have been swapped in, and `..` may follow a
         // directory that was just created.
         check(&walked.names.join("/"))?;
@@ -121,11 +124,11 @@ impl Workspace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
         };
-        let written = WriteResult {
+        let written = FileWriteResult {
             is_new: old.is_none(),
             n_links: old.as_ref().map_or(1, MetadataExt::nlink),
         };
-        let write = FileWrite {
+        let write = PendingFileWrite {
             folder,
             name,
             content,
@@ -140,28 +143,28 @@ impl Workspace {
 }
 
 /// Returns the version of an open file from its attributes only.
-pub(in crate::tool) fn file_stamp_version(file: &File) -> io::Result<FileVersion> {
-    Ok(file_version(&file.metadata()?))
+pub(in crate::tool) fn version_from_attributes(file: &File) -> io::Result<FileContentVersion> {
+    Ok(metadata_to_file_version(&file.metadata()?))
 }
 
 /// Returns the version of an open file: its hash, or its attributes if it is larger than `cap`
 /// bytes.
-pub(super) fn read_file_version(file: File, cap: u64) -> io::Result<FileVersion> {
+pub(super) fn read_file_version(file: File, cap: u64) -> io::Result<FileContentVersion> {
     let metadata = file.metadata()?;
     if metadata.len() > cap {
-        return Ok(file_version(&metadata));
+        return Ok(metadata_to_file_version(&metadata));
     }
     let mut content = Vec::new();
     file.take(cap + 1).read_to_end(&mut content)?;
     Ok(match content.len() as u64 > cap {
-        true => file_version(&metadata),
-        false => FileVersion::from_content(&content),
+        true => metadata_to_file_version(&metadata),
+        false => FileContentVersion::from_content(&content),
     })
 }
 
-fn file_version(metadata: &Metadata) -> FileVersion {
+fn metadata_to_file_version(metadata: &Metadata) -> FileContentVersion {
     let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
-    FileVersion::Stamp {
+    FileContentVersion::Stamp {
         inode: metadata.ino(),
         bytes: metadata.len(),
         modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
@@ -170,21 +173,21 @@ fn file_version(metadata: &Metadata) -> FileVersion {
 }
 
 /// Write of one file in an open directory.
-struct FileWrite<'a> {
+struct PendingFileWrite<'a> {
     folder: &'a Dir,
     name: &'a str,
     content: &'a [u8],
-    expected: ExpectedFile,
+    expected: ExpectedFileState,
 }
 
-impl FileWrite<'_> {
+impl PendingFileWrite<'_> {
     /// Writes the file and returns true if it is in the state that `expected` describes; otherwise
     /// leaves the file unchanged and returns false.
     fn write_and_rename(&self, old: Option<Metadata>) -> io::Result<bool> {
-        let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
-        let written = self.prepare_file(&temporary, old.as_ref());
+        let temporary = format!(".rind-{}.tmp", crate::clock::new_uuid_v7());
+        let written = self.write_temporary_file(&temporary, old.as_ref());
         let written = written.and_then(|keeps_owner| {
-            if !self.is_file_as_expected()? {
+            if !self.is_file_in_expected_state()? {
                 return Ok(false);
             }
             match old {
@@ -209,7 +212,7 @@ impl FileWrite<'_> {
 
     /// Writes the content to a temporary file in the same directory. Returns whether the temporary
     /// file has the same owner as the file that it will replace.
-    fn prepare_file(&self, temporary: &str, old: Option<&Metadata>) -> io::Result<bool> {
+    fn write_temporary_file(&self, temporary: &str, old: Option<&Metadata>) -> io::Result<bool> {
         let mut options = OpenOptions::new();
         let mut file = self
             .folder
@@ -226,11 +229,11 @@ impl FileWrite<'_> {
         Ok(keeps_owner)
     }
 
-    fn is_file_as_expected(&self) -> io::Result<bool> {
+    fn is_file_in_expected_state(&self) -> io::Result<bool> {
         match self.expected {
             // `rename_into_place` itself refuses to overwrite a file if none is expected.
-            ExpectedFile::Any | ExpectedFile::Nothing => Ok(true),
-            ExpectedFile::Version { version, cap } => {
+            ExpectedFileState::Any | ExpectedFileState::Nothing => Ok(true),
+            ExpectedFileState::Version { version, cap } => {
                 let opened = open_regular_file(self.folder, self.name.as_ref());
                 match opened {
                     Ok(Some((file, _))) => Ok(read_file_version(file, cap)? == version),
@@ -245,7 +248,7 @@ impl FileWrite<'_> {
     /// Renames the temporary file to the final name. Returns false, without renaming it, if no file
     /// was expected but one with that name exists by now.
     fn rename_into_place(&self, temporary: &str) -> io::Result<bool> {
-        if self.expected == ExpectedFile::Nothing {
+        if self.expected == ExpectedFileState::Nothing {
             let (from, to) = (self.folder, self.folder);
             match renameat_with(from, temporary, to, self.name, RenameFlags::NOREPLACE) {
                 Ok(()) => return Ok(true),

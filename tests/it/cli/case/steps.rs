@@ -140,7 +140,8 @@ fn words_that_nothing_matches_are_errors_with_the_nearest() {
 
 #[test]
 fn the_schema_of_cases_takes_every_case_of_the_first_party_plugins_and_knows_every_key() {
-    let schema: serde_json::Value = serde_json::from_str(rind::cases::file::SCHEMA).unwrap();
+    let schema: serde_json::Value =
+        serde_json::from_str(rind::cases::file::CASE_FILE_JSON_SCHEMA).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let root = rind_tests::guests::workspace();
     let mut n_files = 0;

@@ -81,14 +81,14 @@ async fn search(
     arguments: serde_json::Value,
     cancel: &CancellationToken,
 ) -> ToolOutput {
-    let tools = builtin::all_builtin_tools(workspace);
+    let tools = builtin::unconfined_built_in_tools(workspace);
     let tool = tools
         .iter()
         .find(|tool| tool.spec().name == "search")
         .unwrap();
     let ctx = rind::tool::ToolCtx::new(Default::default(), cancel.clone());
     let deadline = Duration::from_secs(600);
-    let ran = rind::tool::run::run_call(&**tool, arguments, &ctx, deadline, 1 << 20).await;
+    let ran = rind::tool::run::run_tool_call(&**tool, arguments, &ctx, deadline, 1 << 20).await;
     ran.0
 }
 
@@ -108,10 +108,12 @@ fn work_that_looks_at_no_token_is_left_behind() {
         let cancel = CancellationToken::new();
         cancel.cancel();
         let limit = Duration::from_secs(300);
-        let called_off = workspace.run_read_only(&cancel, limit, hangs).await;
+        let called_off = workspace
+            .run_blocking_read_only(&cancel, limit, hangs)
+            .await;
         let limit = Duration::from_millis(100);
         let late = workspace
-            .run_read_only(&CancellationToken::new(), limit, hangs)
+            .run_blocking_read_only(&CancellationToken::new(), limit, hangs)
             .await;
         (called_off, late)
     });

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use rind::plugin::contract::CURRENT;
+use rind::plugin::contract::CURRENT_CONTRACT_VERSION;
 use rind_tests::cli::Rind;
 
 use super::plugin;
@@ -155,9 +155,12 @@ fn hook(version: &str, payload: &str) -> String {
 fn a_component_built_with_another_copy_of_the_contract_names_point_and_both_versions_and_nothing_trapped()
  {
     let rind = Rind::default();
-    let point = hook(CURRENT, "(record (field \"a\" u32) (field \"b\" u32))");
+    let point = hook(
+        CURRENT_CONTRACT_VERSION,
+        "(record (field \"a\" u32) (field \"b\" u32))",
+    );
     let import = format!(
-        "(component (import \"rind:plugin/log@{CURRENT}\" (instance (export \"write\" (func (param \"text\" string))))))"
+        "(component (import \"rind:plugin/log@{CURRENT_CONTRACT_VERSION}\" (instance (export \"write\" (func (param \"text\" string))))))"
     );
     for (name, component, interface) in [
         ("skewed-point", &point, "turn-end"),
@@ -180,8 +183,10 @@ fn a_component_built_with_another_copy_of_the_contract_names_point_and_both_vers
             let said = format!("{}{}", ran.stdout, ran.stderr);
             for part in [
                 "it was built with another copy of the contract: ",
-                &format!("for `rind:plugin/{interface}@{CURRENT}`"),
-                &format!("built with contract {CURRENT}, and this host has contract {CURRENT}"),
+                &format!("for `rind:plugin/{interface}@{CURRENT_CONTRACT_VERSION}`"),
+                &format!(
+                    "built with contract {CURRENT_CONTRACT_VERSION}, and this host has contract {CURRENT_CONTRACT_VERSION}"
+                ),
             ] {
                 assert!(said.contains(part), "{command:?}: {part}\n{said}");
             }
@@ -209,7 +214,10 @@ esac"#,
 #[test]
 fn a_build_of_a_component_with_another_copy_of_the_contract_names_point_and_both_versions() {
     let rind = Rind::default();
-    let skewed = hook(CURRENT, "(record (field \"a\" u32) (field \"b\" u32))");
+    let skewed = hook(
+        CURRENT_CONTRACT_VERSION,
+        "(record (field \"a\" u32) (field \"b\" u32))",
+    );
     let folder = plugin(&rind, "skewed", &skewed);
     fs::rename(folder.join("c.wasm"), folder.join("made.wasm")).unwrap();
     fs::create_dir(folder.join("src")).unwrap();
@@ -230,8 +238,10 @@ fn a_build_of_a_component_with_another_copy_of_the_contract_names_point_and_both
     for part in [
         "plugin `skewed` was compiled, and cannot be loaded: ",
         "it was built with another copy of the contract: ",
-        &format!("for `rind:plugin/turn-end@{CURRENT}`"),
-        &format!("built with contract {CURRENT}, and this host has contract {CURRENT}"),
+        &format!("for `rind:plugin/turn-end@{CURRENT_CONTRACT_VERSION}`"),
+        &format!(
+            "built with contract {CURRENT_CONTRACT_VERSION}, and this host has contract {CURRENT_CONTRACT_VERSION}"
+        ),
     ] {
         assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
     }
@@ -243,14 +253,15 @@ fn a_function_under_the_name_of_a_point_is_refused() {
     let rind = Rind::default();
     let component = format!(
         "(component (core module $m (func (export \"run\"))) (core instance $i (instantiate $m)) \
-         (func $f (canon lift (core func $i \"run\"))) (export \"rind:plugin/turn-end@{CURRENT}\" (func $f)))"
+         (func $f (canon lift (core func $i \"run\"))) (export \"rind:plugin/turn-end@{CURRENT_CONTRACT_VERSION}\" (func $f)))"
     );
     let folder = plugin(&rind, "function", &component);
     let ran = rind
         .run(&["plugin", "inspect", folder.to_str().unwrap()])
         .exits(1);
-    let says =
-        format!("it exports `rind:plugin/turn-end@{CURRENT}`, which is not an interface there");
+    let says = format!(
+        "it exports `rind:plugin/turn-end@{CURRENT_CONTRACT_VERSION}`, which is not an interface there"
+    );
     assert!(ran.stderr.contains(&says), "{}", ran.stderr);
 }
 

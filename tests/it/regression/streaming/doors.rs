@@ -15,7 +15,7 @@ use rind::point::{Hook, caller::Caller};
 use rind::provider::Provider;
 use rind::provider::scripted::{Reply, When};
 use rind::session::Body;
-use rind::tool::policy::{PolicyMode, ToolPolicy};
+use rind::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 use rind_tests::guests::Host;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -153,9 +153,9 @@ async fn a_refusal_quotes_arguments_as_hooks_let_them_through() {
         ];
         let (_host, mut setup) = guarded(script).await;
         setup.policy = ToolPolicy {
-            mode: PolicyMode {
+            mode: ToolPolicyRunMode {
                 dry_run: is_dry,
-                ..PolicyMode::default()
+                ..ToolPolicyRunMode::default()
             },
             ..ToolPolicy::default()
         };
@@ -302,7 +302,7 @@ async fn what_is_changed_after_it_was_shown_is_a_correction_and_kept_as_one() {
 /// Returns the stored entries of the session.
 fn kept(running: &Running) -> Vec<Body> {
     let store = rind::session::SessionStore::new(running.folder.path().join("sessions"));
-    let (entries, _) = store.read(running.session.id()).unwrap();
+    let (entries, _) = store.read_entries(running.session.id()).unwrap();
     entries.into_iter().map(|entry| entry.body).collect()
 }
 

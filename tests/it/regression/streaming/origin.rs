@@ -94,7 +94,7 @@ async fn a_hook_that_refuses_the_request_for_a_summary_keeps_the_turn_as_it_is()
         ["the request was refused by plugin keeper: not this one"]
     );
     assert_eq!(running.session.messages().len(), 12);
-    assert_eq!(running.session.children().len(), 0);
+    assert_eq!(running.session.subagents().len(), 0);
 }
 
 #[tokio::test]

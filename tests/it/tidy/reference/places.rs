@@ -282,7 +282,7 @@ const FOLDERS: &[Folder] = &[
 
 pub(super) fn page() -> Page {
     let home = Paths::new(Path::new("~"), |_| None, Path::new("WORKSPACE"));
-    let under = Paths::under(Path::new("$RIND_HOME"), Path::new("WORKSPACE"));
+    let under = Paths::from_single_root(Path::new("$RIND_HOME"), Path::new("WORKSPACE"));
     let mut text = format!(
         "{INTRO}\n\n## Folders\n\n| folder | default | with `XDG_*` | with `RIND_HOME` |\n|---|---|---|---|\n"
     );

@@ -312,8 +312,14 @@ pub(super) fn page() -> Page {
          that `env` in `[sandbox]` names:\n\n{}.\n\nThese have a fixed value, so that programs do not wait for a person, unless \
          `env` names them:\n\n{}.\n\nHooks of Claude Code also get `CLAUDE_PROJECT_DIR` and, for `hooks.json`, \
          `CLAUDE_PLUGIN_ROOT`.\n",
-        wrapped(&[list("environment.rs", "BASE"), list("passed.rs", "USUAL")].concat()),
-        wrapped(&pairs("environment.rs", "UNATTENDED")),
+        wrapped(
+            &[
+                list("environment.rs", "BASE_ENVIRONMENT_VARIABLES"),
+                list("passed.rs", "DEFAULT_PASSED_VARIABLES")
+            ]
+            .concat()
+        ),
+        wrapped(&pairs("environment.rs", "NON_INTERACTIVE_VARIABLES")),
     );
     Page {
         name: "environment.md",
@@ -440,7 +446,10 @@ fn variables(source: &Source) -> Vec<String> {
 #[test]
 fn the_variables_of_rind_are_those_that_misspelt_ones_are_compared_with() {
     let text = tree::read("host/crates/operator/src/overlooked.rs");
-    let list = text.split_once("const VARIABLES: &[&str] = &[").unwrap().1;
+    let list = text
+        .split_once("const KNOWN_RIND_VARIABLES: &[&str] = &[")
+        .unwrap()
+        .1;
     let known = list.split_once("];").unwrap().0;
     let mut known: Vec<&str> = known.split('"').skip(1).step_by(2).collect();
     known.sort_unstable();

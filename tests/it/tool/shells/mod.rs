@@ -14,7 +14,7 @@ mod run;
 
 use std::time::{Duration, Instant};
 
-use rind::tool::command::{Command, CommandPart, CommandPattern, PatternMatch, ShellWord};
+use rind::tool::command::{Command, CommandPart, CommandPattern, CommandPatternMatch, ShellWord};
 use rind::tool::subject::WorkspacePath;
 
 use lines::Lines;
@@ -76,7 +76,7 @@ fn disagreement(command: &Command, ran: &run::Ran) -> Option<String> {
     });
     let undenied = ran.calls.iter().find(|call| {
         let deny = CommandPattern::new(&format!("{} *", call[0])).unwrap();
-        !parts().any(|part| deny.match_part_by_name(part) != PatternMatch::No)
+        !parts().any(|part| deny.match_part_by_program_name(part) != CommandPatternMatch::No)
     });
     let unwritten = ran.files.iter().find(|file| {
         let file = std::slice::from_ref(*file);
@@ -179,12 +179,15 @@ fn a_part_as_it_is_shown_is_a_pattern_of_itself() {
             n_parts += 1;
             let shown = part.text();
             let matched = match CommandPattern::new(&shown) {
-                Ok(pattern) => [pattern.match_part(part), pattern.match_part_by_name(part)],
+                Ok(pattern) => [
+                    pattern.match_part_exactly(part),
+                    pattern.match_part_by_program_name(part),
+                ],
                 // A text of several lines is not a valid pattern.
                 Err(_) if shown.contains('\n') => continue,
                 Err(why) => panic!("{text:?}: {why}"),
             };
-            assert_eq!(matched, [PatternMatch::Yes; 2], "{text:?}: {shown}");
+            assert_eq!(matched, [CommandPatternMatch::Yes; 2], "{text:?}: {shown}");
         }
     }
     assert!(n_parts > 5_000, "{n_parts}");

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rind_lib::lock::lock;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::policy::ApprovalMode;
 use tokio_util::sync::CancellationToken;
 
-use super::LiveSession;
-use crate::options::{MODE, MODEL, config_options, mode_state};
+use super::OpenAcpSession;
+use crate::options::{MODE_OPTION_ID, MODEL_OPTION_ID, build_session_mode_state, config_options};
 use crate::wire::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate,
     CurrentModeUpdate, NoticeSeverity, SessionConfigOption, SessionModeState, SessionUpdate,
@@ -19,15 +19,15 @@ use crate::wire::{
 };
 
 /// Time limit for a provider to list its models.
-const MODELS_TIMEOUT: Duration = Duration::from_secs(15);
+const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(15);
 
-impl LiveSession {
+impl OpenAcpSession {
     pub(crate) fn modes(&self) -> SessionModeState {
-        mode_state(self.mode_switch().mode())
+        build_session_mode_state(self.shared_approval_mode().mode())
     }
 
     pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
-        config_options(self.mode_switch().mode(), &lock(&self.models))
+        config_options(self.shared_approval_mode().mode(), &lock(&self.models))
     }
 
     /// Sends the commands and the notices to the client. Then waits until the provider has listed
@@ -42,14 +42,14 @@ impl LiveSession {
         // Keep the notices for a client that shows no notices: they are sent as thoughts at the
         // next prompt.
         *lock(&self.notes) = unshown.collect();
-        self.list_models().await;
+        self.refresh_listed_models().await;
     }
 
-    async fn list_models(&self) {
+    async fn refresh_listed_models(&self) {
         let cancel = CancellationToken::new();
         let provider = lock(&self.provider).clone();
         let listing = provider.models(&cancel);
-        match tokio::time::timeout(MODELS_TIMEOUT, listing).await {
+        match tokio::time::timeout(MODEL_LIST_TIMEOUT, listing).await {
             Ok(Ok(names)) if !names.is_empty() => {
                 // Another provider may have been selected in the meantime.
                 let current = lock(&self.provider);
@@ -67,7 +67,7 @@ impl LiveSession {
     }
 
     fn send_available_commands(&self) {
-        let commands = self.commands().list_commands().into_iter();
+        let commands = self.command_runner().list_commands().into_iter();
         let commands: Vec<AvailableCommand> = commands
             .map(|own| {
                 let input = (!own.arguments.is_empty()).then(|| {
@@ -88,7 +88,7 @@ impl LiveSession {
 
     /// Sends the approval mode to the client, if the mode has changed since it was last sent.
     pub(super) fn send_mode_update(&self) {
-        let mode = self.mode_switch().mode();
+        let mode = self.shared_approval_mode().mode();
         let before = std::mem::replace(&mut *lock(&self.told_mode), mode);
         if before != mode {
             let update = CurrentModeUpdate::new(mode.name());
@@ -104,7 +104,7 @@ impl LiveSession {
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), WireError> {
         let mode = name.parse::<ApprovalMode>();
         let mode = mode.map_err(|why| WireError::new(-32602, why))?;
-        self.mode_switch().set_mode(mode);
+        self.shared_approval_mode().set_mode(mode);
         self.send_mode_update();
         Ok(())
     }
@@ -115,23 +115,23 @@ impl LiveSession {
     /// There is no such option, or the value is not valid for the option.
     pub(crate) fn set_option(&self, id: &str, value: &str) -> Result<(), WireError> {
         match id {
-            MODE => self.set_mode(value),
-            MODEL if lock(&self.models).has_model(value) => {
+            MODE_OPTION_ID => self.set_mode(value),
+            MODEL_OPTION_ID if lock(&self.models).has_model(value) => {
                 let chosen = self.choose_model(value, true);
                 chosen.map_err(|why| WireError::new(-32602, why)).map(drop)
             }
-            MODEL => Err(WireError::new(
+            MODEL_OPTION_ID => Err(WireError::new(
                 -32602,
                 format!(
                     "`{}` is not among the models; `/model NAME` selects a model that is not listed",
-                    clean_line(value, 100)
+                    escape_and_truncate_line(value, 100)
                 ),
             )),
             _ => Err(WireError::new(
                 -32602,
                 format!(
-                    "there is no option `{}`; the options are `{MODE}` and `{MODEL}`",
-                    clean_line(id, 100)
+                    "there is no option `{}`; the options are `{MODE_OPTION_ID}` and `{MODEL_OPTION_ID}`",
+                    escape_and_truncate_line(id, 100)
                 ),
             )),
         }
@@ -139,13 +139,13 @@ impl LiveSession {
 
     /// Whether another provider was selected since the last call, so that its models must be
     /// listed.
-    pub(crate) fn take_list_outdated(&self) -> bool {
+    pub(crate) fn take_model_list_outdated_flag(&self) -> bool {
         self.is_list_outdated.swap(false, Ordering::Relaxed)
     }
 
     /// Selects the model for the next prompt and later ones. Returns the name of the model.
     pub(super) fn choose_model(&self, name: &str, is_listed: bool) -> Result<String, String> {
-        let selected = self.commands().select_model(name, is_listed)?;
+        let selected = self.command_runner().select_model(name, is_listed)?;
         let name = selected.model.clone();
         let mut provider = lock(&self.provider);
         let mut models = lock(&self.models);

@@ -3,7 +3,7 @@
 //!
 //! A folder is recognized by its resolved name and by its device and inode number, because a bind
 //! mount or a file system that ignores case can give the folder another name. The module must not
-//! know what the folders contain. Start from [`HiddenFolders::hide_inside_root`].
+//! know what the folders contain. Start from [`HiddenFolders::from_folders_inside_root`].
 
 use std::fs::File;
 use std::io;
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::{Dir, MetadataExt as _};
 use rustix::fs::{Mode, OFlags, openat};
 
-use super::{TRAVERSE_FLAGS, WalkedPath};
+use super::{FOLDER_TRAVERSAL_OPEN_FLAGS, PathWalkResult};
 
 /// Maximum number of parent folders that are checked. Longer chains of parents do not occur.
-const MAX_PARENTS: usize = 4096;
+const MAX_CHECKED_PARENT_FOLDERS: usize = 4096;
 
 /// Folders below a root folder that a walk of the file tree must not enter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenFolders {
     folders: Vec<HiddenFolder>,
-    root: Option<FolderId>,
+    root: Option<FolderDeviceAndInode>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,16 +30,16 @@ struct HiddenFolder {
     /// Names of the resolved path, relative to the root.
     names: Vec<String>,
     /// Device and inode number; `None` if the folder does not exist.
-    id: Option<FolderId>,
+    id: Option<FolderDeviceAndInode>,
 }
 
 /// Device and inode number of a folder.
-type FolderId = (u64, u64);
+type FolderDeviceAndInode = (u64, u64);
 
 impl HiddenFolders {
     /// Hides those of `folders` that are strictly inside `root`, which must be canonical. A folder
     /// that does not exist yet is recognized only by its name.
-    pub fn hide_inside_root(root: &Path, folders: &[PathBuf]) -> io::Result<Self> {
+    pub fn from_folders_inside_root(root: &Path, folders: &[PathBuf]) -> io::Result<Self> {
         let hidden = select_folders_inside(root, folders)
             .into_iter()
             .map(|folder| {
@@ -63,9 +63,9 @@ impl HiddenFolders {
 
     /// Whether a walk from the root led to a hidden folder or into one. If the system returns an
     /// error for the check, the answer is yes.
-    pub fn hides_walked_path(&self, walked: &WalkedPath) -> bool {
+    pub fn hides_walked_path(&self, walked: &PathWalkResult) -> bool {
         !self.is_empty()
-            && (self.hides_names(walked.names.iter().map(String::as_str))
+            && (self.hides_path_by_name(walked.names.iter().map(String::as_str))
                 || self.hides_entry(&walked.folder, walked.name.as_ref())
                 || self.is_inside_hidden_folder(&walked.folder))
     }
@@ -78,20 +78,24 @@ impl HiddenFolders {
         }
         let names = path_components(path);
         let name = path.file_name().map(Path::new).unwrap_or(path);
-        self.hides_names(names.iter().map(String::as_str)) || self.hides_entry(folder, name)
+        self.hides_path_by_name(names.iter().map(String::as_str)) || self.hides_entry(folder, name)
     }
 
-    fn hides_names<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> bool {
+    fn hides_path_by_name<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> bool {
         self.folders.iter().any(|hidden| {
             let mut names = names.clone();
             let mut own = hidden.names.iter();
-            own.all(|own| names.next().is_some_and(|name| is_same_name(name, own)))
+            own.all(|own| {
+                names
+                    .next()
+                    .is_some_and(|name| is_same_name_ignoring_case(name, own))
+            })
         })
     }
 
     fn hides_entry(&self, folder: &Dir, name: &Path) -> bool {
         let metadata = folder.symlink_metadata(name);
-        metadata.is_ok_and(|metadata| self.has_folder_id((metadata.dev(), metadata.ino())))
+        metadata.is_ok_and(|metadata| self.is_hidden_folder_id((metadata.dev(), metadata.ino())))
     }
 
     /// Whether an open folder is a hidden folder or inside one.
@@ -100,12 +104,12 @@ impl HiddenFolders {
             return true;
         };
         let mut last = None;
-        for _ in 0..MAX_PARENTS {
+        for _ in 0..MAX_CHECKED_PARENT_FOLDERS {
             let Ok(metadata) = here.metadata() else {
                 return true;
             };
             let id = (metadata.dev(), metadata.ino());
-            if self.has_folder_id(id) {
+            if self.is_hidden_folder_id(id) {
                 return true;
             }
             // Stop at the root of the file system, whose parent is itself.
@@ -113,7 +117,10 @@ impl HiddenFolders {
                 return false;
             }
             last = Some(id);
-            let flags = TRAVERSE_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let flags = FOLDER_TRAVERSAL_OPEN_FLAGS
+                | OFlags::DIRECTORY
+                | OFlags::NOFOLLOW
+                | OFlags::CLOEXEC;
             match openat(&here, "..", flags, Mode::empty()) {
                 Ok(parent) => here = File::from(parent),
                 Err(_) => return true,
@@ -122,7 +129,7 @@ impl HiddenFolders {
         true
     }
 
-    fn has_folder_id(&self, id: FolderId) -> bool {
+    fn is_hidden_folder_id(&self, id: FolderDeviceAndInode) -> bool {
         self.folders.iter().any(|hidden| hidden.id == Some(id))
     }
 }
@@ -156,11 +163,11 @@ fn path_components(path: &Path) -> Vec<String> {
 }
 
 /// Whether two names are equal, or would be on a file system that ignores case.
-fn is_same_name(one: &str, other: &str) -> bool {
+fn is_same_name_ignoring_case(one: &str, other: &str) -> bool {
     one == other || one.to_lowercase() == other.to_lowercase()
 }
 
-fn read_folder_id(path: &Path) -> io::Result<FolderId> {
+fn read_folder_id(path: &Path) -> io::Result<FolderDeviceAndInode> {
     let metadata = std::fs::symlink_metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }
@@ -172,7 +179,7 @@ mod tests {
 
     use cap_std::ambient_authority;
 
-    use super::super::{MissingParentRule, walk_path_beneath};
+    use super::super::{MissingParentFolderHandling, walk_path_beneath};
     use super::*;
 
     #[test]
@@ -183,12 +190,13 @@ mod tests {
         fs::create_dir_all(own.join("sessions")).unwrap();
         let missing = root.join(".cache/rind");
         let all = [own.clone(), missing, root.clone(), "/etc".into()];
-        let hidden = HiddenFolders::hide_inside_root(&root, &all).unwrap();
+        let hidden = HiddenFolders::from_folders_inside_root(&root, &all).unwrap();
         fs::create_dir(root.join(".config/git")).unwrap();
         symlink(".config/rind", root.join("link")).unwrap();
         let dir = Dir::open_ambient_dir(&root, ambient_authority()).unwrap();
         let hides = |path: &str| {
-            let walked = walk_path_beneath(&dir, path, true, MissingParentRule::Named).unwrap();
+            let walked =
+                walk_path_beneath(&dir, path, true, MissingParentFolderHandling::Named).unwrap();
             hidden.hides_walked_path(&walked)
         };
         for path in [
@@ -222,7 +230,7 @@ mod tests {
             PathBuf::from("/etc/rind"),
         ];
         assert!(
-            HiddenFolders::hide_inside_root(&root, &own)
+            HiddenFolders::from_folders_inside_root(&root, &own)
                 .unwrap()
                 .is_empty()
         );

@@ -29,7 +29,7 @@ pub fn mask_secrets_in_json(value: &mut Value, rules: &mut BTreeSet<Arc<str>>) {
 }
 
 fn mask_secrets_in_string(text: &mut String, rules: &mut BTreeSet<Arc<str>>) {
-    if let Some(masked) = SecretScanner::shared().mask(text) {
+    if let Some(masked) = SecretScanner::shared().mask_secrets(text) {
         *text = masked.text;
         rules.extend(masked.rules);
     }

@@ -23,20 +23,20 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use prefilter::KeywordFilter;
+use prefilter::SecretKeywordSearcher;
 use rule::{SecretRule, SecretRuleSet};
 
 pub use aside::run_blocking_scan;
 pub use leaves::mask_secrets_in_json;
-pub use outgoing::check_outgoing_request;
+pub use outgoing::check_request_for_secrets;
 
 /// Maximum number of passes over a text, each of which finds and masks secrets. Masking one secret
 /// can reveal a second, but hardly ever a third.
-const MAX_ROUNDS: usize = 4;
+const MAX_MASKING_PASSES: usize = 4;
 
 /// Length of the shortest text that can contain a secret, in bytes. The shortest is a password in a
 /// URL: `://:abc@d`.
-const MIN_BYTES: usize = 9;
+const MIN_TEXT_BYTES_WITH_SECRET: usize = 9;
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +59,12 @@ pub struct MaskedText {
 /// Scanner for secrets.
 ///
 /// Use [`SecretScanner::shared`], because building a scanner compiles the keywords of all rules.
-/// For JSON values use [`mask_secrets_in_json`], for outgoing requests [`check_outgoing_request`].
+/// For JSON values use [`mask_secrets_in_json`], for outgoing requests
+/// [`check_request_for_secrets`].
 #[derive(Debug)]
 pub struct SecretScanner {
     rules: Vec<SecretRule>,
-    prefilter: KeywordFilter,
+    prefilter: SecretKeywordSearcher,
 }
 
 impl SecretScanner {
@@ -76,21 +77,21 @@ impl SecretScanner {
 
     fn new(set: SecretRuleSet) -> Self {
         let rules = set.into_rules();
-        let prefilter = KeywordFilter::new(&rules);
+        let prefilter = SecretKeywordSearcher::new(&rules);
         Self { rules, prefilter }
     }
 
     /// Returns the description of a rule.
     #[must_use]
-    pub fn description(&self, rule: &str) -> Option<&str> {
+    pub fn rule_description(&self, rule: &str) -> Option<&str> {
         let found = self.rules.iter().find(|known| &*known.id == rule);
         found.map(|rule| rule.description.as_str())
     }
 
     /// Returns the secrets in a text, in order and without overlaps.
     #[must_use]
-    pub fn scan(&self, text: &str) -> Vec<SecretFinding> {
-        if text.len() < MIN_BYTES {
+    pub fn find_secrets(&self, text: &str) -> Vec<SecretFinding> {
+        if text.len() < MIN_TEXT_BYTES_WITH_SECRET {
             return Vec::new();
         }
         let bytes = text.as_bytes();
@@ -114,21 +115,21 @@ impl SecretScanner {
                 found.push(finding);
             }
         }
-        merge_findings(found)
+        merge_overlapping_findings(found)
     }
 
     /// Masks the secrets in a text. Returns `None`, without an allocation, if there are none.
     /// Masking a masked text changes nothing.
     #[must_use]
-    pub fn mask(&self, text: &str) -> Option<MaskedText> {
+    pub fn mask_secrets(&self, text: &str) -> Option<MaskedText> {
         let mut masked = Cow::Borrowed(text);
         let mut rules = BTreeSet::new();
-        for _ in 0..MAX_ROUNDS {
-            let found = self.scan(&masked);
+        for _ in 0..MAX_MASKING_PASSES {
+            let found = self.find_secrets(&masked);
             if found.is_empty() {
                 break;
             }
-            masked = Cow::Owned(replace_findings(&masked, &found));
+            masked = Cow::Owned(replace_findings_with_markers(&masked, &found));
             rules.extend(found.into_iter().map(|finding| finding.rule));
         }
         match masked {
@@ -139,8 +140,8 @@ impl SecretScanner {
 
     /// Returns a text with its secrets masked, without the ids of the matching rules.
     #[must_use]
-    pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.mask(text) {
+    pub fn to_masked_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.mask_secrets(text) {
             Some(masked) => masked.text.into(),
             None => text.into(),
         }
@@ -150,7 +151,7 @@ impl SecretScanner {
 /// Merges overlapping findings and sorts them by position. If two findings begin at the same
 /// position, the merged finding gets the rule whose keyword is later in the text, which is more
 /// specific: for example, a token format instead of a generic password.
-fn merge_findings(mut found: Vec<SecretFinding>) -> Vec<SecretFinding> {
+fn merge_overlapping_findings(mut found: Vec<SecretFinding>) -> Vec<SecretFinding> {
     found.sort_by_key(|finding| finding.range.start);
     found.dedup_by(|next, kept| {
         let overlaps = next.range.start < kept.range.end;
@@ -165,7 +166,7 @@ fn merge_findings(mut found: Vec<SecretFinding>) -> Vec<SecretFinding> {
     found
 }
 
-fn replace_findings(text: &str, found: &[SecretFinding]) -> String {
+fn replace_findings_with_markers(text: &str, found: &[SecretFinding]) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut at = 0;
     for SecretFinding { rule, range } in found {

@@ -13,15 +13,15 @@ use super::SecretScanner;
 
 /// Maximum size of a part in which base64 is decoded before the scan, in bytes. It is enough for
 /// URLs, headers and form fields; base64 in a larger part is usually a file.
-const MAX_BASE64_BYTES: usize = 64 << 10;
+const MAX_BASE64_DECODED_PART_BYTES: usize = 64 << 10;
 
 /// Minimum length of a run of base64 characters that can encode a secret.
-const MIN_BASE64_RUN: usize = 24;
+const MIN_SECRET_BASE64_RUN: usize = 24;
 
 /// Checks the parts of a request. Each part has a label such as `URL`, `header x-note` or `body`.
 /// The error names parts and rules, never the secret. Percent-encoding is decoded before the scan,
 /// and in parts of at most 64 KiB also base64.
-pub fn check_outgoing_request(parts: &[(&str, &[u8])]) -> Result<(), String> {
+pub fn check_request_for_secrets(parts: &[(&str, &[u8])]) -> Result<(), String> {
     let mut said = Vec::new();
     for (what, bytes) in parts {
         let rules = matching_secret_rules(bytes);
@@ -42,18 +42,18 @@ pub fn check_outgoing_request(parts: &[(&str, &[u8])]) -> Result<(), String> {
 fn matching_secret_rules(bytes: &[u8]) -> BTreeSet<Arc<str>> {
     let mut rules = BTreeSet::new();
     let mut scan = |bytes: &[u8]| {
-        let found = SecretScanner::shared().scan(&String::from_utf8_lossy(bytes));
+        let found = SecretScanner::shared().find_secrets(&String::from_utf8_lossy(bytes));
         rules.extend(found.into_iter().map(|finding| finding.rule));
     };
     scan(bytes);
-    let decoded = percent_decoded(bytes);
+    let decoded = decode_percent_encoding(bytes);
     if let Some(decoded) = &decoded {
         scan(decoded);
     }
     let plain = decoded.as_deref().unwrap_or(bytes);
-    if plain.len() <= MAX_BASE64_BYTES {
-        for run in plain.split(|byte| !is_base64(*byte)) {
-            if run.len() >= MIN_BASE64_RUN {
+    if plain.len() <= MAX_BASE64_DECODED_PART_BYTES {
+        for run in plain.split(|byte| !is_base64_byte(*byte)) {
+            if run.len() >= MIN_SECRET_BASE64_RUN {
                 // Try all four alignments, because characters before the encoded text can be part
                 // of the run, for example a `/` between path segments.
                 (0..4).for_each(|shift| scan(&decode_base64(run.get(shift..).unwrap_or_default())));
@@ -64,7 +64,7 @@ fn matching_secret_rules(bytes: &[u8]) -> BTreeSet<Arc<str>> {
 }
 
 /// Decodes percent-encoding, such as `%41` to `A`; `None` if there is nothing to decode.
-fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
+fn decode_percent_encoding(bytes: &[u8]) -> Option<Vec<u8>> {
     match Cow::from(percent_decode(bytes)) {
         Cow::Borrowed(_) => None,
         Cow::Owned(decoded) => Some(decoded),
@@ -72,13 +72,13 @@ fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Decoder for base64 text that may be truncated after any character.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
+const TRUNCATED_BASE64_DECODER: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     NO_PAD.with_decode_allow_trailing_bits(true),
 );
 
 /// Whether a byte is a character of standard or URL-safe base64.
-fn is_base64(byte: u8) -> bool {
+fn is_base64_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-/_".contains(&byte)
 }
 
@@ -92,7 +92,7 @@ fn decode_base64(run: &[u8]) -> Vec<u8> {
         byte => *byte,
     };
     let run: Vec<u8> = run.unwrap_or_default().iter().map(standard).collect();
-    BASE64.decode(run).unwrap_or_default()
+    TRUNCATED_BASE64_DECODER.decode(run).unwrap_or_default()
 }
 
 #[cfg(test)]

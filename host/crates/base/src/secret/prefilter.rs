@@ -1,7 +1,7 @@
 //! Searches a text for the keywords of the rules. A scan runs this search on every text, and the
 //! regexes of the rules only near the keywords that are found.
 //!
-//! Start from [`KeywordFilter::find_keyword_hits`].
+//! Start from [`SecretKeywordSearcher::find_keyword_hits`].
 
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
@@ -10,26 +10,26 @@ use super::rule::SecretRule;
 
 /// Number of buckets in the vectorized search of `aho_corasick`, whose prefilter does not
 /// distinguish between patterns in the same bucket.
-const N_BUCKETS: usize = 16;
+const N_AHO_CORASICK_BUCKETS: usize = 16;
 
 /// Searches for keywords, separately for short and long ones. The vectorized search compares only
 /// as many bytes as its shortest keyword has. In one common search, the few keywords of three bytes
 /// would therefore cause false candidates at every other word.
 #[derive(Debug)]
-pub(super) struct KeywordFilter {
-    short: KeywordGroup,
-    long: KeywordGroup,
+pub(super) struct SecretKeywordSearcher {
+    short: KeywordGroupSearcher,
+    long: KeywordGroupSearcher,
 }
 
 #[derive(Debug)]
-struct KeywordGroup {
-    search: KeywordSearch,
+struct KeywordGroupSearcher {
+    search: KeywordSearchAlgorithm,
     /// Indices of the secret rules that may match where a keyword occurs, for each keyword.
     candidates: Vec<Vec<usize>>,
 }
 
 #[derive(Debug)]
-enum KeywordSearch {
+enum KeywordSearchAlgorithm {
     /// Vectorized search, which is not available on every processor or for every set of keywords.
     Packed(Searcher),
     /// Search byte by byte, which is always available.
@@ -37,7 +37,7 @@ enum KeywordSearch {
     Nothing,
 }
 
-impl KeywordFilter {
+impl SecretKeywordSearcher {
     pub(super) fn new(rules: &[SecretRule]) -> Self {
         let mut words: Vec<&str> = rules
             .iter()
@@ -49,8 +49,8 @@ impl KeywordFilter {
         words.dedup_by(|next, kept| next.starts_with(&**kept));
         let (short, long) = words.into_iter().partition(|word| word.len() <= 3);
         Self {
-            short: KeywordGroup::new(short, rules),
-            long: KeywordGroup::new(long, rules),
+            short: KeywordGroupSearcher::new(short, rules),
+            long: KeywordGroupSearcher::new(long, rules),
         }
     }
 
@@ -67,9 +67,9 @@ impl KeywordFilter {
     }
 }
 
-impl KeywordGroup {
+impl KeywordGroupSearcher {
     fn new(words: Vec<&str>, rules: &[SecretRule]) -> Self {
-        let words = group_similar_keywords(&words);
+        let words = order_keywords_by_similarity(&words);
         let may_begin = |rule: &SecretRule, word: &str| {
             let mut keywords = rule.keywords.iter();
             keywords.any(|keyword| keyword.starts_with(word))
@@ -80,7 +80,7 @@ impl KeywordGroup {
             those.map(|(at, _)| at).collect()
         });
         Self {
-            search: KeywordSearch::new(&words),
+            search: KeywordSearchAlgorithm::new(&words),
             candidates: candidates.collect(),
         }
     }
@@ -90,18 +90,18 @@ impl KeywordGroup {
     fn find_keyword(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
         let rest = from.min(text.len())..text.len();
         match &self.search {
-            KeywordSearch::Packed(searcher) => searcher
+            KeywordSearchAlgorithm::Packed(searcher) => searcher
                 .find_in(text, rest.into())
                 .map(|found| (found.start(), found.pattern().as_usize())),
-            KeywordSearch::Automaton(automaton) => automaton
+            KeywordSearchAlgorithm::Automaton(automaton) => automaton
                 .find(Input::new(text).range(rest))
                 .map(|found| (found.start(), found.pattern().as_usize())),
-            KeywordSearch::Nothing => None,
+            KeywordSearchAlgorithm::Nothing => None,
         }
     }
 }
 
-impl KeywordSearch {
+impl KeywordSearchAlgorithm {
     fn new(words: &[&str]) -> Self {
         if let Some(searcher) = packed::Config::new().builder().extend(words).build() {
             return Self::Packed(searcher);
@@ -120,8 +120,11 @@ impl KeywordSearch {
 /// keywords such as `ghp_` and `gho_` can share a bucket without cost, while unrelated keywords
 /// would produce a candidate at every mixture of the two. The search assigns keywords to buckets
 /// round-robin.
-fn group_similar_keywords<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
-    let (least, n_larger) = (sorted.len() / N_BUCKETS, sorted.len() % N_BUCKETS);
+fn order_keywords_by_similarity<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
+    let (least, n_larger) = (
+        sorted.len() / N_AHO_CORASICK_BUCKETS,
+        sorted.len() % N_AHO_CORASICK_BUCKETS,
+    );
     let (larger, smaller) = sorted.split_at(n_larger * (least + 1));
     let buckets = larger.chunks(least + 1).chain(smaller.chunks(least.max(1)));
     let buckets: Vec<&[&str]> = buckets.collect();
@@ -130,7 +133,7 @@ fn group_similar_keywords<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
 }
 
 pub(super) struct KeywordHitIterator<'a> {
-    groups: [&'a KeywordGroup; 2],
+    groups: [&'a KeywordGroupSearcher; 2],
     /// Next keyword of each group that the text contains: its offset in the text, and its index in
     /// the group.
     next: [Option<(usize, usize)>; 2],

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use super::block;
 
 /// Text of the built-in rules.
-const BUILT_IN_RULES: &str = include_str!("rules.toml");
+const BUILT_IN_RULES_TOML: &str = include_str!("rules.toml");
 
 /// Default length of the window in which a rule is matched, in bytes. The window begins at the
 /// keyword.
-const WINDOW_BYTES: usize = 256;
+const DEFAULT_MATCH_WINDOW_BYTES: usize = 256;
 
 /// Content of `rules.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -83,7 +83,7 @@ impl LazyRegex {
 impl SecretRuleSet {
     /// Returns the built-in rules; a test checks that they parse.
     pub(super) fn parse_built_in_rules() -> Self {
-        toml::from_str(BUILT_IN_RULES).unwrap_or_default()
+        toml::from_str(BUILT_IN_RULES_TOML).unwrap_or_default()
     }
 
     pub(super) fn into_rules(self) -> Vec<SecretRule> {
@@ -99,7 +99,7 @@ impl SecretRuleSet {
                 regex: LazyRegex::new(format!("^(?:{})", spec.regex)),
                 before: spec.before,
                 entropy: spec.entropy,
-                window: spec.window.unwrap_or(WINDOW_BYTES),
+                window: spec.window.unwrap_or(DEFAULT_MATCH_WINDOW_BYTES),
                 allow: allow.into_iter().chain(placeholders).collect(),
                 is_block: spec.block,
             }
@@ -143,10 +143,10 @@ impl SecretRule {
             return None;
         }
         let end = text.len().min(at + self.window);
-        let mut range = self.match_window(text.get(at..end)?)?;
+        let mut range = self.find_secret_in_window(text.get(at..end)?)?;
         range = at + range.start..at + range.end;
         if self.is_block {
-            range.end = block::pem_block_end(text, range.end)?;
+            range.end = block::find_pem_block_end(text, range.end)?;
         }
         let secret = text.get(range.clone())?;
         if self.entropy > 0.0 && byte_entropy(secret) < self.entropy
@@ -164,7 +164,7 @@ impl SecretRule {
     }
 
     /// Returns the range of the secret within a window that begins with the keyword.
-    fn match_window(&self, window: &[u8]) -> Option<Range<usize>> {
+    fn find_secret_in_window(&self, window: &[u8]) -> Option<Range<usize>> {
         let regex = self.regex.get()?;
         // Match without capture groups if the regex has none, because capturing makes a match
         // several times slower.
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_rule_can_be_read_and_tried() {
-        let set: SecretRuleSet = toml::from_str(BUILT_IN_RULES).unwrap();
+        let set: SecretRuleSet = toml::from_str(BUILT_IN_RULES_TOML).unwrap();
         assert!(set.rules.len() > 40, "{}", set.rules.len());
         let ids: BTreeSet<&str> = set.rules.iter().map(|rule| rule.id.as_str()).collect();
         assert_eq!(ids.len(), set.rules.len(), "ids are distinct");

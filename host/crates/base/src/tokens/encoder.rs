@@ -9,40 +9,40 @@ use std::sync::{LazyLock, Once};
 
 use bpe::byte_pair_encoding::BytePairEncoding;
 use regex::Regex;
-use rind_embed::unpack_with_base;
+use rind_embed::decompress_with_base;
 
 /// Tokens in the order of their ranks, compressed: first the length of each token in one byte, then
 /// the bytes of all tokens. This takes half the space of the published file, whose base64 does not
 /// compress well.
-const COMPRESSED_TOKENS: &[u8] = include_bytes!("cl100k_base.tokens.zst");
+const COMPRESSED_CL100K_TOKENS: &[u8] = include_bytes!("cl100k_base.tokens.zst");
 
-const N_TOKENS: usize = 100_256;
+const VOCABULARY_SIZE: usize = 100_256;
 
 /// Hash factor for which the tokens have no collisions, found with
 /// `bpe::byte_pair_encoding::find_hash_factor_for_dictionary`.
-const HASH_FACTOR: u64 = 17_846_336_922_010_275_747;
+const COLLISION_FREE_HASH_FACTOR: u64 = 17_846_336_922_010_275_747;
 
 /// Regex for the pieces of a text that are encoded separately (tiktoken, `cl100k_base`). In
 /// tiktoken's regex, a look-ahead makes the last of several spaces part of the following word. The
-/// `regex` crate has no look-ahead, so [`TokenEncoder::count_tokens`] corrects the pieces.
-const PIECE_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+";
+/// `regex` crate has no look-ahead, so [`BytePairTokenCounter::count_tokens`] corrects the pieces.
+const PRETOKENIZER_REGEX: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+";
 
 #[expect(
     clippy::expect_used,
     reason = "constants, and a file that is part of the program"
 )]
-static ENCODER: LazyLock<TokenEncoder> = LazyLock::new(|| {
-    let tokens = read_tokens().expect("the carried tokens are whole");
-    TokenEncoder {
-        bytes: BytePairEncoding::from_dictionary(tokens, Some(HASH_FACTOR)),
-        pieces: Regex::new(PIECE_PATTERN).expect("a constant"),
+static ENCODER: LazyLock<BytePairTokenCounter> = LazyLock::new(|| {
+    let tokens = unpack_token_vocabulary().expect("the carried tokens are whole");
+    BytePairTokenCounter {
+        bytes: BytePairEncoding::from_dictionary(tokens, Some(COLLISION_FREE_HASH_FACTOR)),
+        pieces: Regex::new(PRETOKENIZER_REGEX).expect("a constant"),
     }
 });
 
-fn read_tokens() -> Option<Vec<Vec<u8>>> {
-    let unpacked = unpack_with_base(&[], COMPRESSED_TOKENS).ok()?;
-    let (lengths, mut rest) = unpacked.split_at_checked(N_TOKENS)?;
-    let mut tokens = Vec::with_capacity(N_TOKENS);
+fn unpack_token_vocabulary() -> Option<Vec<Vec<u8>>> {
+    let unpacked = decompress_with_base(&[], COMPRESSED_CL100K_TOKENS).ok()?;
+    let (lengths, mut rest) = unpacked.split_at_checked(VOCABULARY_SIZE)?;
+    let mut tokens = Vec::with_capacity(VOCABULARY_SIZE);
     for length in lengths {
         let (token, others) = rest.split_at_checked(usize::from(*length))?;
         tokens.push(token.to_vec());
@@ -52,9 +52,9 @@ fn read_tokens() -> Option<Vec<Vec<u8>>> {
 }
 
 /// Starts to build the encoder on its own thread, unless a thread was already started.
-pub(super) fn build_in_background() {
-    static STARTED: Once = Once::new();
-    STARTED.call_once(|| {
+pub(super) fn build_encoder_in_background() {
+    static ENCODER_BUILD_STARTED: Once = Once::new();
+    ENCODER_BUILD_STARTED.call_once(|| {
         let build = || {
             LazyLock::force(&ENCODER);
         };
@@ -65,12 +65,12 @@ pub(super) fn build_in_background() {
     });
 }
 
-struct TokenEncoder {
+struct BytePairTokenCounter {
     bytes: BytePairEncoding,
     pieces: Regex,
 }
 
-impl TokenEncoder {
+impl BytePairTokenCounter {
     fn count_tokens(&self, text: &str) -> usize {
         let mut n = 0;
         let mut start = 0;
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn the_carried_tokens_are_the_published_ones() {
         let mut lines = String::new();
-        for (rank, token) in read_tokens().unwrap().iter().enumerate() {
+        for (rank, token) in unpack_token_vocabulary().unwrap().iter().enumerate() {
             writeln!(lines, "{} {rank}", BASE64_STANDARD.encode(token)).unwrap();
         }
         // The digest by which tiktoken knows the file that it downloads.

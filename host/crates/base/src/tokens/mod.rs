@@ -24,8 +24,8 @@ pub fn count_tokens(text: &str) -> u64 {
 
 /// Builds the encoder in the background. Call this some time before [`count_tokens`] is needed, so
 /// that no turn waits for the encoder.
-pub fn prepare_encoder() {
-    encoder::build_in_background();
+pub fn build_encoder_in_background() {
+    encoder::build_encoder_in_background();
 }
 
 /// Estimates the tokens of a text without the encoder. The estimate is within 20 % of
@@ -36,22 +36,28 @@ pub fn estimate_tokens(text: &str) -> u64 {
     let mut tokens = 0;
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let kind = CharacterKind::from_char(first);
+        let kind = TokenEstimateCharacterClass::from_char(first);
         let mut before = first;
         let ends = |c: char| {
             let is_new_word = before.is_ascii_lowercase() && c.is_ascii_uppercase();
             before = c;
-            is_new_word || CharacterKind::from_char(c) != kind
+            is_new_word || TokenEstimateCharacterClass::from_char(c) != kind
         };
         let (run, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
         let n = run.len() as u64;
         tokens += match kind {
-            CharacterKind::Letters if n <= MAX_WORD_LETTERS => n.div_ceil(9),
-            CharacterKind::Letters => (n - MAX_WORD_LETTERS).div_ceil(2) + 2,
-            CharacterKind::Digits | CharacterKind::Punctuation => n.div_ceil(3),
-            CharacterKind::Other => n.div_ceil(2),
+            TokenEstimateCharacterClass::Letters if n <= MAX_ESTIMATED_WORD_LETTERS => {
+                n.div_ceil(9)
+            }
+            TokenEstimateCharacterClass::Letters => {
+                (n - MAX_ESTIMATED_WORD_LETTERS).div_ceil(2) + 2
+            }
+            TokenEstimateCharacterClass::Digits | TokenEstimateCharacterClass::Punctuation => {
+                n.div_ceil(3)
+            }
+            TokenEstimateCharacterClass::Other => n.div_ceil(2),
             // A single space is part of the token of the next word.
-            CharacterKind::Blank => u64::from(n > 1 || run != " "),
+            TokenEstimateCharacterClass::Blank => u64::from(n > 1 || run != " "),
         };
         rest = after;
     }
@@ -60,11 +66,11 @@ pub fn estimate_tokens(text: &str) -> u64 {
 
 /// Maximum number of letters in a run that is estimated as a word. A longer run is probably encoded
 /// data, which takes more tokens.
-const MAX_WORD_LETTERS: u64 = 18;
+const MAX_ESTIMATED_WORD_LETTERS: u64 = 18;
 
 /// Classes of characters. The tokens of a run are estimated by the class of its characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CharacterKind {
+enum TokenEstimateCharacterClass {
     Letters,
     Digits,
     Blank,
@@ -72,7 +78,7 @@ enum CharacterKind {
     Other,
 }
 
-impl CharacterKind {
+impl TokenEstimateCharacterClass {
     fn from_char(c: char) -> Self {
         match c {
             _ if c.is_ascii_alphabetic() => Self::Letters,

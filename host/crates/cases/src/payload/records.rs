@@ -24,13 +24,13 @@ include!(concat!(
 ));
 
 /// Default values by record and field.
-static DEFAULTS: LazyLock<Map<String, Value>> =
+static RECORD_FIELD_DEFAULTS: LazyLock<Map<String, Value>> =
     LazyLock::new(|| toml::from_str(include_str!("defaults.toml")).unwrap_or_default());
 
 /// Returns the value of a field of a record that a case omits; `None` if the table has no row for
 /// it.
 fn default_value(record: &str, field: &str) -> Option<Value> {
-    DEFAULTS.get(record)?.get(field).cloned()
+    RECORD_FIELD_DEFAULTS.get(record)?.get(field).cloned()
 }
 
 macro_rules! name {
@@ -177,8 +177,8 @@ mod tests {
             for_each_handle!(names).to_vec(),
         ]
         .concat();
-        assert!(!DEFAULTS.is_empty(), "the table can be read");
-        for (record, fields) in &*DEFAULTS {
+        assert!(!RECORD_FIELD_DEFAULTS.is_empty(), "the table can be read");
+        for (record, fields) in &*RECORD_FIELD_DEFAULTS {
             let known = records.iter().find(|(name, _)| name == record);
             let (_, known) = known.unwrap_or_else(|| panic!("no payload is named {record}"));
             for field in fields.as_object().into_iter().flat_map(Map::keys) {

@@ -8,50 +8,50 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 
-use crate::doubles::ScriptedPerson;
+use crate::doubles::ScriptedUser;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::lock::lock;
-use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolPolicy};
 
-/// Tool calls and approval questions of a run. The wrappers of the policy and of the approver and
+/// Records the tool calls and approval questions of a run. The wrappers of the policy and of the approver and
 /// the observer of the session, which record them, share this value.
 #[derive(Clone, Default)]
-pub(super) struct RecordedCalls(Arc<Mutex<CallsAndQuestions>>);
+pub(super) struct SkillCallRecorder(Arc<Mutex<RecordedCallsAndApprovalQuestions>>);
 
 #[derive(Default)]
-struct CallsAndQuestions {
-    calls: Vec<SkillToolCall>,
+struct RecordedCallsAndApprovalQuestions {
+    calls: Vec<RecordedSkillToolCall>,
     asked: Vec<String>,
 }
 
-struct SkillToolCall {
+struct RecordedSkillToolCall {
     agent: Arc<str>,
     id: String,
     name: String,
-    how: CallDecision,
+    how: RecordedToolCallDecision,
     /// Whether the decision about the call is still open, because the call has neither started nor
     /// ended.
     is_open: bool,
 }
 
-enum CallDecision {
+enum RecordedToolCallDecision {
     Allowed,
     Spared,
     Asked,
     Refused(String),
 }
 
-impl CallsAndQuestions {
+impl RecordedCallsAndApprovalQuestions {
     /// Returns the newest call that has no decision yet, if it is a call of `tool`.
-    fn find_undecided_call(&mut self, tool: &str) -> Option<&mut SkillToolCall> {
+    fn find_undecided_call(&mut self, tool: &str) -> Option<&mut RecordedSkillToolCall> {
         let last = self.calls.iter_mut().rev().find(|call| call.is_open);
         last.filter(|call| call.name == tool)
     }
 }
 
-impl RecordedCalls {
+impl SkillCallRecorder {
     /// Records a new tool call of the model or, when a call starts or ends, the decision about it.
     pub(super) fn record_call_event(&self, stamped: &Stamped) {
         let mut noted = lock(&self.0);
@@ -63,7 +63,7 @@ impl RecordedCalls {
             };
             call.is_open = false;
             if let Some(by) = refused_by {
-                call.how = CallDecision::Refused(by.clone());
+                call.how = RecordedToolCallDecision::Refused(by.clone());
             }
         };
         match &stamped.event {
@@ -74,11 +74,11 @@ impl RecordedCalls {
                 by: None,
                 ..
             } => end(&result.call_id, refused_by.as_ref()),
-            Event::ToolCall { call, by: None, .. } => noted.calls.push(SkillToolCall {
+            Event::ToolCall { call, by: None, .. } => noted.calls.push(RecordedSkillToolCall {
                 agent: stamped.agent.clone(),
                 id: call.id.clone(),
                 name: call.name.clone(),
-                how: CallDecision::Allowed,
+                how: RecordedToolCallDecision::Allowed,
                 is_open: true,
             }),
             _ => {}
@@ -89,11 +89,11 @@ impl RecordedCalls {
     /// asked.
     pub(super) fn take_calls_and_questions(&self) -> (Vec<String>, Vec<String>) {
         let noted = std::mem::take(&mut *lock(&self.0));
-        let told = |call: &SkillToolCall| match &call.how {
-            CallDecision::Allowed => format!("{} allowed", call.name),
-            CallDecision::Spared => format!("{} spared", call.name),
-            CallDecision::Asked => format!("{} asked", call.name),
-            CallDecision::Refused(by) => format!("{} refused by {by}", call.name),
+        let told = |call: &RecordedSkillToolCall| match &call.how {
+            RecordedToolCallDecision::Allowed => format!("{} allowed", call.name),
+            RecordedToolCallDecision::Spared => format!("{} spared", call.name),
+            RecordedToolCallDecision::Asked => format!("{} asked", call.name),
+            RecordedToolCallDecision::Refused(by) => format!("{} refused by {by}", call.name),
         };
         (noted.calls.iter().map(told).collect(), noted.asked)
     }
@@ -101,12 +101,12 @@ impl RecordedCalls {
 
 /// Wraps the policy. Records each call that the policy lets run without an approval question
 /// because of a skill.
-pub(super) struct RecordingPolicy {
+pub(super) struct CallRecordingToolPolicy {
     pub(super) policy: ToolPolicy,
-    pub(super) calls: RecordedCalls,
+    pub(super) calls: SkillCallRecorder,
 }
 
-impl Policy for RecordingPolicy {
+impl Policy for CallRecordingToolPolicy {
     fn decide(&self, call: &PolicyCall<'_>) -> Decision {
         self.policy.decide(call)
     }
@@ -114,7 +114,7 @@ impl Policy for RecordingPolicy {
     fn may_skill_approve(&self, call: &PolicyCall<'_>) -> bool {
         let may = self.policy.may_skill_approve(call);
         if may && let Some(judged) = lock(&self.calls.0).find_undecided_call(&call.spec.name) {
-            judged.how = CallDecision::Spared;
+            judged.how = RecordedToolCallDecision::Spared;
         }
         may
     }
@@ -122,17 +122,17 @@ impl Policy for RecordingPolicy {
 
 /// Wraps the scripted person, and records each call about which the person is asked. If the case
 /// lists no answers, there is no person, and every call is approved.
-pub(super) struct RecordingPerson {
-    pub(super) person: Option<ScriptedPerson>,
-    pub(super) calls: RecordedCalls,
+pub(super) struct SkillQuestionRecordingApprover {
+    pub(super) person: Option<ScriptedUser>,
+    pub(super) calls: SkillCallRecorder,
 }
 
-impl Approver for RecordingPerson {
+impl Approver for SkillQuestionRecordingApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         let mut noted = lock(&self.calls.0);
         noted.asked.push(question.tool.clone());
         if let Some(judged) = noted.find_undecided_call(&question.tool) {
-            judged.how = CallDecision::Asked;
+            judged.how = RecordedToolCallDecision::Asked;
         }
         drop(noted);
         match &self.person {
@@ -141,7 +141,10 @@ impl Approver for RecordingPerson {
         }
     }
 
-    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+    fn answer<'a>(
+        &'a self,
+        question: &'a PluginUserQuestion,
+    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
         match &self.person {
             Some(person) => person.answer(question),
             None => Box::pin(async { None }),

@@ -3,10 +3,13 @@
 use super::file::SkillExpectation;
 use super::seen::ObservedSkill;
 use crate::expect::{contains_lines_in_order, describe_list_difference, describe_text_difference};
-use crate::oversight::STOP_DONE;
+use crate::oversight::DONE_STOP_REASON;
 
 /// Returns the differences, each as text of one or more lines.
-pub(super) fn find_differences(expect: &SkillExpectation, seen: &ObservedSkill) -> Vec<String> {
+pub(super) fn find_skill_case_differences(
+    expect: &SkillExpectation,
+    seen: &ObservedSkill,
+) -> Vec<String> {
     let mut found = Vec::new();
     for (what, expected, is) in [
         ("skills", &expect.skills, &seen.skills),
@@ -52,7 +55,7 @@ pub(super) fn find_differences(expect: &SkillExpectation, seen: &ObservedSkill) 
     // If the case expects no stop reason, require `done`, because otherwise the turn did not run to
     // its end. If no turn ran, the skill was refused, which was compared above.
     let has_turn = !seen.stop.is_empty() || seen.refused.is_empty();
-    let usual = has_turn.then_some(STOP_DONE);
+    let usual = has_turn.then_some(DONE_STOP_REASON);
     let stop = expect.stop.as_deref().or(usual);
     if let Some(expected) = stop.filter(|expected| *expected != seen.stop) {
         let why = match expect.output {

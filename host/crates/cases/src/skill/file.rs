@@ -9,14 +9,14 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::file::{CaseFormat, NO_EXPECTATIONS_ERROR};
+use crate::file::{CASE_WITHOUT_EXPECTATIONS_ERROR, CaseFileFormat};
 use rind_lib::grant::Trust;
 use rind_lib::message::EffectClass;
 use rind_lib::provider::scripted::Reply;
 use rind_lib::tool::policy::PolicyRule;
 
 /// Placeholder in case files for the directory of the skill.
-pub(super) const BASE_DIR_PLACEHOLDER: &str = "{baseDir}";
+pub(super) const SKILL_FOLDER_PLACEHOLDER: &str = "{baseDir}";
 
 /// Test case of a skill: a situation and the expected behavior.
 #[derive(Clone, Debug, Deserialize)]
@@ -121,7 +121,7 @@ pub struct SkillExpectation {
     pub snapshot: bool,
 }
 
-impl CaseFormat for SkillCase {
+impl CaseFileFormat for SkillCase {
     const MAY_BE_LINKED: bool = false;
 
     fn name(&self) -> &str {
@@ -149,7 +149,8 @@ impl CaseFormat for SkillCase {
         if given.input.is_some() && given.arguments.is_some() {
             return Some("`given.input` is a message of the person, and `given.arguments` starts the skill directly; use one of them".to_owned());
         }
-        (self.expect == SkillExpectation::default()).then(|| NO_EXPECTATIONS_ERROR.to_owned())
+        (self.expect == SkillExpectation::default())
+            .then(|| CASE_WITHOUT_EXPECTATIONS_ERROR.to_owned())
     }
 }
 
@@ -167,25 +168,25 @@ impl SkillGiven {
         let mut replies = self.reply.clone();
         for reply in &mut replies {
             if let Some(text) = &mut reply.text {
-                *text = text.replace(BASE_DIR_PLACEHOLDER, &folder);
+                *text = text.replace(SKILL_FOLDER_PLACEHOLDER, &folder);
             }
             for call in &mut reply.tool_calls {
-                resolve_paths(&mut call.arguments, &folder);
+                replace_base_dir_placeholders(&mut call.arguments, &folder);
             }
         }
         replies
     }
 }
 
-fn resolve_paths(value: &mut Value, folder: &str) {
+fn replace_base_dir_placeholders(value: &mut Value, folder: &str) {
     match value {
-        Value::String(text) => *text = text.replace(BASE_DIR_PLACEHOLDER, folder),
+        Value::String(text) => *text = text.replace(SKILL_FOLDER_PLACEHOLDER, folder),
         Value::Array(all) => all
             .iter_mut()
-            .for_each(|value| resolve_paths(value, folder)),
+            .for_each(|value| replace_base_dir_placeholders(value, folder)),
         Value::Object(all) => all
             .values_mut()
-            .for_each(|value| resolve_paths(value, folder)),
+            .for_each(|value| replace_base_dir_placeholders(value, folder)),
         _ => {}
     }
 }

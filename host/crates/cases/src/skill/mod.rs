@@ -5,7 +5,7 @@
 //! session, in a temporary workspace; scripts of the skill run from the skill's own directory.
 //! Nothing leaves the machine: the model is a script (`file`), and tools that the program does not
 //! have are doubles with canned results (`tools`). The decision about each call is derived from the
-//! questions that policy and approver get (`calls`). Start from [`SkillSuite`].
+//! questions that policy and approver get (`calls`). Start from [`SkillCaseSuite`].
 
 mod calls;
 mod expect;
@@ -16,6 +16,6 @@ mod suite;
 pub(crate) mod tools;
 
 pub use file::{CannedTool, SkillCase, SkillExpectation, SkillGiven};
-pub use run::{CommandsLookup, SkillRunner, run_skill_case};
+pub use run::{CommandEnvironmentFactory, SkillCaseRunnerConfig, run_skill_case};
 pub use seen::ObservedSkill;
-pub use suite::SkillSuite;
+pub use suite::SkillCaseSuite;

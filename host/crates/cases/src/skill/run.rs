@@ -11,44 +11,50 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::calls::{RecordedCalls, RecordingPerson, RecordingPolicy};
-use super::expect::find_differences as compare;
+use super::calls::{CallRecordingToolPolicy, SkillCallRecorder, SkillQuestionRecordingApprover};
+use super::expect::find_skill_case_differences as compare;
 use super::file::{SkillCase, SkillGiven};
 use super::seen::ObservedSkill;
-use super::tools::ToolDouble;
-use crate::doubles::ScriptedPerson;
-use crate::oversight::{STOP_DONE, describe_failed_turn, describe_unknown_tools, unused_replies};
+use super::tools::FixedResponseTool;
+use crate::doubles::ScriptedUser;
+use crate::oversight::{
+    DONE_STOP_REASON, describe_failed_turn, describe_unknown_tool_calls, describe_unused_replies,
+};
 use crate::run::RunError;
-use crate::seen::serialize_to_text;
-use crate::workspace::CaseWorkspace;
+use crate::seen::serialize_to_string_or_empty;
+use crate::workspace::TemporaryCaseDirectories;
 use rind_lib::grant::Trust;
 use rind_lib::host::{Host, Session};
 use rind_lib::paths::Paths;
 use rind_lib::provider::scripted::{Script, Scripted};
 use rind_lib::session::SessionStore;
-use rind_lib::skill::{MachineEnvironment, Skill, SkillRoot, Skills, Source, discover};
-use rind_lib::tool::builtin::{CommandConfinementMode, CommandEnvironment};
-use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
+use rind_lib::skill::{
+    ProgramAndVariableLookup, SessionSkills, Skill, SkillSearchDirectory, Source, discover,
+};
+use rind_lib::tool::builtin::{CommandConfinementAndEnvironment, CommandConfinementMode};
+use rind_lib::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 
 /// Name of the tool that runs commands.
-const BASH: &str = "bash";
+const BASH_TOOL_NAME: &str = "bash";
 
 /// Function that returns how `bash` runs commands in the directories of a case.
-pub type CommandsLookup =
-    dyn Fn(Paths) -> BoxFuture<'static, Result<CommandEnvironment, String>> + Send + Sync;
+pub type CommandEnvironmentFactory = dyn Fn(Paths) -> BoxFuture<'static, Result<CommandConfinementAndEnvironment, String>>
+    + Send
+    + Sync;
 
 /// Configuration for running cases of skills.
 #[derive(Clone)]
-pub struct SkillRunner {
+pub struct SkillCaseRunnerConfig {
     /// Determines how commands run in the directories of a case.
-    pub commands: Arc<CommandsLookup>,
+    pub commands: Arc<CommandEnvironmentFactory>,
     /// Lookup of the programs and environment variables that a skill may require.
-    pub available: Arc<dyn MachineEnvironment + Send + Sync>,
+    pub available: Arc<dyn ProgramAndVariableLookup + Send + Sync>,
 }
 
-impl fmt::Debug for SkillRunner {
+impl fmt::Debug for SkillCaseRunnerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SkillRunner").finish_non_exhaustive()
+        f.debug_struct("SkillCaseRunnerConfig")
+            .finish_non_exhaustive()
     }
 }
 
@@ -58,15 +64,15 @@ impl fmt::Debug for SkillRunner {
 /// # Errors
 /// The case cannot be run. Wrong behavior of the skill is not an error but one of the differences.
 pub async fn run_skill_case(
-    runner: &SkillRunner,
+    runner: &SkillCaseRunnerConfig,
     folder: &Path,
     case: &SkillCase,
 ) -> Result<(ObservedSkill, Vec<String>, Duration), RunError> {
     let given = &case.given;
     let folder = folder.canonicalize()?;
-    let skill = read_skill(runner, &folder, given)?;
-    let workspace = CaseWorkspace::new(&given.files)?;
-    let calls = RecordedCalls::default();
+    let skill = read_skill_of_case(runner, &folder, given)?;
+    let workspace = TemporaryCaseDirectories::new(&given.files)?;
+    let calls = SkillCallRecorder::default();
     let (id, dir) = (skill.id.clone(), skill.dir.clone());
     let model = Arc::new(Scripted::new(Script::new(
         given.build_model_replies(&skill.dir),
@@ -78,7 +84,8 @@ pub async fn run_skill_case(
         CommandConfinementMode::Refused(why) => Some(why.clone()),
         _ => None,
     };
-    let host = build_host(given, skill, &workspace, &calls, model.clone(), commands).await?;
+    let host =
+        build_skill_case_host(given, skill, &workspace, &calls, model.clone(), commands).await?;
     let mut session = host.session().create()?;
     let mut events = session.events();
     let mut seen = ObservedSkill::default();
@@ -95,12 +102,12 @@ pub async fn run_skill_case(
     differences.extend(compare(&case.expect, &seen));
     if !given.reply.is_empty() {
         let stop = case.expect.stop.as_deref();
-        differences.extend(unused_replies(&model.unused_reply_indices(), stop));
+        differences.extend(describe_unused_replies(&model.unused_reply_indices(), stop));
     }
     if case.expect.calls.is_none() && !case.expect.snapshot {
-        differences.extend(describe_unknown_tools(&seen.unknown_tools, "calls"));
+        differences.extend(describe_unknown_tool_calls(&seen.unknown_tools, "calls"));
     }
-    if let Some(why) = refused.filter(|_| seen.has_executed_tool(BASH)) {
+    if let Some(why) = refused.filter(|_| seen.has_executed_tool(BASH_TOOL_NAME)) {
         differences.push(format!(
             "`bash` was refused, because its commands cannot be confined: {why}"
         ));
@@ -110,10 +117,14 @@ pub async fn run_skill_case(
 
 /// Reads the skill with the trust that the case sets. Removes from the skill's dependencies those
 /// plugins that the case declares as loaded.
-fn read_skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skill, RunError> {
-    let root = SkillRoot {
+fn read_skill_of_case(
+    runner: &SkillCaseRunnerConfig,
+    folder: &Path,
+    given: &SkillGiven,
+) -> Result<Skill, RunError> {
+    let root = SkillSearchDirectory {
         trust: given.trust.unwrap_or(Trust::User),
-        ..SkillRoot::new(Source::Local, folder.to_owned())
+        ..SkillSearchDirectory::new(Source::Local, folder.to_owned())
     };
     let found = discover(&[root], &[], &*runner.available);
     if let Some(skill) = found.iter().next() {
@@ -135,19 +146,19 @@ fn read_skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result
 }
 
 /// Creates the host of a case: the skill, a scripted model, the tools, and the person who is asked.
-async fn build_host(
+async fn build_skill_case_host(
     given: &SkillGiven,
     skill: Skill,
-    workspace: &CaseWorkspace,
-    calls: &RecordedCalls,
+    workspace: &TemporaryCaseDirectories,
+    calls: &SkillCallRecorder,
     model: Arc<Scripted>,
-    commands: CommandEnvironment,
+    commands: CommandConfinementAndEnvironment,
 ) -> Result<Host, RunError> {
     let policy = ToolPolicy {
         rules: given.rules.clone(),
-        mode: PolicyMode {
+        mode: ToolPolicyRunMode {
             has_terminal: true,
-            ..PolicyMode::default()
+            ..ToolPolicyRunMode::default()
         },
         ..ToolPolicy::default()
     };
@@ -158,19 +169,19 @@ async fn build_host(
         .paths(workspace.paths.clone())
         .store(SessionStore::new(workspace.paths.sessions()).without_disk_sync())
         .built_in_tools(commands)
-        .skills(Skills::new([skill], Vec::new()))
-        .policy(Arc::new(RecordingPolicy {
+        .skills(SessionSkills::new([skill], Vec::new()))
+        .policy(Arc::new(CallRecordingToolPolicy {
             policy,
             calls: calls.clone(),
         }))
-        .approver(Arc::new(RecordingPerson {
-            person: person.map(|answers| ScriptedPerson::new(answers, &[], 1)),
+        .approver(Arc::new(SkillQuestionRecordingApprover {
+            person: person.map(|answers| ScriptedUser::new(answers, &[], 1)),
             calls: calls.clone(),
         }))
         .observe(move |stamped| heard.record_call_event(stamped));
     let tools = given.tools.iter();
     let host = tools.fold(host, |host, (name, canned)| {
-        host.tool(Arc::new(ToolDouble::new(name, canned)))
+        host.tool(Arc::new(FixedResponseTool::new(name, canned)))
     });
     Ok(host.build().await?)
 }
@@ -210,10 +221,10 @@ async fn run_turns(
     for (n, input) in std::iter::once(&first).chain(&given.then).enumerate() {
         let outcome = session.turn(input).await?;
         seen.output = outcome.output;
-        seen.stop = serialize_to_text(&outcome.summary.stop);
+        seen.stop = serialize_to_string_or_empty(&outcome.summary.stop);
         // Do not report the last turn here, because its stop reason is compared with the expected
         // one.
-        if n < given.then.len() && seen.stop != STOP_DONE {
+        if n < given.then.len() && seen.stop != DONE_STOP_REASON {
             failed.push(describe_failed_turn(n + 1, &seen.stop, &seen.output));
         }
     }

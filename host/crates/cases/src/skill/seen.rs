@@ -10,17 +10,17 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Serialize;
 
-use super::file::BASE_DIR_PLACEHOLDER;
-use crate::oversight::unknown_tool_result;
+use super::file::SKILL_FOLDER_PLACEHOLDER;
+use crate::oversight::find_result_of_unknown_tool;
 use rind_lib::event::{Event, Stamped};
 
 /// Name of the tool that returns the text of a skill to the model.
-const SKILL_TOOL: &str = "skill";
+const SKILL_TOOL_NAME: &str = "skill";
 
 /// Pattern of the tags around a skill's text. The hexadecimal suffix of the tags is removed,
 /// because it depends on the path of the skill's directory.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
-static SKILL_TAG: LazyLock<Regex> =
+static SKILL_TAG_REGEX: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("(</?skill)-[0-9a-f]{16}").expect("a valid pattern"));
 
 /// Behavior of a skill, without times, ids and paths.
@@ -64,7 +64,7 @@ pub struct ObservedSkill {
 impl ObservedSkill {
     /// Records what an event of the session shows about the skill's behavior.
     pub(super) fn record_event(&mut self, stamped: &Stamped) {
-        let unknown = unknown_tool_result(&stamped.event);
+        let unknown = find_result_of_unknown_tool(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());
         self.unknown_tools.extend(unknown);
         match &stamped.event {
@@ -81,7 +81,7 @@ impl ObservedSkill {
                 ..
             } => {
                 let text = result.content.to_string();
-                if result.name == SKILL_TOOL && refused_by.is_none() {
+                if result.name == SKILL_TOOL_NAME && refused_by.is_none() {
                     let place = match result.is_error {
                         true => &mut self.refused,
                         false => &mut self.text,
@@ -115,9 +115,9 @@ impl ObservedSkill {
         let texts = [&mut self.output, &mut self.text, &mut self.refused];
         for text in lists.into_iter().flatten().chain(texts) {
             let plain = text
-                .replace(&skill, BASE_DIR_PLACEHOLDER)
+                .replace(&skill, SKILL_FOLDER_PLACEHOLDER)
                 .replace(&root, "~");
-            *text = SKILL_TAG.replace_all(&plain, "$1").into_owned();
+            *text = SKILL_TAG_REGEX.replace_all(&plain, "$1").into_owned();
         }
         self
     }

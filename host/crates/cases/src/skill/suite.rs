@@ -1,22 +1,24 @@
 //! Reads and runs all cases of one skill.
 //!
-//! Start from [`SkillSuite::read_suite`], then [`SkillSuite::run_suite`].
+//! Start from [`SkillCaseSuite::read_suite`], then [`SkillCaseSuite::run_suite`].
 
 use std::path::{Path, PathBuf};
 
 use super::file::SkillCase;
-use super::run::{SkillRunner, run_skill_case};
+use super::run::{SkillCaseRunnerConfig, run_skill_case};
 use crate::file::{CaseFile, CaseFileError};
 use crate::run::CaseCost;
 use crate::snapshot::{CaseSnapshot, UnusedSnapshot};
-use crate::suite::{CaseRun, CaseSelection, clear_snapshots, read_cases};
+use crate::suite::{
+    CaseRunResult, CaseSelection, find_or_remove_snapshots_of_files, read_case_files,
+};
 
 /// Command for running the cases, which error messages name.
-const TEST_COMMAND: &str = "rind skill test";
+const SKILL_TEST_COMMAND: &str = "rind skill test";
 
 /// Cases of one skill.
 #[derive(Debug)]
-pub struct SkillSuite {
+pub struct SkillCaseSuite {
     /// Folder of the skill.
     pub folder: PathBuf,
     /// Id of the skill.
@@ -27,12 +29,12 @@ pub struct SkillSuite {
     pub faults: Vec<CaseFileError>,
 }
 
-impl SkillSuite {
+impl SkillCaseSuite {
     /// Reads the case files in a skill's directory. When the suite runs, a file that cannot be read
     /// is reported as a failed case.
     #[must_use]
     pub fn read_suite(folder: &Path, id: &str) -> Self {
-        let (files, faults) = read_cases(folder);
+        let (files, faults) = read_case_files(folder);
         Self {
             files,
             faults,
@@ -44,13 +46,13 @@ impl SkillSuite {
     /// Runs the selected cases, and calls `on_case` after each.
     pub async fn run_suite(
         &self,
-        runner: &SkillRunner,
+        runner: &SkillCaseRunnerConfig,
         selection: &CaseSelection,
-        mut on_case: impl FnMut(&CaseRun),
-    ) -> Vec<CaseRun> {
+        mut on_case: impl FnMut(&CaseRunResult),
+    ) -> Vec<CaseRunResult> {
         let faults = self.faults.iter();
-        let mut all: Vec<CaseRun> = faults
-            .map(|fault| CaseRun::from_unreadable_file(&self.id, fault))
+        let mut all: Vec<CaseRunResult> = faults
+            .map(|fault| CaseRunResult::from_unreadable_file(&self.id, fault))
             .collect();
         all.iter().for_each(&mut on_case);
         for file in &self.files {
@@ -71,17 +73,17 @@ impl SkillSuite {
 
     async fn run_case(
         &self,
-        runner: &SkillRunner,
+        runner: &SkillCaseRunnerConfig,
         file: &Path,
         case: &SkillCase,
         accept: bool,
-    ) -> CaseRun {
-        let mut ran = CaseRun {
+    ) -> CaseRunResult {
+        let mut ran = CaseRunResult {
             plugin: self.id.clone(),
             file: file.to_owned(),
             line: case.line,
             name: case.name.clone(),
-            ..CaseRun::default()
+            ..CaseRunResult::default()
         };
         let (mut seen, differences, took) = match run_skill_case(runner, &self.folder, case).await {
             Ok(done) => done,
@@ -99,7 +101,7 @@ impl SkillSuite {
             // Leave files that the case provided out of the snapshot, unless they changed.
             seen.files
                 .retain(|path, text| case.given.files.get(path) != Some(text));
-            let snapshot = CaseSnapshot::new(file, &case.name, &seen, TEST_COMMAND);
+            let snapshot = CaseSnapshot::new(file, &case.name, &seen, SKILL_TEST_COMMAND);
             let kept = snapshot
                 .map_err(|error| format!("the snapshot cannot be written as TOML: {error}"))
                 .and_then(|snapshot| snapshot.compare_or_accept(accept && ran.failures.is_empty()));
@@ -114,7 +116,10 @@ impl SkillSuite {
     /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns a
     /// failed case for each case file whose snapshots cannot be searched.
     #[must_use]
-    pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
-        clear_snapshots(&self.id, &self.files, is_accepted)
+    pub fn find_or_remove_unused_snapshots(
+        &self,
+        is_accepted: bool,
+    ) -> (Vec<UnusedSnapshot>, Vec<CaseRunResult>) {
+        find_or_remove_snapshots_of_files(&self.id, &self.files, is_accepted)
     }
 }

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 
 use super::file::CannedTool;
 use rind_lib::message::{EffectClass, ToolSpec};
-use rind_lib::tool::{FileTrackingMethod, Tool, ToolCtx, ToolOutput};
+use rind_lib::tool::{FileChangeTrackingMethod, Tool, ToolCtx, ToolOutput};
 
 /// Tool in a test case that returns the same text for all arguments.
-pub(crate) struct ToolDouble {
+pub(crate) struct FixedResponseTool {
     spec: ToolSpec,
     result: String,
     is_error: bool,
 }
 
-impl ToolDouble {
+impl FixedResponseTool {
     pub(crate) fn new(name: &str, canned: &CannedTool) -> Self {
         let (result, effect, is_error) = match canned {
             CannedTool::Result(text) => (text, None, false),
@@ -38,13 +38,13 @@ impl ToolDouble {
     }
 }
 
-impl Tool for ToolDouble {
+impl Tool for FixedResponseTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileTrackingMethod {
-        FileTrackingMethod::Unneeded
+    fn file_tracking(&self) -> FileChangeTrackingMethod {
+        FileChangeTrackingMethod::Unneeded
     }
 
     fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

@@ -58,7 +58,7 @@ impl OrphanedAuditLogs {
             if is_kept || !entry.file_type().with_context(reading)?.is_dir() {
                 continue;
             }
-            let files = read_log_metadata(&entry.path()).with_context(reading)?;
+            let files = read_audit_log_metadata(&entry.path()).with_context(reading)?;
             let is_old = |file: &Metadata| file.modified().is_ok_and(|time| time < before);
             if files.iter().all(is_old) {
                 left.bytes += files.iter().map(Metadata::len).sum::<u64>();
@@ -94,7 +94,7 @@ impl OrphanedAuditLogs {
 }
 
 /// Returns the metadata of the files of a log, or of its folder if it has no files.
-fn read_log_metadata(folder: &Path) -> io::Result<Vec<Metadata>> {
+fn read_audit_log_metadata(folder: &Path) -> io::Result<Vec<Metadata>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         files.push(entry?.metadata()?);

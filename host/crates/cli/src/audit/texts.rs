@@ -13,32 +13,32 @@ use rind_lib::message::{Content, Message, Part, Role};
 use rind_lib::session::{Body, Entry};
 
 /// Text of a session for which the log may have a line.
-struct SessionText<'a> {
+struct SessionTextToMatchWithAuditLog<'a> {
     turn: u32,
     message: &'a str,
-    key: TextKey,
+    key: TextKindAndCallId,
     hash: String,
     is_found: bool,
 }
 
 /// Kind of a text (`input`, `reply`, `call` or `result`), with the call's id for a call or result.
-type TextKey = (&'static str, Option<String>);
+type TextKindAndCallId = (&'static str, Option<String>);
 
 /// Maximum length of a call id in the log, in characters. The plugin audit-log truncates longer
 /// ids.
-const MAX_ID_CHARS: usize = 64;
+const MAX_LOGGED_CALL_ID_CHARS: usize = 64;
 
 /// Returns a report line for each line of the log whose hash matches no text of the session.
-pub(super) fn describe_changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<String> {
-    let mut texts = session_texts(entries);
-    let mut by_hash: BTreeMap<(TextKey, String), Vec<usize>> = BTreeMap::new();
+pub(super) fn report_lines_with_unmatched_hash(entries: &[Entry], lines: &[Line]) -> Vec<String> {
+    let mut texts = list_hashed_session_texts(entries);
+    let mut by_hash: BTreeMap<(TextKindAndCallId, String), Vec<usize>> = BTreeMap::new();
     for (index, text) in texts.iter().enumerate().rev() {
         let key = (text.key.clone(), text.hash.clone());
         by_hash.entry(key).or_default().push(index);
     }
     let mut missing = Vec::new();
     for line in lines.iter().filter(|line| line.agent == MAIN_AGENT) {
-        let Some((key, hash)) = parse_text_line(line) else {
+        let Some((key, hash)) = parse_audited_text_line(line) else {
             continue;
         };
         let found = by_hash.get_mut(&(key.clone(), hash)).and_then(Vec::pop);
@@ -70,7 +70,7 @@ pub(super) fn describe_changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<S
 
 /// Returns the kind, the call id and the hash of an audit line about a message or a call; `None`
 /// for other lines.
-fn parse_text_line(line: &Line) -> Option<(TextKey, String)> {
+fn parse_audited_text_line(line: &Line) -> Option<(TextKindAndCallId, String)> {
     let text = |field: &str| line.event[field].as_str().map(str::to_owned);
     let kinds = ["input", "reply", "call", "result"];
     let kind = kinds.into_iter().find(|kind| *kind == line.kind())?;
@@ -78,7 +78,7 @@ fn parse_text_line(line: &Line) -> Option<(TextKey, String)> {
     Some(((kind, text("id")), hash))
 }
 
-fn session_texts(entries: &[Entry]) -> Vec<SessionText<'_>> {
+fn list_hashed_session_texts(entries: &[Entry]) -> Vec<SessionTextToMatchWithAuditLog<'_>> {
     let mut turn = 0;
     let mut all = Vec::new();
     for entry in entries {
@@ -86,9 +86,9 @@ fn session_texts(entries: &[Entry]) -> Vec<SessionText<'_>> {
             Body::TurnStart { turn: started, .. } => turn = *started,
             Body::Message { message } => {
                 all.extend(
-                    message_texts(message)
+                    hashed_message_texts(message)
                         .into_iter()
-                        .map(|(key, text)| SessionText {
+                        .map(|(key, text)| SessionTextToMatchWithAuditLog {
                             turn,
                             message: &message.id,
                             key,
@@ -104,8 +104,8 @@ fn session_texts(entries: &[Entry]) -> Vec<SessionText<'_>> {
 }
 
 /// Returns the texts of a message in the form in which the plugin audit-log hashes them.
-fn message_texts(message: &Message) -> Vec<(TextKey, String)> {
-    let id = |id: &str| Some(id.chars().take(MAX_ID_CHARS).collect());
+fn hashed_message_texts(message: &Message) -> Vec<(TextKindAndCallId, String)> {
+    let id = |id: &str| Some(id.chars().take(MAX_LOGGED_CALL_ID_CHARS).collect());
     let mut texts = Vec::new();
     match message.role {
         Role::User => texts.push((("input", None), message.joined_text())),
@@ -115,7 +115,11 @@ fn message_texts(message: &Message) -> Vec<(TextKey, String)> {
     texts.extend(message.content.iter().filter_map(|part| match part {
         Content::ToolCall(call) => Some((("call", id(&call.id)), call.arguments.to_string())),
         Content::ToolResult(result) => {
-            let parts: Vec<String> = result.content.iter().map(format_message_part).collect();
+            let parts: Vec<String> = result
+                .content
+                .iter()
+                .map(format_result_part_for_hash)
+                .collect();
             Some((("result", id(&result.call_id)), parts.join("\n")))
         }
         _ => None,
@@ -124,7 +128,7 @@ fn message_texts(message: &Message) -> Vec<(TextKey, String)> {
 }
 
 /// Formats a part of a tool result as the plugin audit-log formats it before hashing the result.
-fn format_message_part(part: &Part) -> String {
+fn format_result_part_for_hash(part: &Part) -> String {
     match part {
         Part::Text { text } => text.clone(),
         Part::Json { value } => value.to_string(),

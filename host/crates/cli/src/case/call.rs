@@ -9,18 +9,18 @@ use serde_json::Value;
 
 use super::super::args::{PluginArgs, ShowArgs};
 use super::super::exit_code::{ExitStatus, Usage};
-use super::super::programs::TurnFollowers;
+use super::super::programs::TurnEventReceiversAndSteering;
 use super::super::render::trace::TraceDetail;
 use super::super::{open, plugin, render, run};
 use rind_lib::event::Event;
 use rind_lib::host::Host;
 use rind_lib::lock::lock;
-use rind_lib::plugin::load::{LeftOutReason, LoadedPlugin};
+use rind_lib::plugin::load::{LoadedPlugin, PluginSkipReason};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
-use rind_lib::plugin::startable::StartableSet;
+use rind_lib::plugin::startable::StartablePluginSet;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
 use rind_lib::session::SessionStore;
-use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
+use rind_lib::tool::policy::{ToolPolicy, ToolPolicyRunMode};
 use rind_operator::setup::check_folders_are_separate;
 
 #[derive(Debug, ClapArgs)]
@@ -36,7 +36,9 @@ pub(in super::super) struct PluginCallArgs {
     plugins: PluginArgs,
 }
 
-pub(in super::super) async fn run_call(mut args: PluginCallArgs) -> anyhow::Result<ExitStatus> {
+pub(in super::super) async fn run_plugin_tool_call(
+    mut args: PluginCallArgs,
+) -> anyhow::Result<ExitStatus> {
     let arguments: Value = serde_json::from_str(&args.arguments)
         .map_err(|error| Usage(format!("the arguments are not JSON: {error}")))?;
     let is_folder = Path::new(&args.name).join(FILE_NAME).is_file();
@@ -45,22 +47,22 @@ pub(in super::super) async fn run_call(mut args: PluginCallArgs) -> anyhow::Resu
         args.plugins.no_plugins = true;
         args.name = Manifest::read(Path::new(&args.name), None)?.name;
     }
-    let load = plugin::prepare_load(&args.plugins).await?;
+    let load = plugin::plan_session_plugin_load(&args.plugins).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
     if let Some(left) = plugins.left_out.iter().find(|left| left.name == args.name) {
-        let how = if matches!(left.why, LeftOutReason::Held(_)) {
+        let how = if matches!(left.why, PluginSkipReason::Held(_)) {
             format!("; grant them for this call with `--grant {}`", args.name)
         } else {
             String::new()
         };
-        let why = render::plugins::left_out_reason(left);
+        let why = render::plugins::plugin_not_loaded_reason(left);
         anyhow::bail!("plugin `{}` does not run: {why}{how}", args.name);
     }
-    render::plugins::warn_left_out(&plugins);
-    let plugins = StartableSet::check(Arc::new(plugins))?;
+    render::plugins::warn_about_plugins_not_loaded(&plugins);
+    let plugins = StartablePluginSet::try_from_plugin_set(Arc::new(plugins))?;
     let is_it = |plugin: &&Arc<LoadedPlugin>| plugin.manifest.name == args.name;
-    check_tool(&args, plugins.plugins.iter().find(is_it))?;
+    require_plugin_tool(&args, plugins.plugins.iter().find(is_it))?;
     let setup = load.setup();
     check_folders_are_separate(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
@@ -73,11 +75,11 @@ pub(in super::super) async fn run_call(mut args: PluginCallArgs) -> anyhow::Resu
     let script = Script::new(vec![Reply::call(&args.tool, arguments), done]);
     // Approve the call, because the person typed it. A call that the rules deny is still denied.
     let mut policy: ToolPolicy = setup.config.section()?;
-    policy.mode = PolicyMode {
+    policy.mode = ToolPolicyRunMode {
         yes: true,
-        ..PolicyMode::default()
+        ..ToolPolicyRunMode::default()
     };
-    let (approver, questions, _) = open::choose_approver(false);
+    let (approver, questions, _) = open::create_approver_and_question_channels(false);
     let host = Host::builder()
         .provider(Arc::new(Scripted::new(script)), "none")
         .paths(setup.paths.clone())
@@ -102,21 +104,24 @@ pub(in super::super) async fn run_call(mut args: PluginCallArgs) -> anyhow::Resu
         hides_answer: true,
         trace: Some(TraceDetail::Full),
     };
-    run::run_turn(
+    run::run_and_show_turn_or_command(
         session,
         questions,
         "call",
         show,
-        TurnFollowers::with_event_watch(watch),
+        TurnEventReceiversAndSteering::with_event_callback(watch),
     )
     .await?;
     let ended = lock(&ended).take();
     let (text, is_error) = ended.context("the call has no result")?;
-    render::answer_line(render::printable_prose(&text));
+    render::print_stdout_line(render::escape_natural_language_text(&text));
     Ok(ExitStatus::from_success(!is_error))
 }
 
-fn check_tool(args: &PluginCallArgs, plugin: Option<&Arc<LoadedPlugin>>) -> anyhow::Result<()> {
+fn require_plugin_tool(
+    args: &PluginCallArgs,
+    plugin: Option<&Arc<LoadedPlugin>>,
+) -> anyhow::Result<()> {
     let Some(plugin) = plugin else {
         let text = format!(
             "there is no plugin `{}`: it is neither a folder with a plugin.toml nor listed by `rind plugin list`",

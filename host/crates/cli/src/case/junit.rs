@@ -3,28 +3,28 @@
 
 use std::path::{Path, PathBuf};
 
-use rind_cases::suite::{CaseRun, PluginCoverage};
+use rind_cases::suite::{CaseRunResult, PluginCoverage};
 
-use super::report::{CaseReport, case_file};
+use super::report::{CaseReport, display_case_file_path};
 
 /// Cases of one plugin, which become one `<testsuite>`.
-struct JunitSuite<'a> {
+struct JunitTestSuite<'a> {
     plugin: &'a str,
     /// Directory of the plugin. It distinguishes two plugins with the same name.
     folder: PathBuf,
-    cases: Vec<&'a CaseRun>,
+    cases: Vec<&'a CaseRunResult>,
 }
 
 /// Returns the JUnit report as XML.
-pub(super) fn write_junit(report: &CaseReport) -> String {
-    let mut suites: Vec<JunitSuite<'_>> = Vec::new();
+pub(super) fn render_junit_report(report: &CaseReport) -> String {
+    let mut suites: Vec<JunitTestSuite<'_>> = Vec::new();
     for case in &report.cases {
-        let folder = plugin_folder(case);
+        let folder = plugin_folder_of_case(case);
         let is_it =
-            |suite: &&mut JunitSuite<'_>| suite.plugin == case.plugin && suite.folder == folder;
+            |suite: &&mut JunitTestSuite<'_>| suite.plugin == case.plugin && suite.folder == folder;
         match suites.iter_mut().find(is_it) {
             Some(suite) => suite.cases.push(case),
-            None => suites.push(JunitSuite {
+            None => suites.push(JunitTestSuite {
                 plugin: &case.plugin,
                 folder,
                 cases: vec![case],
@@ -45,13 +45,13 @@ pub(super) fn write_junit(report: &CaseReport) -> String {
         let coverage = report.coverage.iter();
         let mut coverage = coverage.filter(|(plugin, _)| plugin == suite.plugin);
         let coverage = coverage.next().map(|(_, coverage)| coverage);
-        text.push_str(&suite.write_suite(&name, report, coverage));
+        text.push_str(&suite.render_testsuite_xml(&name, report, coverage));
     }
     text + "</testsuites>\n"
 }
 
 /// Returns the directory of the plugin of a case.
-fn plugin_folder(case: &CaseRun) -> PathBuf {
+fn plugin_folder_of_case(case: &CaseRunResult) -> PathBuf {
     let above = case.file.parent().unwrap_or(Path::new(""));
     let is_tests = above.file_name().is_some_and(|name| name == "tests");
     let folder = if is_tests {
@@ -63,7 +63,7 @@ fn plugin_folder(case: &CaseRun) -> PathBuf {
 }
 
 /// Returns the XML attributes with the numbers of cases and their total time.
-fn test_count_attributes(cases: &[&CaseRun]) -> String {
+fn test_count_attributes(cases: &[&CaseRunResult]) -> String {
     let n_errors = cases.iter().filter(|case| case.is_error).count();
     let n_failed = cases.iter().filter(|case| !case.passed()).count();
     let seconds: f64 = cases.iter().map(|case| case.total.as_secs_f64()).sum();
@@ -74,8 +74,8 @@ fn test_count_attributes(cases: &[&CaseRun]) -> String {
     )
 }
 
-impl JunitSuite<'_> {
-    fn write_suite(
+impl JunitTestSuite<'_> {
+    fn render_testsuite_xml(
         &self,
         name: &str,
         report: &CaseReport,
@@ -90,7 +90,7 @@ impl JunitSuite<'_> {
         );
         let never = coverage.into_iter().flat_map(|coverage| {
             let names: Vec<&str> = coverage.uncalled_plugin_parts().collect();
-            let unseen = coverage.outcomes_without_case();
+            let unseen = coverage.untested_hook_outcomes();
             let unseen: Vec<String> = unseen
                 .map(|(point, outcome)| format!("{point}:{outcome}"))
                 .collect();
@@ -99,17 +99,17 @@ impl JunitSuite<'_> {
                 ("never-seen".to_owned(), unseen.join(" ")),
             ]
         });
-        text.push_str(&write_properties("    ", never));
+        text.push_str(&render_properties_xml("    ", never));
         for case in &self.cases {
-            text.push_str(&write_case(case));
+            text.push_str(&render_testcase_xml(case));
         }
         text + "  </testsuite>\n"
     }
 }
 
-fn write_case(case: &CaseRun) -> String {
+fn render_testcase_xml(case: &CaseRunResult) -> String {
     let (plugin, name) = (escape_xml(&case.plugin), escape_xml(&case.name));
-    let file = escape_xml(&case_file(case));
+    let file = escape_xml(&display_case_file_path(case));
     let (line, seconds) = (case.line, case.total.as_secs_f64());
     let mut text = format!(
         "    <testcase classname=\"{plugin}\" name=\"{name}\" file=\"{file}\" line=\"{line}\" time=\"{seconds:.6}\">\n"
@@ -125,7 +125,7 @@ fn write_case(case: &CaseRun) -> String {
     let calls = case.cost.host_calls.iter();
     let calls = calls.map(|(name, n)| (format!("host-calls.{name}"), n.to_string()));
     let all = [memory, turn].into_iter().chain(calls);
-    text.push_str(&write_properties("      ", all));
+    text.push_str(&render_properties_xml("      ", all));
     if let Some(first) = case.failures.first() {
         let tag = if case.is_error { "error" } else { "failure" };
         let headline = escape_xml(first.lines().next().unwrap_or_default());
@@ -141,7 +141,7 @@ fn write_case(case: &CaseRun) -> String {
     text + "    </testcase>\n"
 }
 
-fn write_properties(indent: &str, all: impl Iterator<Item = (String, String)>) -> String {
+fn render_properties_xml(indent: &str, all: impl Iterator<Item = (String, String)>) -> String {
     let lines: String = all
         .map(|(name, value)| {
             let (name, value) = (escape_xml(&name), escape_xml(&value));

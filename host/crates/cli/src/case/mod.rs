@@ -14,20 +14,23 @@ use clap::{Args as ClapArgs, ValueEnum};
 use tokio_util::sync::CancellationToken;
 
 use super::alone;
-use super::check::plugin_folders;
+use super::check::find_plugin_folders;
 use super::exit_code::ExitStatus;
 use super::{environment, plugin, render};
-use rind_cases::last::{CaseCosts, PreviousCaseCosts};
+use rind_cases::last::{CaseCostsByName, PreviousCaseCosts};
 use rind_cases::suite::{
-    CaseRun, CaseSelection, CaseShard, CaseSuite, DEFAULT_DEADLINE, PluginCoverage, SuiteError,
+    CaseRunResult, CaseSelection, CaseShard, CaseSuite, DEFAULT_CASE_DEADLINE, PluginCoverage,
+    SuiteError,
 };
 use rind_cases::{CaseCost, CaseRunner};
 use rind_lib::plugin::cache::ComponentBytes;
-use rind_lib::plugin::contract::sources::{describe_stale_build, digest_sources};
+use rind_lib::plugin::contract::sources::{describe_stale_build, digest_plugin_sources};
 use rind_lib::plugin::manifest::FILE_NAME;
 
-pub(super) use call::{PluginCallArgs, run_call};
-pub(super) use report::{CaseReport, CaseReportFormat, case_location, parse_report};
+pub(super) use call::{PluginCallArgs, run_plugin_tool_call};
+pub(super) use report::{
+    CaseReport, CaseReportFormat, format_case_file_and_line, parse_report_argument,
+};
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct PluginTestArgs {
@@ -50,7 +53,7 @@ pub(super) struct PluginTestArgs {
     #[arg(long)]
     fail_fast: bool,
     /// Stop a case after this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_DEADLINE.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_CASE_DEADLINE.as_secs())]
     deadline: u64,
     /// Write snapshots of what cases do now
     #[arg(long)]
@@ -72,7 +75,7 @@ pub(super) struct PluginTestArgs {
     )]
     require_coverage: Option<RequiredCoverage>,
     /// Write a report: `json=FILE`, `junit=FILE`, or `github` for annotations on standard output
-    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report_argument)]
     report: Vec<(CaseReportFormat, PathBuf)>,
 }
 
@@ -87,15 +90,15 @@ enum RequiredCoverage {
 
 pub(super) async fn run_plugin_tests(args: PluginTestArgs) -> anyhow::Result<ExitStatus> {
     if args.list {
-        return list_cases(&args);
+        return print_selected_cases(&args);
     }
     if args.watch {
-        return watch::watch_cases(&args).await;
+        return watch::rerun_cases_on_changes(&args).await;
     }
     run_cases_once(&args).await
 }
 
-fn select_cases(args: &PluginTestArgs) -> CaseSelection {
+fn case_selection_from_args(args: &PluginTestArgs) -> CaseSelection {
     // If the number of processors is unknown, run one case at a time.
     let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     CaseSelection {
@@ -109,11 +112,11 @@ fn select_cases(args: &PluginTestArgs) -> CaseSelection {
 }
 
 /// Prints the names of the selected cases.
-fn list_cases(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
-    let mut selection = select_cases(args);
+fn print_selected_cases(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
+    let mut selection = case_selection_from_args(args);
     let mut is_fine = true;
     let mut n_listed = 0;
-    for folder in &plugin_folders(&args.folders)? {
+    for folder in &find_plugin_folders(&args.folders)? {
         let suite = CaseSuite::read_suite(folder)?;
         for fault in &suite.faults {
             is_fine = false;
@@ -123,7 +126,7 @@ fn list_cases(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
             n_listed += 1;
             render::case::print_case_name(&suite.manifest.name, &case.name, &file.path, case.line);
         }
-        let n_named = suite.count_cases_named(&selection);
+        let n_named = suite.count_cases_matching_name(&selection);
         if let Some(shard) = &mut selection.shard {
             shard.advance_past_cases(n_named);
         }
@@ -133,17 +136,17 @@ fn list_cases(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
 
 /// Runs the cases of all plugins once.
 async fn run_cases_once(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
-    let cache = environment::find_paths(None)?.cache;
+    let cache = environment::find_rind_paths(None)?.cache;
     let mut report = CaseReport::empty_case_report("plugin");
-    let mut selection = select_cases(args);
+    let mut selection = case_selection_from_args(args);
     let mut n_named = 0;
-    for folder in &plugin_folders(&args.folders)? {
+    for folder in &find_plugin_folders(&args.folders)? {
         let suite = match CaseSuite::read_suite(folder) {
             Ok(suite) => suite,
             Err(error) => {
                 // Report a manifest that cannot be parsed as a failure, and continue with the other
                 // plugins.
-                let ran = unreadable_suite_run(folder, &error);
+                let ran = create_unreadable_suite_failure(folder, &error);
                 render::case::print_case_result(&ran);
                 report.cases.push(ran);
                 continue;
@@ -161,12 +164,12 @@ async fn run_cases_once(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
         let (ran, coverage) = test_plugin(args, &cache, &suite, &selection).await?;
         report.cases.extend(ran);
         report.coverage.extend(coverage);
-        let n_of_plugin = suite.count_cases_named(&selection);
+        let n_of_plugin = suite.count_cases_matching_name(&selection);
         n_named += n_of_plugin;
         if let Some(shard) = &mut selection.shard {
             shard.advance_past_cases(n_of_plugin);
         }
-        if args.fail_fast && !report.cases.iter().all(CaseRun::passed) {
+        if args.fail_fast && !report.cases.iter().all(CaseRunResult::passed) {
             break;
         }
     }
@@ -178,19 +181,19 @@ async fn run_cases_once(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
     // green. A single shard may be empty.
     let is_empty_share = args.shard.is_some() && n_named > 0;
     let has_cases = is_empty_share || !report.cases.is_empty();
-    let is_fine = has_cases && report.cases.iter().all(CaseRun::passed);
+    let is_fine = has_cases && report.cases.iter().all(CaseRunResult::passed);
     Ok(ExitStatus::from_success(is_fine))
 }
 
 /// Builds the plugin if its component is missing or older than its sources, so that the cases test
 /// the current code. If the build fails, returns it as a failed case.
-async fn build_plugin_if_stale(suite: &CaseSuite) -> Option<CaseRun> {
+async fn build_plugin_if_stale(suite: &CaseSuite) -> Option<CaseRunResult> {
     let path = suite.manifest.component_path(&suite.folder)?;
     let name = &suite.manifest.name;
     let fault = if path.symlink_metadata().is_err() {
         // Return if there are no sources to build. The missing component is reported when the
         // plugin is loaded.
-        digest_sources(&suite.folder)?;
+        digest_plugin_sources(&suite.folder)?;
         render::print_note(&format!("{name}: it has no component yet; building it"));
         "it has no component yet and cannot be built"
     } else {
@@ -202,15 +205,16 @@ async fn build_plugin_if_stale(suite: &CaseSuite) -> Option<CaseRun> {
     let why = plugin::build_plugin_quietly(&suite.folder, &CancellationToken::new())
         .await
         .err()?;
-    let (file, line) = place::find_source_location(&suite.folder, &why).unwrap_or((path, 1));
-    Some(CaseRun {
+    let (file, line) =
+        place::parse_source_location_in_message(&suite.folder, &why).unwrap_or((path, 1));
+    Some(CaseRunResult {
         plugin: name.clone(),
         file,
         line,
         name: "build".to_owned(),
         failures: vec![format!("{fault}: {why}")],
         is_error: true,
-        ..CaseRun::default()
+        ..CaseRunResult::default()
     })
 }
 
@@ -219,10 +223,10 @@ async fn test_plugin(
     cache: &Path,
     suite: &CaseSuite,
     selection: &CaseSelection,
-) -> anyhow::Result<(Vec<CaseRun>, Option<(String, PluginCoverage)>)> {
+) -> anyhow::Result<(Vec<CaseRunResult>, Option<(String, PluginCoverage)>)> {
     let folder = suite.folder.as_path();
-    let load = alone::prepare_author_plugin_load(folder)?;
-    let options = load.options();
+    let load = alone::plan_load_with_all_permissions(folder)?;
+    let options = load.load_options();
     let runner = CaseRunner {
         compiler: options.compiler.clone(),
         cache: options.cache.clone(),
@@ -236,7 +240,7 @@ async fn test_plugin(
             render::case::print_case_result(ran);
         })
         .await;
-    let costs: CaseCosts = ran
+    let costs: CaseCostsByName = ran
         .iter()
         // Skip cases that could not be run, because their cost was not measured.
         .filter(|ran| ran.cost != CaseCost::default())
@@ -254,13 +258,13 @@ async fn test_plugin(
             render::case::print_case_result(&failed);
             return Ok((vec![failed], None));
         }
-        render::case::print_folder_without_cases(folder, name);
+        render::case::print_plugin_without_cases(folder, name);
     }
-    let is_cut_short = args.fail_fast && !ran.iter().all(CaseRun::passed);
+    let is_cut_short = args.fail_fast && !ran.iter().all(CaseRunResult::passed);
     if !is_whole || is_cut_short || ran.is_empty() {
         return Ok((ran, None));
     }
-    let (unused, failed) = suite.clear_snapshots(args.accept);
+    let (unused, failed) = suite.find_or_remove_unused_snapshots(args.accept);
     for one in &unused {
         render::case::report_unused_snapshot(one, args.accept);
     }
@@ -273,7 +277,7 @@ async fn test_plugin(
     }
     let coverage = suite.measure_coverage(&runner, &ran).await?;
     if let Some(coverage) = &coverage {
-        render::case::show_coverage(name, coverage);
+        render::case::print_missing_coverage(name, coverage);
         if let Some(failed) = missing_coverage_failure(args.require_coverage, suite, coverage) {
             render::case::print_case_result(&failed);
             ran.push(failed);
@@ -283,9 +287,9 @@ async fn test_plugin(
 }
 
 /// Returns the failed case that reports that a plugin has no test cases.
-fn create_missing_cases_failure(suite: &CaseSuite) -> CaseRun {
+fn create_missing_cases_failure(suite: &CaseSuite) -> CaseRunResult {
     let place = suite.folder.join("tests/NAME.toml");
-    create_suite_failure(
+    new_failed_case_of_plugin(
         suite,
         "cases",
         format!(
@@ -301,44 +305,44 @@ fn missing_coverage_failure(
     required: Option<RequiredCoverage>,
     suite: &CaseSuite,
     coverage: &PluginCoverage,
-) -> Option<CaseRun> {
+) -> Option<CaseRunResult> {
     let required = required?;
     let mut missing: Vec<String> = coverage
         .uncalled_plugin_parts()
         .map(str::to_owned)
         .collect();
     if required == RequiredCoverage::Outcomes {
-        let unseen = coverage.outcomes_without_case();
+        let unseen = coverage.untested_hook_outcomes();
         missing.extend(unseen.map(|(point, outcome)| format!("`{outcome}` of {point}")));
     }
     (!missing.is_empty()).then(|| {
         let why = format!("no case reaches {}", missing.join(", "));
-        create_suite_failure(suite, "coverage", why)
+        new_failed_case_of_plugin(suite, "coverage", why)
     })
 }
 
-fn create_suite_failure(suite: &CaseSuite, name: &str, why: String) -> CaseRun {
-    CaseRun {
+fn new_failed_case_of_plugin(suite: &CaseSuite, name: &str, why: String) -> CaseRunResult {
+    CaseRunResult {
         plugin: suite.manifest.name.clone(),
         file: suite.folder.join(FILE_NAME),
         line: 1,
         name: name.to_owned(),
         failures: vec![why],
-        ..CaseRun::default()
+        ..CaseRunResult::default()
     }
 }
 
 /// Returns a failed case that reports a plugin whose manifest cannot be read.
-fn unreadable_suite_run(folder: &Path, error: &SuiteError) -> CaseRun {
+fn create_unreadable_suite_failure(folder: &Path, error: &SuiteError) -> CaseRunResult {
     let name = folder.file_name().unwrap_or(folder.as_os_str());
     let why = error.to_string();
-    CaseRun {
+    CaseRunResult {
         plugin: name.to_string_lossy().into_owned(),
         file: folder.join(FILE_NAME),
-        line: place::manifest_line(&why).unwrap_or(1),
+        line: place::parse_manifest_error_line(&why).unwrap_or(1),
         name: FILE_NAME.to_owned(),
         failures: vec![why],
         is_error: true,
-        ..CaseRun::default()
+        ..CaseRunResult::default()
     }
 }

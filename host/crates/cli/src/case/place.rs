@@ -1,13 +1,16 @@
 //! Finds the source line in the message of a failed build or a faulty manifest, for reports that
 //! show messages at source lines.
 //!
-//! Start from [`find_source_location`].
+//! Start from [`parse_source_location_in_message`].
 
 use std::path::{Component, Path, PathBuf};
 
 /// Finds the first `FILE:LINE` in a compiler's message for which the file is in the plugin's
 /// folder.
-pub(super) fn find_source_location(folder: &Path, message: &str) -> Option<(PathBuf, usize)> {
+pub(super) fn parse_source_location_in_message(
+    folder: &Path,
+    message: &str,
+) -> Option<(PathBuf, usize)> {
     message.split_whitespace().find_map(|word| {
         let mut parts = word.trim_start_matches('(').split(':');
         let path = Path::new(parts.next()?);
@@ -23,7 +26,7 @@ pub(super) fn find_source_location(folder: &Path, message: &str) -> Option<(Path
 }
 
 /// Returns the line number in a message about a manifest, such as 12 in `line 12, [hooks.pre-tol]`.
-pub(super) fn manifest_line(message: &str) -> Option<usize> {
+pub(super) fn parse_manifest_error_line(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once("line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
@@ -56,7 +59,11 @@ mod tests {
             ("", None),
         ] {
             let expected = expected.map(|(name, line)| (folder.join(name), line));
-            assert_eq!(find_source_location(folder, message), expected, "{message}");
+            assert_eq!(
+                parse_source_location_in_message(folder, message),
+                expected,
+                "{message}"
+            );
         }
     }
 
@@ -67,7 +74,7 @@ mod tests {
             ("line 12, [hooks.pre-tol]: there is no such point", Some(12)),
             ("it has more than 9 bytes", None),
         ] {
-            assert_eq!(manifest_line(message), expected, "{message}");
+            assert_eq!(parse_manifest_error_line(message), expected, "{message}");
         }
     }
 }

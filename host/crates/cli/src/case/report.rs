@@ -10,7 +10,7 @@ use super::super::render;
 use super::super::render::annotation::GithubAnnotation;
 use super::junit;
 use rind_cases::CaseCost;
-use rind_cases::suite::{CaseRun, PluginCoverage};
+use rind_cases::suite::{CaseRunResult, PluginCoverage};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum CaseReportFormat {
@@ -21,7 +21,9 @@ pub(in super::super) enum CaseReportFormat {
 }
 
 /// Parses the value of `--report`: `FORMAT=FILE`, or `github`.
-pub(in super::super) fn parse_report(text: &str) -> Result<(CaseReportFormat, PathBuf), String> {
+pub(in super::super) fn parse_report_argument(
+    text: &str,
+) -> Result<(CaseReportFormat, PathBuf), String> {
     match text.split_once('=') {
         Some(("json", file)) if !file.is_empty() => Ok((CaseReportFormat::Json, file.into())),
         Some(("junit", file)) if !file.is_empty() => Ok((CaseReportFormat::Junit, file.into())),
@@ -35,7 +37,7 @@ pub(in super::super) fn parse_report(text: &str) -> Result<(CaseReportFormat, Pa
 pub(in super::super) struct CaseReport {
     /// Kind of the tested parts: `plugin` or `skill`.
     pub(in super::super) of: &'static str,
-    pub(in super::super) cases: Vec<CaseRun>,
+    pub(in super::super) cases: Vec<CaseRunResult>,
     pub(in super::super) coverage: Vec<(String, PluginCoverage)>,
     /// Time at which the first case began.
     pub(super) started: jiff::Timestamp,
@@ -59,7 +61,9 @@ impl CaseReport {
     ) -> anyhow::Result<()> {
         if format == CaseReportFormat::Github {
             let failed = self.cases.iter().filter(|case| !case.passed());
-            failed.for_each(|case| render::annotation::print_annotation(&failure_annotation(case)));
+            failed.for_each(|case| {
+                render::annotation::print_annotation(&github_annotation_of_failed_case(case))
+            });
             return Ok(());
         }
         std::fs::write(file, self.render_report(format)?)
@@ -71,13 +75,13 @@ impl CaseReport {
         format: CaseReportFormat,
     ) -> anyhow::Result<String> {
         Ok(match format {
-            CaseReportFormat::Json => serde_json::to_string_pretty(&self.json())? + "\n",
-            CaseReportFormat::Junit => junit::write_junit(self),
+            CaseReportFormat::Json => serde_json::to_string_pretty(&self.to_json())? + "\n",
+            CaseReportFormat::Junit => junit::render_junit_report(self),
             CaseReportFormat::Github => String::new(),
         })
     }
 
-    pub(in super::super) fn json(&self) -> Value {
+    pub(in super::super) fn to_json(&self) -> Value {
         let cost = |cost: &CaseCost| {
             json!({
                 "seconds": cost.took.as_secs_f64(),
@@ -89,8 +93,8 @@ impl CaseReport {
             json!({
                 self.of: case.plugin,
                 "name": case.name,
-                "place": case_location(case),
-                "file": case_file(case),
+                "place": format_case_file_and_line(case),
+                "file": display_case_file_path(case),
                 "line": case.line,
                 "passed": case.passed(),
                 "is_error": case.is_error,
@@ -111,9 +115,9 @@ impl CaseReport {
                 "commands": counts(&coverage.commands),
                 "loops": counts(&coverage.loops),
                 "never_called": coverage.uncalled_plugin_parts().collect::<Vec<_>>(),
-                "outcomes": count_outcomes(coverage),
+                "outcomes": case_hook_outcome_counts_to_json(coverage),
                 "never_seen": coverage
-                    .outcomes_without_case()
+                    .untested_hook_outcomes()
                     .map(|(point, outcome)| format!("{point} {outcome}"))
                     .collect::<Vec<_>>(),
             });
@@ -127,7 +131,7 @@ impl CaseReport {
 }
 
 /// Returns how many cases had each outcome, as JSON: by point, then by outcome.
-fn count_outcomes(coverage: &PluginCoverage) -> Value {
+fn case_hook_outcome_counts_to_json(coverage: &PluginCoverage) -> Value {
     let points = coverage.outcomes.iter().map(|hook| {
         let counts = hook.counts.iter();
         let counts = counts.map(|(outcome, n)| ((*outcome).to_owned(), json!(n)));
@@ -137,19 +141,19 @@ fn count_outcomes(coverage: &PluginCoverage) -> Value {
 }
 
 /// Returns the path of the file of a case, without a leading `./`.
-pub(super) fn case_file(case: &CaseRun) -> String {
+pub(super) fn display_case_file_path(case: &CaseRunResult) -> String {
     let path = case.file.display().to_string();
     path.strip_prefix("./").unwrap_or(&path).to_owned()
 }
 
 /// Returns the location of a case in the form `FILE:LINE`.
-pub(in super::super) fn case_location(case: &CaseRun) -> String {
-    format!("{}:{}", case_file(case), case.line)
+pub(in super::super) fn format_case_file_and_line(case: &CaseRunResult) -> String {
+    format!("{}:{}", display_case_file_path(case), case.line)
 }
 
-fn failure_annotation(case: &CaseRun) -> GithubAnnotation {
+fn github_annotation_of_failed_case(case: &CaseRunResult) -> GithubAnnotation {
     GithubAnnotation {
-        file: case_file(case),
+        file: display_case_file_path(case),
         line: Some(case.line),
         title: format!("{}: {}", case.plugin, case.name),
         message: case.failures.join("\n"),

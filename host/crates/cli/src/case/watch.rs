@@ -2,25 +2,27 @@
 
 use std::path::PathBuf;
 
-use super::super::check::plugin_folders;
+use super::super::check::find_plugin_folders;
 use super::super::exit_code::ExitStatus;
-use super::super::files::{Files, add_file, collect_files, wait_for_change};
+use super::super::files::{
+    FileTimesAndSizes, collect_files, insert_file_time_and_size, wait_for_stable_file_change,
+};
 use super::super::render;
 use super::{PluginTestArgs, run_cases_once};
 use rind_cases::needed::RequiredPlugins;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Maximum depth of watched folders within `tests`.
-const MAX_DEPTH: usize = 4;
+const MAX_WATCHED_FOLDER_DEPTH: usize = 4;
 
 /// Runs the cases until Ctrl-C.
-pub(super) async fn watch_cases(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn rerun_cases_on_changes(args: &PluginTestArgs) -> anyhow::Result<ExitStatus> {
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     loop {
         // Note the state of the files before the run, so that a change during the run triggers
         // another run.
-        let before = watched_files(&plugin_folders(&args.folders)?);
+        let before = find_files_to_watch(&find_plugin_folders(&args.folders)?);
         tokio::select! {
             biased;
             _ = &mut interrupt => return Ok(ExitStatus::Interrupted),
@@ -33,20 +35,24 @@ pub(super) async fn watch_cases(args: &PluginTestArgs) -> anyhow::Result<ExitSta
             }
         }
         render::print_note("waiting for changes; Ctrl-C ends this");
-        let look = || Some(watched_files(&plugin_folders(&args.folders).ok()?));
+        let look = || {
+            Some(find_files_to_watch(
+                &find_plugin_folders(&args.folders).ok()?,
+            ))
+        };
         let changed = tokio::select! {
             biased;
             _ = &mut interrupt => return Ok(ExitStatus::Interrupted),
-            changed = wait_for_change(&before, look) => changed,
+            changed = wait_for_stable_file_change(&before, look) => changed,
         };
-        render::case::print_changed_file(&changed);
+        render::case::print_file_triggering_rerun(&changed);
     }
 }
 
 /// Finds the files on which the cases depend: manifests and components of the plugins and their
 /// dependencies, and everything in `tests`.
-fn watched_files(folders: &[PathBuf]) -> Files {
-    let mut found = Files::new();
+fn find_files_to_watch(folders: &[PathBuf]) -> FileTimesAndSizes {
+    let mut found = FileTimesAndSizes::new();
     let needed = folders
         .iter()
         .flat_map(|folder| RequiredPlugins::find_required_plugins(folder).found);
@@ -56,11 +62,16 @@ fn watched_files(folders: &[PathBuf]) -> Files {
         let component = Manifest::read(folder, None).ok();
         let component = component.and_then(|manifest| manifest.component_path(folder));
         for path in component.into_iter().chain([manifest]) {
-            add_file(&mut found, path);
+            insert_file_time_and_size(&mut found, path);
         }
     }
     for folder in folders {
-        collect_files(&mut found, &folder.join("tests"), MAX_DEPTH, &|_| true);
+        collect_files(
+            &mut found,
+            &folder.join("tests"),
+            MAX_WATCHED_FOLDER_DEPTH,
+            &|_| true,
+        );
     }
     found
 }

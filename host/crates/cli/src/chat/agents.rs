@@ -1,21 +1,24 @@
 //! Shows the running subagents below the conversation, each in a line with its state, step, last
 //! tool and cost.
 //!
-//! The module must not know the terminal. Start from [`RunningAgents::handle_event`].
+//! The module must not know the terminal. Start from [`RunningSubagents::update_from_event`].
 
-use super::super::render::{DIM, GOOD, PLUGIN, WARN, format_dollars, one_line, style_text};
+use super::super::render::{
+    DIM_STYLE, PLUGIN_NAME_STYLE, SUCCESS_STYLE, WARNING_STYLE, format_dollars, style_text,
+    truncate_to_one_line,
+};
 use rind_lib::event::{Event, Stamped};
 
 /// Maximum number of subagents that are shown in lines of their own. Further subagents are only
 /// counted.
-const MAX_LINES: usize = 8;
+const MAX_SUBAGENT_LINES: usize = 8;
 
 /// Maximum length of the preset, the task or the tool name in a subagent's line, in characters.
-const MAX_WORD_CHARS: usize = 48;
+const MAX_SUBAGENT_FIELD_CHARS: usize = 48;
 
 /// State of a running subagent, shown in one line.
 #[derive(Debug, Default)]
-struct SubagentLine {
+struct RunningSubagentStatus {
     id: String,
     preset: Option<String>,
     task: String,
@@ -29,24 +32,26 @@ struct SubagentLine {
 
 /// Running subagents, in the order in which they started.
 #[derive(Debug, Default)]
-pub(super) struct RunningAgents(Vec<SubagentLine>);
+pub(super) struct RunningSubagents(Vec<RunningSubagentStatus>);
 
-impl RunningAgents {
-    pub(super) fn handle_event(&mut self, stamped: &Stamped) {
+impl RunningSubagents {
+    pub(super) fn update_from_event(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::SubagentStart {
                 subagent,
                 preset,
                 task,
                 ..
-            } => self.0.push(SubagentLine {
+            } => self.0.push(RunningSubagentStatus {
                 id: subagent.clone(),
-                preset: preset.as_deref().map(|name| one_line(name, MAX_WORD_CHARS)),
-                task: one_line(task, MAX_WORD_CHARS),
-                ..SubagentLine::default()
+                preset: preset
+                    .as_deref()
+                    .map(|name| truncate_to_one_line(name, MAX_SUBAGENT_FIELD_CHARS)),
+                task: truncate_to_one_line(task, MAX_SUBAGENT_FIELD_CHARS),
+                ..RunningSubagentStatus::default()
             }),
             Event::SubagentEnd { subagent, .. } => self.0.retain(|own| own.id != *subagent),
-            Event::TurnEnd { .. } if stamped.is_main() => self.0.clear(),
+            Event::TurnEnd { .. } if stamped.is_from_main_agent() => self.0.clear(),
             _ => {
                 let agent = self.0.iter_mut().find(|own| *own.id == *stamped.agent);
                 if let Some(agent) = agent {
@@ -56,26 +61,28 @@ impl RunningAgents {
         }
     }
 
-    /// Returns a row for each subagent, and a row that counts those beyond [`MAX_LINES`].
-    pub(super) fn rows(&self) -> Vec<String> {
+    /// Returns a row for each subagent, and a row that counts those beyond [`MAX_SUBAGENT_LINES`].
+    pub(super) fn render_rows(&self) -> Vec<String> {
         let mut rows: Vec<String> = self
             .0
             .iter()
-            .take(MAX_LINES)
-            .map(SubagentLine::row)
+            .take(MAX_SUBAGENT_LINES)
+            .map(RunningSubagentStatus::format_row)
             .collect();
-        if let Some(n_more @ 1..) = self.0.len().checked_sub(MAX_LINES) {
-            rows.push(style_text(DIM, format_args!("◆ {n_more} more")));
+        if let Some(n_more @ 1..) = self.0.len().checked_sub(MAX_SUBAGENT_LINES) {
+            rows.push(style_text(DIM_STYLE, format_args!("◆ {n_more} more")));
         }
         rows
     }
 }
 
-impl SubagentLine {
+impl RunningSubagentStatus {
     fn update_from_event(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => self.step = *step,
-            Event::ToolStart { call, .. } => self.tool = Some(one_line(&call.name, MAX_WORD_CHARS)),
+            Event::ToolStart { call, .. } => {
+                self.tool = Some(truncate_to_one_line(&call.name, MAX_SUBAGENT_FIELD_CHARS))
+            }
             Event::ToolEnd { refused_by, .. } => {
                 self.is_refused |= refused_by.as_deref() == Some("policy");
             }
@@ -91,7 +98,7 @@ impl SubagentLine {
     /// ```text
     /// ◆ sub-4961a0c2 investigate running · step 3 · read_file · $0.0120 · Find the login
     /// ```
-    fn row(&self) -> String {
+    fn format_row(&self) -> String {
         let mut words = Vec::new();
         if self.step > 0 {
             words.push(format!("step {}", self.step));
@@ -101,16 +108,16 @@ impl SubagentLine {
         words.push(self.task.clone());
         let preset = self.preset.as_deref().unwrap_or_default();
         let state = match self.is_refused {
-            true => style_text(WARN, "running, a call was refused"),
-            false => style_text(DIM, "running"),
+            true => style_text(WARNING_STYLE, "running, a call was refused"),
+            false => style_text(DIM_STYLE, "running"),
         };
         let blank = if preset.is_empty() { "" } else { " " };
         format!(
             "{} {}{blank}{} {state}{}",
-            style_text(GOOD, "◆"),
+            style_text(SUCCESS_STYLE, "◆"),
             self.id,
-            style_text(PLUGIN, preset),
-            style_text(DIM, format_args!(" · {}", words.join(" · ")))
+            style_text(PLUGIN_NAME_STYLE, preset),
+            style_text(DIM_STYLE, format_args!(" · {}", words.join(" · ")))
         )
     }
 }

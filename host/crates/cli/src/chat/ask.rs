@@ -1,26 +1,26 @@
 //! Shows a question in place of the input field until it is answered.
 //!
 //! Owns the rows of the question, and the time from which keys can answer it. Interprets a typed
-//! answer. It must not know the keys. Start from [`OpenQuestion`].
+//! answer. It must not know the keys. Start from [`OpenChatQuestion`].
 
 use tokio::time::Instant;
 
 use super::super::approve::{self, TerminalAnswer, TerminalQuestion, TerminalQuestionKind};
-use super::super::question::{QuestionScreen, UNREAD};
-use super::super::render::wrap::wrap_text;
-use super::super::render::{DIM, WARN, style_text};
-use super::super::terminal::{QUIET, TerminalSize};
+use super::super::question::{QUESTION_NOT_FULLY_SHOWN_REPLY, QuestionScreenContent};
+use super::super::render::wrap::wrap_lines_to_columns;
+use super::super::render::{DIM_STYLE, WARNING_STYLE, style_text};
+use super::super::terminal::{INPUT_SILENCE_BEFORE_ANSWER, TerminalSize};
 use rind_lib::tool::approval::ApprovalAnswer;
 
 /// Row that is shown instead of the possible answers as long as keys are ignored.
-const KEYS_IGNORED_ROW: &str = "  answers in a moment; keys are ignored until then";
+const KEYS_IGNORED_NOTICE: &str = "  answers in a moment; keys are ignored until then";
 
 /// Minimum number of rows of a terminal for which a second row is reserved for the typed answer.
-const MIN_SPARE_ROWS: usize = 12;
+const MIN_ROWS_FOR_SECOND_INPUT_ROW: usize = 12;
 
-pub(super) struct OpenQuestion {
+pub(super) struct OpenChatQuestion {
     asked: TerminalQuestion,
-    screen: QuestionScreen,
+    screen: QuestionScreenContent,
     hint: Option<&'static str>,
     /// Index of the first row of the open page; `None` if the question itself is shown.
     page: Option<usize>,
@@ -35,7 +35,7 @@ pub(super) struct OpenQuestion {
 
 /// Effect of a line that was typed as an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum TypedAnswer {
+pub(super) enum TypedQuestionAnswerEffect {
     /// The line requested another page, so there is no answer yet.
     NotYet,
     /// The line is not an answer.
@@ -45,25 +45,25 @@ pub(super) enum TypedAnswer {
 
 /// Size of the terminal, and number of rows that the typed answer needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QuestionLayoutSize {
+pub(super) struct QuestionScreenSize {
     pub(super) size: TerminalSize,
     pub(super) n_typed: usize,
 }
 
-impl QuestionLayoutSize {
+impl QuestionScreenSize {
     /// Returns the number of rows that are left for the question: the rows of the terminal without
     /// the typed answer, the `n_tail` rows above it, and one row that stays empty.
-    fn count_rows_left(self, n_tail: usize) -> usize {
-        let is_spacious = self.size.rows >= MIN_SPARE_ROWS;
+    fn rows_left_for_question(self, n_tail: usize) -> usize {
+        let is_spacious = self.size.rows >= MIN_ROWS_FOR_SECOND_INPUT_ROW;
         let n_typed = self.n_typed.max(if is_spacious { 2 } else { 1 });
         self.size.rows.saturating_sub(1 + n_typed + n_tail)
     }
 }
 
-impl OpenQuestion {
+impl OpenChatQuestion {
     pub(super) fn new(asked: TerminalQuestion) -> Self {
         Self {
-            screen: approve::question_screen(&asked.question),
+            screen: approve::build_terminal_question_screen(&asked.question),
             asked,
             hint: None,
             page: None,
@@ -86,7 +86,7 @@ impl OpenQuestion {
 
     /// Accepts keys from now on if the question was visible long enough. The next drawing then
     /// shows the possible answers. Must be called before each drawing.
-    pub(super) fn accept_keys_if_due(&mut self, now: Instant) {
+    pub(super) fn accept_keys_once_shown_long_enough(&mut self, now: Instant) {
         self.is_open |= self.opens.is_some_and(|opens| opens <= now);
     }
 
@@ -95,77 +95,81 @@ impl OpenQuestion {
     }
 
     pub(super) fn record_question_drawn(&mut self, now: Instant) {
-        self.opens.get_or_insert(now + QUIET);
+        self.opens.get_or_insert(now + INPUT_SILENCE_BEFORE_ANSWER);
     }
 
     /// Whether a key press belongs to the answer. A key that is pressed too early was not meant for
     /// the question, and restarts the wait.
-    pub(super) fn accepts_key(&mut self, now: Instant) -> bool {
+    pub(super) fn should_accept_key(&mut self, now: Instant) -> bool {
         if !self.is_open && self.opens.is_some() {
-            self.opens = Some(now + QUIET);
+            self.opens = Some(now + INPUT_SILENCE_BEFORE_ANSWER);
         }
         self.is_open
     }
 
     /// Returns the rows above the typed answer.
-    pub(super) fn render_rows(&self, room: QuestionLayoutSize) -> Vec<String> {
+    pub(super) fn render_rows(&self, room: QuestionScreenSize) -> Vec<String> {
         if let Some(from) = self.page {
-            let (mut rows, n_more) = self.page_rows(from, room);
+            let (mut rows, n_more) = self.question_page_rows_and_remaining(from, room);
             rows.extend(self.page_footer_rows(n_more, room.size));
             return rows;
         }
         let shown = self
             .screen
-            .fit_question(room.size.columns, self.count_free_rows(room));
+            .truncate_question_to_rows(room.size.columns, self.count_rows_for_question_text(room));
         let tail = self.render_answer_rows(shown.is_cut, room.size);
         let mut rows = shown.rows;
         if let Some(hint) = self.hint {
-            rows.push(style_text(WARN, hint));
+            rows.push(style_text(WARNING_STYLE, hint));
         }
         if self.is_open {
             rows.extend(tail);
         } else {
             // Draw as many rows as are drawn when keys are accepted, so that the screen does not
             // move then.
-            rows.push(style_text(DIM, KEYS_IGNORED_ROW));
+            rows.push(style_text(DIM_STYLE, KEYS_IGNORED_NOTICE));
             rows.extend(tail.iter().skip(1).map(|_| String::new()));
         }
         rows
     }
 
     /// Returns the rows of the question that stay in the scrollback.
-    pub(super) fn scrollback_rows(&self, size: TerminalSize) -> Vec<String> {
-        self.screen.screen_rows(size).0
+    pub(super) fn question_rows_for_scrollback(&self, size: TerminalSize) -> Vec<String> {
+        self.screen.fitted_question_rows(size).0
     }
 
     /// Returns the number of rows that are left for the text of the question.
-    fn count_free_rows(&self, room: QuestionLayoutSize) -> usize {
+    fn count_rows_for_question_text(&self, room: QuestionScreenSize) -> usize {
         let n_tail = self.render_answer_rows(true, room.size).len();
-        room.count_rows_left(n_tail + usize::from(self.hint.is_some()))
+        room.rows_left_for_question(n_tail + usize::from(self.hint.is_some()))
     }
 
     fn render_answer_rows(&self, is_cut: bool, size: TerminalSize) -> Vec<String> {
         let prompt = self.screen.prompt_text(is_cut && !self.is_seen);
-        wrap_words(prompt.trim_end(), size)
+        wrap_text_to_terminal(prompt.trim_end(), size)
     }
 
     fn page_footer_rows(&self, n_more: usize, size: TerminalSize) -> Vec<String> {
         match n_more {
-            0 => wrap_words("  end; Enter returns to the question", size),
+            0 => wrap_text_to_terminal("  end; Enter returns to the question", size),
             n => {
                 let words =
                     format!("  {n} more rows; Enter shows the next, q returns to the question");
-                wrap_words(&words, size)
+                wrap_text_to_terminal(&words, size)
             }
         }
     }
 
     /// Returns the rows of the page that begins at this row, and the number of rows after the page.
     /// If the screen has no free row, the page is empty.
-    fn page_rows(&self, from: usize, room: QuestionLayoutSize) -> (Vec<String>, usize) {
+    fn question_page_rows_and_remaining(
+        &self,
+        from: usize,
+        room: QuestionScreenSize,
+    ) -> (Vec<String>, usize) {
         let rows = self.screen.build_all_rows(room.size);
         let n_tail = self.page_footer_rows(rows.len(), room.size).len();
-        let n_page = room.count_rows_left(n_tail);
+        let n_page = room.rows_left_for_question(n_tail);
         let from = from.min(rows.len());
         let until = (from + n_page).min(rows.len());
         (
@@ -176,37 +180,37 @@ impl OpenQuestion {
 
     /// Handles a typed line. If the answer is a no with a reason, calls `steer` with the reason
     /// before it sends the answer, so that the turn gets the reason first.
-    pub(super) fn answer_line(
+    pub(super) fn handle_answer_line(
         &mut self,
         line: &str,
-        room: QuestionLayoutSize,
+        room: QuestionScreenSize,
         steer: impl FnOnce(&str),
-    ) -> TypedAnswer {
+    ) -> TypedQuestionAnswerEffect {
         let line = line.trim();
         self.hint = None;
         if let Some(from) = self.page {
-            let (shown, n_more) = self.page_rows(from, room);
+            let (shown, n_more) = self.question_page_rows_and_remaining(from, room);
             self.is_seen |= n_more == 0;
             let is_stuck = n_more > 0 && shown.is_empty();
             self.hint = is_stuck.then_some("make the terminal larger to read it");
             let is_over = n_more == 0 || is_stuck || line.eq_ignore_ascii_case("q");
             self.page = (!is_over).then_some(from + shown.len());
-            return TypedAnswer::NotYet;
+            return TypedQuestionAnswerEffect::NotYet;
         }
         let shown = self
             .screen
-            .fit_question(room.size.columns, self.count_free_rows(room));
-        if self.screen.requests_full_view(line, shown.is_cut) {
+            .truncate_question_to_rows(room.size.columns, self.count_rows_for_question_text(room));
+        if self.screen.is_full_view_request(line, shown.is_cut) {
             self.page = Some(0);
-            return TypedAnswer::NotYet;
+            return TypedQuestionAnswerEffect::NotYet;
         }
         let Some(answer) = approve::parse_answer(line, &self.asked.question) else {
             self.hint = Some("invalid answer: type one of the letters in brackets, then Enter");
-            return TypedAnswer::Invalid;
+            return TypedQuestionAnswerEffect::Invalid;
         };
         if shown.is_cut && !self.is_seen && !answer.is_refusal() {
-            self.hint = Some(UNREAD);
-            return TypedAnswer::Invalid;
+            self.hint = Some(QUESTION_NOT_FULLY_SHOWN_REPLY);
+            return TypedQuestionAnswerEffect::Invalid;
         }
         let words = match &answer {
             TerminalAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
@@ -225,14 +229,16 @@ impl OpenQuestion {
             },
         };
         self.send_answer(answer);
-        TypedAnswer::Answered(words)
+        TypedQuestionAnswerEffect::Answered(words)
     }
 
     /// Returns the id of the tool call that the question is about, if the screen shows the complete
     /// change that the call makes.
-    pub(super) fn fully_shown_call_id(&self, room: QuestionLayoutSize) -> Option<String> {
-        let n_free = self.count_free_rows(room);
-        let shown = self.screen.fit_question(room.size.columns, n_free);
+    pub(super) fn call_id_of_fully_shown_change(&self, room: QuestionScreenSize) -> Option<String> {
+        let n_free = self.count_rows_for_question_text(room);
+        let shown = self
+            .screen
+            .truncate_question_to_rows(room.size.columns, n_free);
         match &self.asked.question {
             TerminalQuestionKind::Call(question) if !shown.is_cut && question.change.is_some() => {
                 question.call.clone()
@@ -243,13 +249,13 @@ impl OpenQuestion {
 
     /// Shows the question again instead of an open page of its text. Returns whether a page was
     /// open.
-    pub(super) fn close_page(&mut self) -> bool {
+    pub(super) fn close_question_page(&mut self) -> bool {
         self.page.take().is_some()
     }
 
     /// Returns the first row of the question, which names its subject.
-    pub(super) fn first_question_row(&self, size: TerminalSize) -> String {
-        self.scrollback_rows(size)
+    pub(super) fn question_headline_row(&self, size: TerminalSize) -> String {
+        self.question_rows_for_scrollback(size)
             .into_iter()
             .next()
             .unwrap_or_default()
@@ -257,8 +263,8 @@ impl OpenQuestion {
 
     /// Answers the question without the person: with a no for the reason `why`, or with the default
     /// of the plugin that asked.
-    pub(super) fn answer_without_person(mut self, why: &str) {
-        let answer = self.asked.question.answer_without_user(why);
+    pub(super) fn send_fallback_answer(mut self, why: &str) {
+        let answer = self.asked.question.fallback_answer(why);
         self.send_answer(answer);
     }
 
@@ -270,9 +276,9 @@ impl OpenQuestion {
     }
 }
 
-fn wrap_words(words: &str, size: TerminalSize) -> Vec<String> {
-    let words = style_text(DIM, words);
-    let words = wrap_text(&words, Some(size.columns)).into_owned();
+fn wrap_text_to_terminal(words: &str, size: TerminalSize) -> Vec<String> {
+    let words = style_text(DIM_STYLE, words);
+    let words = wrap_lines_to_columns(&words, Some(size.columns)).into_owned();
     words.split('\n').map(str::to_owned).collect()
 }
 

@@ -1,38 +1,39 @@
 //! Shows tool calls in a chat: running calls with the last lines of their output, and ended calls,
 //! which a person can open in full.
 //!
-//! The module must not know the terminal. Start from [`RunningCall`] and [`EndedCalls`].
+//! The module must not know the terminal. Start from [`RunningToolCall`] and [`EndedToolCalls`].
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use anstyle::Style;
 
-use super::super::render::call::CallHighlighter;
-use super::super::render::command_end::{CommandOutputTail, N_LINES};
+use super::super::render::call::ToolCallPreviewHighlighter;
+use super::super::render::command_end::{CommandOutputTail, N_SHOWN_OUTPUT_LINES};
 use super::super::render::highlight::CodeHighlighter;
 use super::super::render::steps::summarize_call_arguments;
 use super::super::render::{
-    DIM, format_clock, format_count, one_line, printable_prose, printable_text, style_text,
+    DIM_STYLE, escape_natural_language_text, format_count_with_noun, format_elapsed_seconds,
+    printable_text, style_text, truncate_to_one_line,
 };
-use super::picker::PickerEntry;
+use super::picker::ChatPickerEntry;
 use super::screen::truncate_row;
 use rind_lib::message::{EffectClass, ToolCall, ToolResult, ToolSpec};
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
-use rind_lib::tool::live::LiveOutputs;
-use rind_lib::tool::preview::preview;
+use rind_lib::tool::live::RunningToolCallOutputs;
+use rind_lib::tool::preview::preview_call_arguments;
 
 /// Number of seconds after which a running call shows its elapsed time.
-const MIN_CLOCK_SECONDS: u64 = 1;
+const MIN_SHOWN_CALL_SECONDS: u64 = 1;
 
 /// Maximum number of ended calls that are kept. The oldest are removed first.
-const MAX_ENDED: usize = 200;
+const MAX_KEPT_ENDED_CALLS: usize = 200;
 
 /// Maximum total size of the results of ended calls that are kept, in bytes.
-const MAX_ENDED_BYTES: usize = 16 << 20;
+const MAX_KEPT_CALL_RESULT_BYTES: usize = 16 << 20;
 
 /// A call that runs.
-pub(super) struct RunningCall {
+pub(super) struct RunningToolCall {
     agent: String,
     pub(super) call: ToolCall,
     /// The call as one line.
@@ -40,7 +41,7 @@ pub(super) struct RunningCall {
     pub(super) since: Instant,
 }
 
-impl RunningCall {
+impl RunningToolCall {
     pub(super) fn new(agent: &str, call: ToolCall, line: String) -> Self {
         Self {
             agent: agent.to_owned(),
@@ -52,15 +53,15 @@ impl RunningCall {
 
     /// Returns the rows of a running call: its line with the elapsed time, and the last lines of
     /// its output.
-    pub(super) fn rows(&self, live: &LiveOutputs, columns: usize) -> Vec<String> {
+    pub(super) fn render_rows(&self, live: &RunningToolCallOutputs, columns: usize) -> Vec<String> {
         let seconds = self.since.elapsed().as_secs();
         let clock = match seconds {
-            ..MIN_CLOCK_SECONDS => String::new(),
-            _ => format!("  {}", format_clock(seconds)),
+            ..MIN_SHOWN_CALL_SECONDS => String::new(),
+            _ => format!("  {}", format_elapsed_seconds(seconds)),
         };
         let line = truncate_row(&self.line, columns.saturating_sub(clock.len()));
-        let mut rows = vec![format!("{line}{}", style_text(DIM, clock))];
-        let lines = live.last_lines(&self.agent, &self.call.id, N_LINES);
+        let mut rows = vec![format!("{line}{}", style_text(DIM_STYLE, clock))];
+        let lines = live.last_lines(&self.agent, &self.call.id, N_SHOWN_OUTPUT_LINES);
         rows.extend(lines.iter().map(|line| format_output_row(line, columns)));
         rows
     }
@@ -68,11 +69,11 @@ impl RunningCall {
 
 /// Formats a line of output as a row, truncated to the width of the screen.
 pub(super) fn format_output_row(line: &str, columns: usize) -> String {
-    let line = printable_prose(line).replace('\t', "    ");
+    let line = escape_natural_language_text(line).replace('\t', "    ");
     let row = format!("  │ {line}");
     let shown = truncate_row(&row, columns.saturating_sub(1));
     let more = if shown.len() < row.len() { "…" } else { "" };
-    style_text(DIM, format_args!("{shown}{more}"))
+    style_text(DIM_STYLE, format_args!("{shown}{more}"))
 }
 
 /// Returns the rows with the last lines of the output of a command that ended.
@@ -81,9 +82,9 @@ pub(super) fn command_output_rows(end: &CommandOutputTail<'_>, columns: usize) -
     if end.n_before > 0 {
         let words = format!(
             "  … {} before (Ctrl-O)",
-            format_count(end.n_before as u64, "line")
+            format_count_with_noun(end.n_before as u64, "line")
         );
-        rows.push(style_text(DIM, words));
+        rows.push(style_text(DIM_STYLE, words));
     }
     rows.extend(
         end.lines
@@ -95,19 +96,19 @@ pub(super) fn command_output_rows(end: &CommandOutputTail<'_>, columns: usize) -
 
 /// Returns the rows that are shown when the person opens a call: its arguments, and its complete
 /// result.
-pub(super) fn ended_call_rows(ended: &EndedCall) -> Vec<String> {
-    let EndedCall { call, result, .. } = ended;
+pub(super) fn ended_call_rows(ended: &EndedToolCall) -> Vec<String> {
+    let EndedToolCall { call, result, .. } = ended;
     let mut rows = Vec::new();
     if !call.arguments.is_null() {
         let spec = ToolSpec::bare_spec(&call.name, EffectClass::Read);
-        let lines = preview(&spec, &call.arguments);
-        let mut colors = CallHighlighter::for_shown_lines(&lines);
+        let lines = preview_call_arguments(&spec, &call.arguments);
+        let mut colors = ToolCallPreviewHighlighter::for_preview_lines(&lines);
         rows.extend(lines.iter().map(|line| {
             let text = printable_text(&line.text).replace('\t', "    ");
             let mark = if line.mark == "| " { "" } else { line.mark };
             format!(
                 "{mark}{}",
-                join_styled_pieces(colors.pieces(line.mark, &text))
+                render_styled_pieces(colors.highlight_next_line(line.mark, &text))
             )
         }));
     }
@@ -118,14 +119,14 @@ pub(super) fn ended_call_rows(ended: &EndedCall) -> Vec<String> {
     rows.extend(result.content.text().lines().map(|line| {
         let line = printable_text(line).replace('\t', "    ");
         match &mut code {
-            Some(code) => code.style_line(&line),
+            Some(code) => code.highlight_next_line_to_string(&line),
             None => line,
         }
     }));
     rows
 }
 
-fn join_styled_pieces(pieces: Vec<(Style, String)>) -> String {
+fn render_styled_pieces(pieces: Vec<(Style, String)>) -> String {
     let pieces = pieces.into_iter();
     pieces
         .map(|(style, text)| style_text(style, text))
@@ -134,7 +135,7 @@ fn join_styled_pieces(pieces: Vec<(Style, String)>) -> String {
 
 /// A call that ended.
 #[derive(Clone)]
-pub(super) struct EndedCall {
+pub(super) struct EndedToolCall {
     number: u32,
     pub(super) call: ToolCall,
     pub(super) result: ToolResult,
@@ -142,19 +143,19 @@ pub(super) struct EndedCall {
     changed_by: Vec<String>,
 }
 
-impl EndedCall {
+impl EndedToolCall {
     /// Describes which plugins changed the result before it was stored; `None` if no plugin changed
     /// it.
-    pub(super) fn call_change_notice(&self) -> Option<String> {
-        let by = one_line(&self.changed_by.join(", "), 200);
+    pub(super) fn plugins_changing_result_notice(&self) -> Option<String> {
+        let by = truncate_to_one_line(&self.changed_by.join(", "), 200);
         (!by.is_empty()).then(|| format!("  this result was cut or changed by {by}"))
     }
 }
 
 /// The calls that ended in this chat.
 #[derive(Default)]
-pub(super) struct EndedCalls {
-    calls: VecDeque<EndedCall>,
+pub(super) struct EndedToolCalls {
+    calls: VecDeque<EndedToolCall>,
     n_bytes: usize,
     n_calls: u32,
     /// Calls whose results plugins changed before the calls ended: the id of the call, and the name
@@ -162,10 +163,10 @@ pub(super) struct EndedCalls {
     changes: Vec<(String, String)>,
 }
 
-impl EndedCalls {
+impl EndedToolCalls {
     /// Records that a hook changed the result of a call. The plugin is then named when the person
     /// opens the call.
-    pub(super) fn record_hook_change(&mut self, record: &TraceRecord) {
+    pub(super) fn record_result_changed_by_hook(&mut self, record: &TraceRecord) {
         let is_change = record.point == "post-tool" && record.outcome == TraceOutcome::Changed;
         let changes_result = record.changed.iter().any(|part| *part != "inject");
         if let (true, true, Some(call)) = (is_change, changes_result, &record.call_id) {
@@ -181,13 +182,13 @@ impl EndedCalls {
         changed_by.dedup();
         self.n_calls += 1;
         self.n_bytes += result.content.text().len();
-        self.calls.push_front(EndedCall {
+        self.calls.push_front(EndedToolCall {
             number: self.n_calls,
             call,
             result,
             changed_by,
         });
-        while self.calls.len() > MAX_ENDED || self.n_bytes > MAX_ENDED_BYTES {
+        while self.calls.len() > MAX_KEPT_ENDED_CALLS || self.n_bytes > MAX_KEPT_CALL_RESULT_BYTES {
             let Some(oldest) = self.calls.pop_back() else {
                 break;
             };
@@ -195,23 +196,23 @@ impl EndedCalls {
         }
     }
 
-    pub(super) fn find_call(&self, number: &str) -> Option<EndedCall> {
+    pub(super) fn find_call(&self, number: &str) -> Option<EndedToolCall> {
         let number: u32 = number.parse().ok()?;
         self.calls.iter().find(|own| own.number == number).cloned()
     }
 
     /// Returns a list entry for each tool call that has ended, the last one first.
-    pub(super) fn entries(&self) -> Vec<PickerEntry> {
-        let entry = |own: &EndedCall| {
+    pub(super) fn picker_entries(&self) -> Vec<ChatPickerEntry> {
+        let entry = |own: &EndedToolCall| {
             let lines = own.result.content.text().lines().count() as u64;
             let mark = if own.result.is_error { "✗ " } else { "" };
-            PickerEntry {
+            ChatPickerEntry {
                 value: own.number.to_string(),
                 about: format!(
                     "{mark}{} {} · {}",
                     own.call.name,
                     summarize_call_arguments(&own.call),
-                    format_count(lines, "line")
+                    format_count_with_noun(lines, "line")
                 ),
             }
         };
@@ -223,7 +224,7 @@ impl EndedCalls {
 mod tests {
     use std::time::Duration;
 
-    use super::super::super::render::bare_text;
+    use super::super::super::render::strip_styles;
     use super::*;
 
     fn result(id: &str, text: &str) -> ToolResult {
@@ -238,28 +239,32 @@ mod tests {
     #[test]
     fn the_last_lines_of_a_command_stay_and_say_how_many_were_before() {
         let text = "1\n2\n\n3\n4\u{1b}[2J\n[exit code 0]";
-        let end = CommandOutputTail::parse_result(&result("c", text), text).unwrap();
+        let end = CommandOutputTail::parse_bash_result(&result("c", text), text).unwrap();
         let rows = command_output_rows(&end, 20);
-        let rows: Vec<_> = rows.iter().map(|row| bare_text(row)).collect();
+        let rows: Vec<_> = rows.iter().map(|row| strip_styles(row)).collect();
         assert_eq!(rows[0], "  … 1 line before (Ctrl-O)");
         assert_eq!(rows[1], "  │ 2");
         assert_eq!(rows.len(), 4);
         assert!(rows.iter().all(|row| !row.contains('\u{1b}')), "{rows:?}");
         let long = format_output_row(&"x".repeat(50), 20);
-        assert_eq!(bare_text(&long), format!("  │ {}…", "x".repeat(15)));
+        assert_eq!(strip_styles(&long), format!("  │ {}…", "x".repeat(15)));
     }
 
     #[test]
     fn a_running_call_shows_its_time_on_a_narrow_screen_too() {
         let call = ToolCall::new("c", "bash", serde_json::Value::Null);
-        let mut running = RunningCall::new("main", call, "x".repeat(100));
-        let row = |running: &RunningCall| running.rows(&LiveOutputs::default(), 20).remove(0);
-        assert_eq!(bare_text(&row(&running)), "x".repeat(20));
+        let mut running = RunningToolCall::new("main", call, "x".repeat(100));
+        let row = |running: &RunningToolCall| {
+            running
+                .render_rows(&RunningToolCallOutputs::default(), 20)
+                .remove(0)
+        };
+        assert_eq!(strip_styles(&row(&running)), "x".repeat(20));
         let Some(earlier) = running.since.checked_sub(Duration::from_secs(65)) else {
             return;
         };
         running.since = earlier;
-        let shown = bare_text(&row(&running));
+        let shown = strip_styles(&row(&running));
         assert!(
             shown.starts_with("xxxxx") && shown.ends_with("  1 min 05 s"),
             "{shown}"
@@ -280,13 +285,18 @@ mod tests {
             step: 1,
             call_id: Some("c".into()),
         };
-        let mut ended = EndedCalls::default();
-        ended.record_hook_change(&record("cutter", "content"));
-        ended.record_hook_change(&record("adviser", "inject"));
+        let mut ended = EndedToolCalls::default();
+        ended.record_result_changed_by_hook(&record("cutter", "content"));
+        ended.record_result_changed_by_hook(&record("adviser", "inject"));
         let call = |id: &str| ToolCall::new(id, "bash", serde_json::Value::Null);
         ended.add_call(call("d"), result("d", "x"));
         ended.add_call(call("c"), result("c", "x"));
-        let words = |number| ended.find_call(number).unwrap().call_change_notice();
+        let words = |number| {
+            ended
+                .find_call(number)
+                .unwrap()
+                .plugins_changing_result_notice()
+        };
         assert_eq!(words("1"), None);
         let by = "  this result was cut or changed by cutter";
         assert_eq!(words("2").as_deref(), Some(by));
@@ -294,19 +304,19 @@ mod tests {
 
     #[test]
     fn the_oldest_calls_are_forgotten_and_numbers_stay() {
-        let mut ended = EndedCalls::default();
-        for n in 0..MAX_ENDED + 5 {
+        let mut ended = EndedToolCalls::default();
+        for n in 0..MAX_KEPT_ENDED_CALLS + 5 {
             let call = ToolCall::new(n.to_string(), "bash", serde_json::json!({"command": "ls"}));
             ended.add_call(call, result(&n.to_string(), "a\nb"));
         }
-        let entries = ended.entries();
-        assert_eq!(entries.len(), MAX_ENDED);
-        assert_eq!(entries[0].value, (MAX_ENDED + 5).to_string());
+        let entries = ended.picker_entries();
+        assert_eq!(entries.len(), MAX_KEPT_ENDED_CALLS);
+        assert_eq!(entries[0].value, (MAX_KEPT_ENDED_CALLS + 5).to_string());
         assert_eq!(entries[0].about, "bash ls · 2 lines");
         assert!(ended.find_call("3").is_none() && ended.find_call("6").is_some());
-        let large = "x".repeat(MAX_ENDED_BYTES - 1);
+        let large = "x".repeat(MAX_KEPT_CALL_RESULT_BYTES - 1);
         let call = ToolCall::new("l", "bash", serde_json::Value::Null);
         ended.add_call(call, result("l", &large));
-        assert_eq!(ended.entries().len(), 1);
+        assert_eq!(ended.picker_entries().len(), 1);
     }
 }

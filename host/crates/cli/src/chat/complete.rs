@@ -5,26 +5,26 @@ use std::path::Path;
 
 use ignore::WalkBuilder;
 
-use super::super::command::{CommandSet, LineCompletion};
-use super::super::render::{BOLD, DIM, one_line, style_text};
-use super::resources::ChatResources;
+use super::super::command::{InputLineCompletion, SlashCommandSet};
+use super::super::render::{BOLD_STYLE, DIM_STYLE, style_text, truncate_to_one_line};
+use super::resources::ChatMcpResources;
 
 /// Maximum number of files in the workspace that are offered for completion.
-const MAX_FILES: usize = 50_000;
+const MAX_COMPLETION_FILES: usize = 50_000;
 
 /// Maximum depth of folders that are searched for files.
-const MAX_DEPTH: usize = 16;
+const MAX_SEARCHED_FOLDER_DEPTH: usize = 16;
 
 /// Maximum number of entries of one folder that are read to complete a shell command.
-const MAX_LISTED: usize = 5_000;
+const MAX_FOLDER_ENTRIES_READ: usize = 5_000;
 
 /// Maximum number of completions that the menu shows.
-const MAX_SHOWN: usize = 6;
+const MAX_SHOWN_COMPLETIONS: usize = 6;
 
 /// Menu of completions from which the person chooses.
 #[derive(Debug, Default)]
 pub(super) struct CompletionMenu {
-    items: Vec<LineCompletion>,
+    items: Vec<InputLineCompletion>,
     /// Index of the selected entry; `None` if no entry is selected, because the line is already
     /// complete.
     chosen: Option<usize>,
@@ -34,13 +34,16 @@ pub(super) struct CompletionMenu {
 
 /// Lists the files of a workspace, without those that `.gitignore` excludes. Blocks while it reads
 /// the disk.
-pub(super) fn list_files(workspace: &Path) -> Vec<String> {
+pub(super) fn list_workspace_files(workspace: &Path) -> Vec<String> {
     let walk = WalkBuilder::new(workspace)
-        .max_depth(Some(MAX_DEPTH))
+        .max_depth(Some(MAX_SEARCHED_FOLDER_DEPTH))
         .require_git(false)
         .build();
     // Skip entries that cannot be read.
-    let entries = walk.filter_map(Result::ok).skip(1).take(MAX_FILES);
+    let entries = walk
+        .filter_map(Result::ok)
+        .skip(1)
+        .take(MAX_COMPLETION_FILES);
     let names = entries.filter_map(|entry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         let path = entry.path().strip_prefix(workspace).ok()?;
@@ -52,7 +55,7 @@ pub(super) fn list_files(workspace: &Path) -> Vec<String> {
 
 /// Returns the file name that is being typed at the end of a text, and its offset. The file name is
 /// the rest of a word that begins with `@`.
-pub(super) fn partial_file_name(before: &str) -> Option<(usize, &str)> {
+pub(super) fn partial_file_mention(before: &str) -> Option<(usize, &str)> {
     let word = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let begun = before.get(word..)?.strip_prefix('@')?;
     Some((word + 1, begun))
@@ -63,18 +66,20 @@ impl CompletionMenu {
     /// the cursor.
     pub(super) fn new(
         before: &str,
-        commands: &CommandSet,
+        commands: &SlashCommandSet,
         files: &[String],
-        resources: &ChatResources,
+        resources: &ChatMcpResources,
     ) -> Self {
-        let items = if let Some((start, begun)) = partial_file_name(before) {
-            let found = filter_matching_files(files, begun).into_iter();
-            let item = |text: &str| LineCompletion {
+        let items = if let Some((start, begun)) = partial_file_mention(before) {
+            let found = rank_matching_files(files, begun).into_iter();
+            let item = |text: &str| InputLineCompletion {
                 start,
                 text: text.to_owned(),
                 help: String::new(),
             };
-            let resources = resources.complete_word(begun, start).into_iter();
+            let resources = resources
+                .complete_resource_mention(begun, start)
+                .into_iter();
             found.map(item).chain(resources).collect()
         } else if before.starts_with('/') && !before.contains('\n') {
             commands.complete_line(before)
@@ -95,7 +100,7 @@ impl CompletionMenu {
     /// Creates a menu with files that complete the last word of a shell command. Used when the
     /// person presses Tab.
     pub(super) fn for_shell_word(before: &str, workspace: &Path) -> Self {
-        let items = complete_shell_files(before, workspace);
+        let items = complete_shell_command_file_paths(before, workspace);
         Self {
             chosen: (!items.is_empty()).then_some(0),
             items,
@@ -104,7 +109,7 @@ impl CompletionMenu {
     }
 
     /// Creates a menu with these completions, the first of which is selected.
-    pub(super) fn with_completions(items: Vec<LineCompletion>) -> Self {
+    pub(super) fn with_completions(items: Vec<InputLineCompletion>) -> Self {
         Self {
             chosen: (!items.is_empty()).then_some(0),
             items,
@@ -113,15 +118,15 @@ impl CompletionMenu {
     }
 
     /// Whether any entry differs from the text that it would replace.
-    pub(super) fn would_change_line(&self, before: &str) -> bool {
-        let is_other = |item: &LineCompletion| before.get(item.start..) != Some(&*item.text);
+    pub(super) fn has_entry_changing_line(&self, before: &str) -> bool {
+        let is_other = |item: &InputLineCompletion| before.get(item.start..) != Some(&*item.text);
         self.items.iter().any(is_other)
     }
 
     /// Whether Enter inserts the selected entry. It does not if the line already equals an entry
     /// and the person did not move the selection.
-    pub(super) fn accepts_enter(&self, before: &str) -> bool {
-        let is_exact = |item: &LineCompletion| before.get(item.start..) == Some(&*item.text);
+    pub(super) fn should_enter_key_insert_completion(&self, before: &str) -> bool {
+        let is_exact = |item: &InputLineCompletion| before.get(item.start..) == Some(&*item.text);
         self.chosen.is_some() && (self.is_moved || !self.items.iter().any(is_exact))
     }
 
@@ -147,20 +152,28 @@ impl CompletionMenu {
     }
 
     /// Returns the entry that Tab inserts: the selected one, or the first if none is selected.
-    pub(super) fn selected_entry(&self) -> Option<&LineCompletion> {
+    pub(super) fn selected_entry(&self) -> Option<&InputLineCompletion> {
         self.items.get(self.chosen.unwrap_or(0))
     }
 
-    pub(super) fn rows(&self) -> Vec<String> {
+    pub(super) fn render_rows(&self) -> Vec<String> {
         let first = self
             .chosen
-            .map_or(0, |at| (at + 1).saturating_sub(MAX_SHOWN));
-        let items = self.items.iter().enumerate().skip(first).take(MAX_SHOWN);
+            .map_or(0, |at| (at + 1).saturating_sub(MAX_SHOWN_COMPLETIONS));
+        let items = self
+            .items
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take(MAX_SHOWN_COMPLETIONS);
         let rows = items.map(|(at, item)| {
-            let text = one_line(&item.text, 60);
-            let help = style_text(DIM, one_line(&item.help, 100));
+            let text = truncate_to_one_line(&item.text, 60);
+            let help = style_text(DIM_STYLE, truncate_to_one_line(&item.help, 100));
             match Some(at) == self.chosen {
-                true => format!("  {} {help}", style_text(BOLD, format_args!("▸ {text}"))),
+                true => format!(
+                    "  {} {help}",
+                    style_text(BOLD_STYLE, format_args!("▸ {text}"))
+                ),
                 false => format!("    {text} {help}"),
             }
         });
@@ -170,7 +183,7 @@ impl CompletionMenu {
 
 /// Returns the files whose path begins with the last word of a shell command, relative to the
 /// workspace.
-fn complete_shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
+fn complete_shell_command_file_paths(before: &str, workspace: &Path) -> Vec<InputLineCompletion> {
     let start = before.rfind([' ', '\t', '!', '=', '>', '<', '|', ';', '&']);
     let start = start.map_or(0, |at| at + 1);
     let word = before.get(start..).unwrap_or_default();
@@ -185,8 +198,8 @@ fn complete_shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     let entries = std::fs::read_dir(workspace.join(folder))
         .into_iter()
         .flatten();
-    let entries = entries.filter_map(Result::ok).take(MAX_LISTED);
-    let mut found: Vec<LineCompletion> = entries
+    let entries = entries.filter_map(Result::ok).take(MAX_FOLDER_ENTRIES_READ);
+    let mut found: Vec<InputLineCompletion> = entries
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let is_plain = |c: char| c.is_alphanumeric() || "._-+@%,:".contains(c);
@@ -200,7 +213,7 @@ fn complete_shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
             } else {
                 format!("{folder}/")
             };
-            Some(LineCompletion {
+            Some(InputLineCompletion {
                 start,
                 text: format!("{folder}{name}{slash}"),
                 help: String::new(),
@@ -213,7 +226,7 @@ fn complete_shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
 
 /// Returns the files that match the typed text: first the files whose path begins with the text,
 /// then those whose name begins with it, then those whose path contains it.
-fn filter_matching_files<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
+fn rank_matching_files<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
     let begun = begun.to_lowercase();
     let rank = |file: &str| {
         let file = file.to_lowercase();
@@ -248,44 +261,44 @@ mod tests {
         ] {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        let files = list_files(folder.path());
+        let files = list_workspace_files(folder.path());
         assert_eq!(
-            filter_matching_files(&files, "ma"),
+            rank_matching_files(&files, "ma"),
             ["src/main.rs", "src/deep/domain.rs"]
         );
         assert_eq!(
-            filter_matching_files(&files, "SRC/d"),
+            rank_matching_files(&files, "SRC/d"),
             ["src/deep/", "src/deep/domain.rs"]
         );
-        assert!(filter_matching_files(&files, "target").is_empty());
+        assert!(rank_matching_files(&files, "target").is_empty());
     }
 
     #[test]
     fn enter_takes_the_marked_entry_unless_the_line_is_one_already() {
-        let item = |start, text: &str| LineCompletion {
+        let item = |start, text: &str| InputLineCompletion {
             start,
             text: text.to_owned(),
             help: String::new(),
         };
-        let menu = |items: Vec<LineCompletion>, chosen| CompletionMenu {
+        let menu = |items: Vec<InputLineCompletion>, chosen| CompletionMenu {
             items,
             chosen,
             is_moved: false,
         };
         let names = || vec![item(1, "cost"), item(1, "context")];
-        assert!(menu(names(), Some(0)).accepts_enter("/co"));
-        assert!(!menu(names(), Some(0)).accepts_enter("/context"));
-        assert!(!menu(names(), None).accepts_enter("/x "));
+        assert!(menu(names(), Some(0)).should_enter_key_insert_completion("/co"));
+        assert!(!menu(names(), Some(0)).should_enter_key_insert_completion("/context"));
+        assert!(!menu(names(), None).should_enter_key_insert_completion("/x "));
         let mut moved = menu(names(), None);
         moved.move_selection(true);
         assert_eq!(
             moved.selected_entry().map(|item| &*item.text),
             Some("context")
         );
-        assert!(moved.accepts_enter("/cost"));
+        assert!(moved.should_enter_key_insert_completion("/cost"));
         moved.move_selection(false);
         assert_eq!(moved.selected_entry().map(|item| &*item.text), Some("cost"));
-        assert!(!CompletionMenu::default().accepts_enter("/"));
+        assert!(!CompletionMenu::default().should_enter_key_insert_completion("/"));
     }
 
     #[test]
@@ -296,7 +309,7 @@ mod tests {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         let found = |before: &str| {
-            let found = complete_shell_files(before, folder.path()).into_iter();
+            let found = complete_shell_command_file_paths(before, folder.path()).into_iter();
             found.map(|item| item.text).collect::<Vec<_>>()
         };
         assert_eq!(found("!cat s"), ["setup.py", "src/"]);
@@ -309,9 +322,9 @@ mod tests {
 
     #[test]
     fn a_file_is_begun_by_an_at_sign_at_the_start_of_a_word() {
-        assert_eq!(partial_file_name("see @src/m"), Some((5, "src/m")));
-        assert_eq!(partial_file_name("@"), Some((1, "")));
-        assert_eq!(partial_file_name("me@example"), None);
-        assert_eq!(partial_file_name("@a b"), None);
+        assert_eq!(partial_file_mention("see @src/m"), Some((5, "src/m")));
+        assert_eq!(partial_file_mention("@"), Some((1, "")));
+        assert_eq!(partial_file_mention("me@example"), None);
+        assert_eq!(partial_file_mention("@a b"), None);
     }
 }

@@ -9,34 +9,34 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::super::render::diff::{ComparedTexts, DiffRow, diff_rows};
+use super::super::render::diff::{RenderedDiffRow, TextsToDiff, diff_rows};
 use super::super::render::style_text;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::lock::lock;
 
 /// Maximum size of a file for which a diff is shown, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_DIFFED_FILE_BYTES: u64 = 1 << 20;
 
 /// Maximum number of rows of a diff that are shown.
-const MAX_ROWS: usize = 40;
+const MAX_SHOWN_DIFF_ROWS: usize = 40;
 
 /// Built-in tools that write one file.
-const FILE_WRITING_TOOLS: [&str; 2] = ["edit_file", "write_file"];
+const FILE_WRITING_TOOL_NAMES: [&str; 2] = ["edit_file", "write_file"];
 
 /// Contents of files before the calls that change them, and the resulting changes, by call id.
 #[derive(Clone, Default)]
-pub(super) struct FileChangeDiffs(Arc<Mutex<FileContents>>);
+pub(super) struct FileChangeDiffs(Arc<Mutex<FileDiffsByToolCallState>>);
 
 #[derive(Default)]
-struct FileContents {
+struct FileDiffsByToolCallState {
     before: HashMap<String, (PathBuf, String)>,
-    changed: HashMap<String, ChangedFile>,
+    changed: HashMap<String, TruncatedFileDiffRows>,
     /// Ids of calls whose approval question showed the complete change.
     shown: HashSet<String>,
 }
 
 #[derive(Default)]
-pub(super) struct ChangedFile {
+pub(super) struct TruncatedFileDiffRows {
     /// First rows of the diff with context lines, each with its line number.
     pub(super) rows: Vec<String>,
     /// Number of lines of the diff that are not in `rows`.
@@ -45,16 +45,16 @@ pub(super) struct ChangedFile {
 
 impl FileChangeDiffs {
     /// Reads a file when the call that writes it starts, and compares the file when the call ends.
-    pub(super) fn observe_event(&self, workspace: &Path, stamped: &Stamped) {
+    pub(super) fn record_file_change_from_event(&self, workspace: &Path, stamped: &Stamped) {
         match &stamped.event {
             Event::ToolStart {
                 call, plugin: None, ..
-            } if FILE_WRITING_TOOLS.contains(&&*call.name) => {
+            } if FILE_WRITING_TOOL_NAMES.contains(&&*call.name) => {
                 let Some(path) = call.arguments.get("path").and_then(|path| path.as_str()) else {
                     return;
                 };
                 let path = workspace.join(path);
-                if let Some(text) = read_content(&path) {
+                if let Some(text) = read_file_text_for_diff(&path) {
                     lock(&self.0).before.insert(call.id.clone(), (path, text));
                 }
             }
@@ -62,7 +62,7 @@ impl FileChangeDiffs {
                 let before = lock(&self.0).before.remove(&result.call_id);
                 if let Some((path, before)) = before
                     && !result.is_error
-                    && let Some(after) = read_content(&path)
+                    && let Some(after) = read_file_text_for_diff(&path)
                 {
                     let changed = diff_contents(&path.to_string_lossy(), &before, &after);
                     let id = result.call_id.clone();
@@ -74,17 +74,17 @@ impl FileChangeDiffs {
     }
 
     /// Records that the approval question of this call has shown the complete change.
-    pub(super) fn record_shown_change(&self, call: String) {
+    pub(super) fn mark_change_as_shown(&self, call: String) {
         lock(&self.0).shown.insert(call);
     }
 
     /// Removes and returns the change that a tool call made to a file; empty if the approval
     /// question has already shown the change.
-    pub(super) fn take_diff(&self, call: &str) -> ChangedFile {
+    pub(super) fn take_diff(&self, call: &str) -> TruncatedFileDiffRows {
         let mut known = lock(&self.0);
         let changed = known.changed.remove(call).unwrap_or_default();
         match known.shown.remove(call) {
-            true => ChangedFile::default(),
+            true => TruncatedFileDiffRows::default(),
             false => changed,
         }
     }
@@ -92,30 +92,32 @@ impl FileChangeDiffs {
 
 /// Returns the text of a file. Returns an empty text if the file is missing, and `None` if it is
 /// too large or not readable as text.
-fn read_content(path: &Path) -> Option<String> {
+fn read_file_text_for_diff(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(String::new()),
         // Read only regular files, because opening a FIFO could block forever.
-        Ok(found) if found.is_file() && found.len() <= MAX_BYTES => {}
+        Ok(found) if found.is_file() && found.len() <= MAX_DIFFED_FILE_BYTES => {}
         _ => return None,
     }
     let mut text = String::new();
     let file = File::open(path).ok()?;
-    file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    file.take(MAX_DIFFED_FILE_BYTES)
+        .read_to_string(&mut text)
+        .ok()?;
     Some(text)
 }
 
-fn diff_contents(path: &str, before: &str, after: &str) -> ChangedFile {
-    let texts = ComparedTexts::for_prose(path, before, after);
-    let (rows, n_more) = diff_rows(texts, MAX_ROWS);
-    let row = |row: DiffRow| {
+fn diff_contents(path: &str, before: &str, after: &str) -> TruncatedFileDiffRows {
+    let texts = TextsToDiff::prose_for_display_only(path, before, after);
+    let (rows, n_more) = diff_rows(texts, MAX_SHOWN_DIFF_ROWS);
+    let row = |row: RenderedDiffRow| {
         let pieces = row.into_pieces().into_iter();
         let styled: String = pieces
             .map(|(style, text)| style_text(style, text))
             .collect();
         format!("  {styled}")
     };
-    ChangedFile {
+    TruncatedFileDiffRows {
         rows: rows.into_iter().map(row).collect(),
         n_more,
     }

@@ -5,16 +5,16 @@ use super::recall;
 use anyhow::Context;
 use tokio::time::Instant;
 
-use super::super::render::{DIM, WARN, one_line, style_text};
+use super::super::render::{DIM_STYLE, WARNING_STYLE, style_text, truncate_to_one_line};
 use super::super::terminal::TerminalSize;
-use super::ask::QuestionLayoutSize;
+use super::ask::QuestionScreenSize;
 use super::calls::format_output_row;
-use super::editor::{FIRST_ROW_PREFIX, LineEditor};
+use super::editor::{ChatInputEditor, FIRST_EDITOR_ROW_PREFIX};
 use super::live::LiveChat;
-use super::screen::ScreenRegion;
+use super::screen::RedrawnRowsWithCursor;
 
 /// Maximum number of output lines that are shown while a shell command of the person runs.
-const MAX_SHELL_LINES: usize = 10;
+const MAX_RUNNING_SHELL_OUTPUT_LINES: usize = 10;
 
 impl LiveChat {
     pub(super) fn draw_screen(&mut self) -> anyhow::Result<()> {
@@ -25,9 +25,9 @@ impl LiveChat {
             _ => self.view.take_finished_rows(),
         };
         if let Some(question) = &mut self.question {
-            question.accept_keys_if_due(Instant::now());
+            question.accept_keys_once_shown_long_enough(Instant::now());
         }
-        let region = self.build_region();
+        let region = self.build_redrawn_screen_rows();
         self.screen
             .draw_region(&finished, region)
             .context("write to the terminal")?;
@@ -39,11 +39,11 @@ impl LiveChat {
         Ok(())
     }
 
-    pub(super) fn available_question_space(&self) -> QuestionLayoutSize {
-        question_space(self.screen.size(), &self.answer)
+    pub(super) fn available_question_space(&self) -> QuestionScreenSize {
+        question_size_above_answer_editor(self.screen.size(), &self.answer)
     }
 
-    fn build_region(&self) -> ScreenRegion {
+    fn build_redrawn_screen_rows(&self) -> RedrawnRowsWithCursor {
         let size = self.screen.size();
         let (above, editor, below) = match &self.question {
             Some(question) => (
@@ -54,7 +54,7 @@ impl LiveChat {
             None => match &self.picker {
                 Some(picker) => {
                     let mut above = self.rows_above_editor();
-                    above.extend(picker.rows(size.rows));
+                    above.extend(picker.render_rows(size.rows));
                     (above, &picker.query, self.rows_below_editor())
                 }
                 None => (
@@ -64,7 +64,7 @@ impl LiveChat {
                 ),
             },
         };
-        layout_region(size, above, editor, below, self.question.is_some())
+        layout_editor_region(size, above, editor, below, self.question.is_some())
     }
 
     /// Returns the rows above the editor: the unfinished answer of the model, the waiting texts,
@@ -76,7 +76,7 @@ impl LiveChat {
             .screen
             .size()
             .columns
-            .saturating_sub(FIRST_ROW_PREFIX.len() + 12);
+            .saturating_sub(FIRST_EDITOR_ROW_PREFIX.len() + 12);
         for waiting in self.steering.waiting_texts() {
             let what = if waiting.is_follow_up {
                 "later"
@@ -85,24 +85,27 @@ impl LiveChat {
             };
             let typed = self.waiting.get(&waiting.number);
             let text = typed.map_or(&*waiting.input.text, |typed| &typed.text);
-            let text = one_line(text, width);
-            rows.push(style_text(DIM, format_args!("  ↳ {what}: {text}")));
+            let text = truncate_to_one_line(text, width);
+            rows.push(style_text(DIM_STYLE, format_args!("  ↳ {what}: {text}")));
         }
         if let Some(command) = self.shell.running_command() {
-            let command = one_line(command, width);
-            let keys = match self.worker.is_running() {
+            let command = truncate_to_one_line(command, width);
+            let keys = match self.worker.is_job_running() {
                 true => "Ctrl-C ends the turn first",
                 false => "Ctrl-C ends it",
             };
-            rows.push(style_text(DIM, format_args!("  ! {command} runs; {keys}")));
-            let lines = self.shell.last_lines(MAX_SHELL_LINES);
+            rows.push(style_text(
+                DIM_STYLE,
+                format_args!("  ! {command} runs; {keys}"),
+            ));
+            let lines = self.shell.last_output_lines(MAX_RUNNING_SHELL_OUTPUT_LINES);
             let columns = self.screen.size().columns;
             rows.extend(lines.iter().map(|line| format_output_row(line, columns)));
         }
-        rows.extend(recall::search_row(self));
+        rows.extend(recall::render_history_search_row(self));
         if !self.asked.is_empty() {
             rows.push(style_text(
-                WARN,
+                WARNING_STYLE,
                 "  ? a question waits until you stop typing",
             ));
         }
@@ -110,12 +113,12 @@ impl LiveChat {
     }
 
     fn rows_below_editor(&self) -> Vec<String> {
-        let mut rows = self.menu.rows();
-        if self.is_quitting() && !self.worker.is_running() {
-            rows.push(style_text(WARN, "Ctrl-C again quits"));
+        let mut rows = self.menu.render_rows();
+        if self.is_awaiting_second_ctrl_c() && !self.worker.is_job_running() {
+            rows.push(style_text(WARNING_STYLE, "Ctrl-C again quits"));
         }
-        rows.push(self.view.status.line());
-        if self.worker.is_running() {
+        rows.push(self.view.status.format_line());
+        if self.worker.is_job_running() {
             let keys = match self.interrupted {
                 Some(_) if self.worker.is_turn_running() => "ending the turn; Ctrl-C again quits",
                 Some(_) => "ending the command; Ctrl-C again quits",
@@ -124,7 +127,7 @@ impl LiveChat {
                 }
                 None => "Enter sends when the command has ended · Ctrl-C ends it",
             };
-            rows.push(style_text(DIM, keys));
+            rows.push(style_text(DIM_STYLE, keys));
         }
         rows
     }
@@ -132,13 +135,13 @@ impl LiveChat {
 
 /// Lays out an editor between the rows above and below it. If not all rows fit, drops rows from the
 /// top. Never drops rows of a question, whose first row must stay visible.
-pub(super) fn layout_region(
+pub(super) fn layout_editor_region(
     size: TerminalSize,
     above: Vec<String>,
-    editor: &LineEditor,
+    editor: &ChatInputEditor,
     below: Vec<String>,
     is_question: bool,
-) -> ScreenRegion {
+) -> RedrawnRowsWithCursor {
     let laid = editor.layout_rows(size.columns, (size.rows / 2).max(1));
     let n_beside = laid.rows.len() + below.len() + 1;
     let n_skipped = match is_question {
@@ -151,13 +154,16 @@ pub(super) fn layout_region(
     let cursor = Some((rows.len() + row, column));
     rows.extend(laid.rows);
     rows.extend(below);
-    ScreenRegion { rows, cursor }
+    RedrawnRowsWithCursor { rows, cursor }
 }
 
 /// Returns the size of the terminal, and the number of rows that the typed answer needs.
-pub(super) fn question_space(size: TerminalSize, answer: &LineEditor) -> QuestionLayoutSize {
+pub(super) fn question_size_above_answer_editor(
+    size: TerminalSize,
+    answer: &ChatInputEditor,
+) -> QuestionScreenSize {
     let laid = answer.layout_rows(size.columns, (size.rows / 2).max(1));
-    QuestionLayoutSize {
+    QuestionScreenSize {
         size,
         n_typed: laid.rows.len(),
     }

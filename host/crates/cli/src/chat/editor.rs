@@ -2,43 +2,43 @@
 //! layout in rows.
 //!
 //! A long paste is a single placeholder character in the text, shown as a note, until the text is
-//! sent. The module must not know terminals or turns. Start from [`LineEditor`].
+//! sent. The module must not know terminals or turns. Start from [`ChatInputEditor`].
 
 use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::super::render::printable_prose;
+use super::super::render::escape_natural_language_text;
 
 /// Maximum number of lines of a paste that the editor shows in full; it shows a short note in place
 /// of a longer paste.
-const MAX_PASTED_LINES: usize = 8;
+const MAX_FULLY_SHOWN_PASTE_LINES: usize = 8;
 
 /// Maximum size in bytes of a paste that is shown in full; a larger one is shown as a note.
-const MAX_PASTED_BYTES: usize = 1_000;
+const MAX_FULLY_SHOWN_PASTE_BYTES: usize = 1_000;
 
 /// First placeholder character for pastes, from a private use area of Unicode.
-const FIRST_PASTE: u32 = 0xf_0000;
+const FIRST_PASTE_PLACEHOLDER_CHAR: u32 = 0xf_0000;
 
 /// Maximum number of pastes in one text.
 const MAX_PASTES: u32 = 0xfff;
 
 /// Maximum number of edits that can be undone.
-const MAX_UNDO: usize = 100;
+const MAX_UNDO_STEPS: usize = 100;
 
 /// Maximum size of a text of the user that is shown in full when it is inserted at once, in bytes:
 /// from the history, from an external editor or from the command line. A larger text is inserted as
 /// a paste, because each key press redraws all text.
-const MAX_INSERTED_BYTES: usize = 64 << 10;
+const MAX_FULLY_SHOWN_INSERT_BYTES: usize = 64 << 10;
 
-const TAB: &str = "    ";
+const TAB_REPLACEMENT_SPACES: &str = "    ";
 
 /// Prefix of the first row. The next constant is the prefix of all other rows.
-pub(super) const FIRST_ROW_PREFIX: &str = "› ";
-const NEXT_ROW_PREFIX: &str = "  ";
+pub(super) const FIRST_EDITOR_ROW_PREFIX: &str = "› ";
+const NEXT_EDITOR_ROW_PREFIX: &str = "  ";
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct LineEditor {
+pub(super) struct ChatInputEditor {
     text: String,
     /// Offset of the cursor in `text`, in bytes, always between two letters.
     at: usize,
@@ -62,7 +62,7 @@ pub(super) enum EditorPiece {
 
 /// Rows of the text as they are drawn, with the position of the cursor.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TextLayout {
+pub(super) struct EditorTextLayout {
     pub(super) rows: Vec<String>,
     /// Row and column of the cursor, from 0.
     pub(super) cursor: (usize, usize),
@@ -70,7 +70,7 @@ pub(super) struct TextLayout {
 
 /// Position to which the cursor moves, or up to which text is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CursorTarget {
+pub(super) enum EditorCursorTarget {
     Left,
     Right,
     WordLeft,
@@ -79,28 +79,31 @@ pub(super) enum CursorTarget {
     LineEnd,
 }
 
-impl LineEditor {
+impl ChatInputEditor {
     pub(super) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     pub(super) fn full_text(&self) -> String {
-        self.expand_pasted(&self.text)
+        self.expand_paste_placeholders(&self.text)
     }
 
     /// Returns the text as the editor shows it, with notes in place of pastes.
-    pub(super) fn display_text(&self) -> String {
+    pub(super) fn text_with_paste_placeholders_shown(&self) -> String {
         let letters = self
             .text
             .graphemes(true)
-            .map(|letter| self.display_letter(letter));
+            .map(|letter| self.display_text_of_character(letter));
         letters.collect()
     }
 
-    pub(super) fn pieces(&self) -> Vec<EditorPiece> {
+    pub(super) fn typed_and_pasted_pieces(&self) -> Vec<EditorPiece> {
         let mut pieces = Vec::new();
         for character in self.text.chars() {
-            match (self.pasted_text(character), pieces.last_mut()) {
+            match (
+                self.pasted_text_for_placeholder(character),
+                pieces.last_mut(),
+            ) {
                 (Some(paste), _) => pieces.push(EditorPiece::Pasted(paste.to_owned())),
                 (None, Some(EditorPiece::Own(own))) => own.push(character),
                 (None, _) => pieces.push(EditorPiece::Own(character.into())),
@@ -122,7 +125,7 @@ impl LineEditor {
     }
 
     /// Empties the editor in a way that can be undone.
-    pub(super) fn discard_text(&mut self) {
+    pub(super) fn clear_text_with_undo(&mut self) {
         self.save_undo_state();
         self.text.clear();
         self.at = 0;
@@ -141,7 +144,7 @@ impl LineEditor {
         self.save_undo_state();
         self.text.clear();
         self.at = 0;
-        self.insert_user_text(text);
+        self.insert_text_up_to_limit(text);
     }
 
     /// Replaces the text of the editor with a text from the history, whose pastes are shown as
@@ -156,59 +159,60 @@ impl LineEditor {
     fn insert_pieces(&mut self, pieces: &[EditorPiece]) {
         for piece in pieces {
             match piece {
-                EditorPiece::Own(text) => self.insert_user_text(text),
-                EditorPiece::Pasted(text) => self.insert_paste(text),
+                EditorPiece::Own(text) => self.insert_text_up_to_limit(text),
+                EditorPiece::Pasted(text) => self.insert_paste_placeholder(text),
             }
         }
     }
 
     /// Inserts pieces in lines of their own before the current text, and moves the cursor to the
     /// end.
-    pub(super) fn insert_before(&mut self, pieces: &[EditorPiece]) {
+    pub(super) fn prepend_pieces(&mut self, pieces: &[EditorPiece]) {
         self.save_undo_state();
         let rest = std::mem::take(&mut self.text);
         self.at = 0;
         self.insert_pieces(pieces);
         if !rest.is_empty() {
-            self.insert_letter('\n');
+            self.insert_character('\n');
             self.text.push_str(&rest);
             self.at = self.text.len();
         }
     }
 
-    pub(super) fn insert_typed_letter(&mut self, letter: char) {
+    pub(super) fn insert_typed_character(&mut self, letter: char) {
         if !self.is_typing {
             self.save_undo_state();
         }
         self.is_typing = !letter.is_whitespace();
-        self.insert_letter(letter);
+        self.insert_character(letter);
     }
 
     pub(super) fn paste_text(&mut self, text: &str) {
         self.save_undo_state();
-        self.insert_paste(text);
+        self.insert_paste_placeholder(text);
     }
 
     /// Replaces the text between the byte offset `from` and the cursor by `text`.
-    pub(super) fn complete_word(&mut self, from: usize, text: &str) {
+    pub(super) fn replace_text_before_cursor(&mut self, from: usize, text: &str) {
         self.save_undo_state();
         if self.text.is_char_boundary(from) && from <= self.at {
             self.text.replace_range(from..self.at, "");
             self.at = from;
         }
-        text.chars().for_each(|letter| self.insert_letter(letter));
+        text.chars()
+            .for_each(|letter| self.insert_character(letter));
     }
 
-    pub(super) fn move_cursor(&mut self, to: CursorTarget) {
+    pub(super) fn move_cursor(&mut self, to: EditorCursorTarget) {
         self.is_typing = false;
-        self.at = self.target_offset(to);
+        self.at = self.byte_offset_of_cursor_target(to);
     }
 
     /// Moves the cursor a line up or down, to the same column or to the end of a shorter line.
     /// Returns false if there is no line above or below.
-    pub(super) fn move_line(&mut self, is_up: bool) -> bool {
+    pub(super) fn move_cursor_vertically(&mut self, is_up: bool) -> bool {
         self.is_typing = false;
-        let start = self.target_offset(CursorTarget::LineStart);
+        let start = self.byte_offset_of_cursor_target(EditorCursorTarget::LineStart);
         let column = self.text_before_cursor()[start..].graphemes(true).count();
         let target = if is_up {
             let Some(end) = start.checked_sub(1) else {
@@ -228,29 +232,31 @@ impl LineEditor {
     }
 
     /// Deletes the text between the cursor and a target. Keeps the deleted text of words and lines
-    /// for [`yank`](Self::yank_text).
-    pub(super) fn delete_range(&mut self, to: CursorTarget) {
+    /// for [`yank_deleted_text`](Self::yank_deleted_text).
+    pub(super) fn delete_to_target(&mut self, to: EditorCursorTarget) {
         self.save_undo_state();
-        let mut target = self.target_offset(to);
+        let mut target = self.byte_offset_of_cursor_target(to);
         // If the cursor is already at the end or start of its line, delete the line break there.
-        if target == self.at && to == CursorTarget::LineEnd {
-            target = self.target_offset(CursorTarget::Right);
-        } else if target == self.at && to == CursorTarget::LineStart {
-            target = self.target_offset(CursorTarget::Left);
+        if target == self.at && to == EditorCursorTarget::LineEnd {
+            target = self.byte_offset_of_cursor_target(EditorCursorTarget::Right);
+        } else if target == self.at && to == EditorCursorTarget::LineStart {
+            target = self.byte_offset_of_cursor_target(EditorCursorTarget::Left);
         }
         let (from, until) = (target.min(self.at), target.max(self.at));
         let deleted: String = self.text.drain(from..until).collect();
         self.at = from;
-        if !matches!(to, CursorTarget::Left | CursorTarget::Right) && !deleted.is_empty() {
-            self.killed = self.expand_pasted(&deleted);
+        if !matches!(to, EditorCursorTarget::Left | EditorCursorTarget::Right)
+            && !deleted.is_empty()
+        {
+            self.killed = self.expand_paste_placeholders(&deleted);
         }
     }
 
     /// Inserts the text that was deleted last.
-    pub(super) fn yank_text(&mut self) {
+    pub(super) fn yank_deleted_text(&mut self) {
         self.save_undo_state();
         let killed = std::mem::take(&mut self.killed);
-        self.insert_paste(&killed);
+        self.insert_paste_placeholder(&killed);
         self.killed = killed;
     }
 
@@ -263,28 +269,28 @@ impl LineEditor {
 
     /// Wraps the text into rows of at most `columns` columns. Returns at most `max_rows` of them,
     /// including the row with the cursor.
-    pub(super) fn layout_rows(&self, columns: usize, max_rows: usize) -> TextLayout {
-        let mut rows = vec![FIRST_ROW_PREFIX.to_owned()];
-        let mut width = FIRST_ROW_PREFIX.width();
+    pub(super) fn layout_rows(&self, columns: usize, max_rows: usize) -> EditorTextLayout {
+        let mut rows = vec![FIRST_EDITOR_ROW_PREFIX.to_owned()];
+        let mut width = FIRST_EDITOR_ROW_PREFIX.width();
         let mut cursor = (0, width);
         let mut offset = 0;
-        let columns = columns.max(FIRST_ROW_PREFIX.len() + 2);
+        let columns = columns.max(FIRST_EDITOR_ROW_PREFIX.len() + 2);
         for letter in self.text.graphemes(true) {
             if offset == self.at {
                 cursor = (rows.len() - 1, width);
             }
             offset += letter.len();
             if letter == "\n" || letter == "\r\n" {
-                rows.push(NEXT_ROW_PREFIX.to_owned());
-                width = NEXT_ROW_PREFIX.len();
+                rows.push(NEXT_EDITOR_ROW_PREFIX.to_owned());
+                width = NEXT_EDITOR_ROW_PREFIX.len();
                 continue;
             }
-            let shown = self.display_letter(letter);
+            let shown = self.display_text_of_character(letter);
             for part in shown.graphemes(true) {
                 // Keep the last column free for the cursor.
                 if width + part.width() >= columns {
-                    rows.push(NEXT_ROW_PREFIX.to_owned());
-                    width = NEXT_ROW_PREFIX.len();
+                    rows.push(NEXT_EDITOR_ROW_PREFIX.to_owned());
+                    width = NEXT_EDITOR_ROW_PREFIX.len();
                 }
                 if let Some(row) = rows.last_mut() {
                     row.push_str(part);
@@ -298,36 +304,38 @@ impl LineEditor {
         let max_rows = max_rows.max(1);
         let first = (cursor.0 + 1).saturating_sub(max_rows);
         let rows: Vec<String> = rows.into_iter().skip(first).take(max_rows).collect();
-        TextLayout {
+        EditorTextLayout {
             rows,
             cursor: (cursor.0 - first, cursor.1),
         }
     }
 
-    fn display_letter(&self, letter: &str) -> String {
+    fn display_text_of_character(&self, letter: &str) -> String {
         let mut characters = letter.chars();
         match (characters.next(), characters.next()) {
-            (Some(character), None) if self.pasted_text(character).is_some() => {
-                let paste = self.pasted_text(character).unwrap_or_default();
-                let number = u32::from(character) - FIRST_PASTE + 1;
+            (Some(character), None) if self.pasted_text_for_placeholder(character).is_some() => {
+                let paste = self
+                    .pasted_text_for_placeholder(character)
+                    .unwrap_or_default();
+                let number = u32::from(character) - FIRST_PASTE_PLACEHOLDER_CHAR + 1;
                 format!("[paste {number}: {} lines]", paste.lines().count())
             }
-            (Some('\t'), None) => TAB.to_owned(),
-            _ => printable_prose(letter),
+            (Some('\t'), None) => TAB_REPLACEMENT_SPACES.to_owned(),
+            _ => escape_natural_language_text(letter),
         }
     }
 
     /// Returns the paste that a placeholder character represents; `None` for other characters.
-    fn pasted_text(&self, character: char) -> Option<&str> {
-        let number = u32::from(character).checked_sub(FIRST_PASTE)?;
+    fn pasted_text_for_placeholder(&self, character: char) -> Option<&str> {
+        let number = u32::from(character).checked_sub(FIRST_PASTE_PLACEHOLDER_CHAR)?;
         let paste = self.pastes.get(usize::try_from(number).ok()?);
         paste.map(String::as_str)
     }
 
-    fn expand_pasted(&self, text: &str) -> String {
+    fn expand_paste_placeholders(&self, text: &str) -> String {
         let mut whole = String::with_capacity(text.len());
         for character in text.chars() {
-            match self.pasted_text(character) {
+            match self.pasted_text_for_placeholder(character) {
                 Some(paste) => whole.push_str(paste),
                 None => whole.push(character),
             }
@@ -335,41 +343,45 @@ impl LineEditor {
         whole
     }
 
-    fn insert_letter(&mut self, letter: char) {
-        let is_ours = (FIRST_PASTE..=FIRST_PASTE + MAX_PASTES).contains(&u32::from(letter));
-        self.insert_raw_letter(if is_ours {
+    fn insert_character(&mut self, letter: char) {
+        let is_ours = (FIRST_PASTE_PLACEHOLDER_CHAR..=FIRST_PASTE_PLACEHOLDER_CHAR + MAX_PASTES)
+            .contains(&u32::from(letter));
+        self.insert_raw_character(if is_ours {
             char::REPLACEMENT_CHARACTER
         } else {
             letter
         });
     }
 
-    fn insert_raw_letter(&mut self, letter: char) {
+    fn insert_raw_character(&mut self, letter: char) {
         self.text.insert(self.at, letter);
         self.at += letter.len_utf8();
     }
 
-    /// Inserts text of the user, which is shown in full up to [`MAX_INSERTED_BYTES`].
-    fn insert_user_text(&mut self, text: &str) {
-        if text.len() > MAX_INSERTED_BYTES {
-            return self.insert_paste(text);
+    /// Inserts text of the user, which is shown in full up to [`MAX_FULLY_SHOWN_INSERT_BYTES`].
+    fn insert_text_up_to_limit(&mut self, text: &str) {
+        if text.len() > MAX_FULLY_SHOWN_INSERT_BYTES {
+            return self.insert_paste_placeholder(text);
         }
         normalize_line_breaks(text)
             .chars()
-            .for_each(|letter| self.insert_letter(letter));
+            .for_each(|letter| self.insert_character(letter));
         self.is_typing = false;
     }
 
-    fn insert_paste(&mut self, text: &str) {
+    fn insert_paste_placeholder(&mut self, text: &str) {
         let text = normalize_line_breaks(text);
         let n_pastes = u32::try_from(self.pastes.len()).unwrap_or(MAX_PASTES);
-        let is_long = text.lines().count() > MAX_PASTED_LINES || text.len() > MAX_PASTED_BYTES;
-        match char::from_u32(FIRST_PASTE + n_pastes) {
+        let is_long = text.lines().count() > MAX_FULLY_SHOWN_PASTE_LINES
+            || text.len() > MAX_FULLY_SHOWN_PASTE_BYTES;
+        match char::from_u32(FIRST_PASTE_PLACEHOLDER_CHAR + n_pastes) {
             Some(character) if is_long && n_pastes < MAX_PASTES => {
                 self.pastes.push(text);
-                self.insert_raw_letter(character);
+                self.insert_raw_character(character);
             }
-            _ => text.chars().for_each(|letter| self.insert_letter(letter)),
+            _ => text
+                .chars()
+                .for_each(|letter| self.insert_character(letter)),
         }
         self.is_typing = false;
     }
@@ -380,25 +392,29 @@ impl LineEditor {
         if self.undo.last().is_none_or(|(text, _)| *text != self.text) {
             self.undo.push((self.text.clone(), self.at));
         }
-        if self.undo.len() > MAX_UNDO {
+        if self.undo.len() > MAX_UNDO_STEPS {
             self.undo.remove(0);
         }
     }
 
-    fn target_offset(&self, to: CursorTarget) -> usize {
+    fn byte_offset_of_cursor_target(&self, to: EditorCursorTarget) -> usize {
         let (before, after) = self.text.split_at(self.at);
         let first = |text: &str| text.graphemes(true).next().map_or(0, str::len);
         match to {
-            CursorTarget::Left => self.at - before.graphemes(true).next_back().map_or(0, str::len),
-            CursorTarget::Right => self.at + first(after),
-            CursorTarget::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
-            CursorTarget::LineEnd => after.find('\n').map_or(self.text.len(), |at| self.at + at),
-            CursorTarget::WordLeft => {
+            EditorCursorTarget::Left => {
+                self.at - before.graphemes(true).next_back().map_or(0, str::len)
+            }
+            EditorCursorTarget::Right => self.at + first(after),
+            EditorCursorTarget::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
+            EditorCursorTarget::LineEnd => {
+                after.find('\n').map_or(self.text.len(), |at| self.at + at)
+            }
+            EditorCursorTarget::WordLeft => {
                 let words = before.split_word_bound_indices().rev();
                 let mut words = words.filter(|(_, word)| !word.trim().is_empty());
                 words.next().map_or(0, |(at, _)| at)
             }
-            CursorTarget::WordRight => {
+            EditorCursorTarget::WordRight => {
                 let mut words = after.split_word_bound_indices();
                 let word = words.find(|(_, word)| !word.trim().is_empty());
                 word.map_or(self.text.len(), |(at, word)| self.at + at + word.len())
@@ -416,29 +432,29 @@ fn normalize_line_breaks(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn typed(text: &str) -> LineEditor {
-        let mut editor = LineEditor::default();
+    fn typed(text: &str) -> ChatInputEditor {
+        let mut editor = ChatInputEditor::default();
         text.chars()
-            .for_each(|letter| editor.insert_typed_letter(letter));
+            .for_each(|letter| editor.insert_typed_character(letter));
         editor
     }
 
     #[test]
     fn keys_move_over_and_delete_whole_letters_and_words() {
         let mut editor = typed("one 👩\u{200d}🔬 e\u{301} two");
-        editor.move_cursor(CursorTarget::WordLeft);
+        editor.move_cursor(EditorCursorTarget::WordLeft);
         assert_eq!(editor.text_before_cursor(), "one 👩\u{200d}🔬 e\u{301} ");
-        editor.delete_range(CursorTarget::Left);
-        editor.delete_range(CursorTarget::Left);
-        editor.delete_range(CursorTarget::Left);
-        editor.delete_range(CursorTarget::Left);
+        editor.delete_to_target(EditorCursorTarget::Left);
+        editor.delete_to_target(EditorCursorTarget::Left);
+        editor.delete_to_target(EditorCursorTarget::Left);
+        editor.delete_to_target(EditorCursorTarget::Left);
         assert_eq!(editor.full_text(), "one two");
-        editor.delete_range(CursorTarget::LineEnd);
+        editor.delete_to_target(EditorCursorTarget::LineEnd);
         assert_eq!(editor.full_text(), "one ");
-        editor.yank_text();
-        editor.yank_text();
+        editor.yank_deleted_text();
+        editor.yank_deleted_text();
         assert_eq!(editor.full_text(), "one twotwo");
-        editor.delete_range(CursorTarget::LineStart);
+        editor.delete_to_target(EditorCursorTarget::LineStart);
         assert!(editor.is_empty());
         editor.undo_edit();
         assert_eq!(editor.full_text(), "one twotwo");
@@ -449,7 +465,7 @@ mod tests {
         let mut editor = typed("see ");
         let paste = "x".repeat(100_000);
         editor.paste_text(&paste);
-        editor.discard_text();
+        editor.clear_text_with_undo();
         assert!(editor.is_empty());
         editor.undo_edit();
         assert_eq!(editor.full_text(), format!("see {paste}"));
@@ -461,11 +477,17 @@ mod tests {
     #[test]
     fn lines_are_gone_through_as_long_as_there_are_some() {
         let mut editor = typed("long line\nb\nlast one");
-        assert!(editor.move_line(true) && editor.text_before_cursor().ends_with("\nb"));
-        assert!(editor.move_line(true));
+        assert!(
+            editor.move_cursor_vertically(true) && editor.text_before_cursor().ends_with("\nb")
+        );
+        assert!(editor.move_cursor_vertically(true));
         assert_eq!(editor.text_before_cursor(), "l");
-        assert!(!editor.move_line(true));
-        assert!(editor.move_line(false) && editor.move_line(false) && !editor.move_line(false));
+        assert!(!editor.move_cursor_vertically(true));
+        assert!(
+            editor.move_cursor_vertically(false)
+                && editor.move_cursor_vertically(false)
+                && !editor.move_cursor_vertically(false)
+        );
         assert_eq!(editor.text_before_cursor(), "long line\nb\nl");
     }
 
@@ -474,14 +496,17 @@ mod tests {
         let lines: Vec<String> = (0..500).map(|n| format!("line {n}\r\n")).collect();
         let mut editor = typed("see ");
         editor.paste_text(&lines.concat());
-        editor.insert_typed_letter('!');
-        assert_eq!(editor.display_text(), "see [paste 1: 500 lines]!");
+        editor.insert_typed_character('!');
+        assert_eq!(
+            editor.text_with_paste_placeholders_shown(),
+            "see [paste 1: 500 lines]!"
+        );
         let laid = editor.layout_rows(16, 10);
         assert_eq!(laid.rows, ["› see [paste 1:", "   500 lines]!"]);
         let whole = editor.full_text();
         assert!(whole.starts_with("see line 0\nline 1\n") && whole.ends_with("line 499\n!"));
-        editor.delete_range(CursorTarget::Left);
-        editor.delete_range(CursorTarget::Left);
+        editor.delete_to_target(EditorCursorTarget::Left);
+        editor.delete_to_target(EditorCursorTarget::Left);
         assert_eq!(editor.take_text(), "see ");
         // A typed placeholder character is replaced: only a paste may create one.
         assert_eq!(typed("\u{f0000}").full_text(), "\u{fffd}");
@@ -490,12 +515,12 @@ mod tests {
     #[test]
     fn words_of_ones_own_are_typed_however_long_and_pastes_stay_pastes() {
         let long = "line with @a.png\n".repeat(40);
-        let mut editor = LineEditor::default();
+        let mut editor = ChatInputEditor::default();
         editor.set_text(&long);
-        assert_eq!(editor.display_text(), long);
+        assert_eq!(editor.text_with_paste_placeholders_shown(), long);
         editor.set_text("see ");
         editor.paste_text(&long);
-        let pieces = editor.pieces();
+        let pieces = editor.typed_and_pasted_pieces();
         let parts = [
             EditorPiece::Own("see ".to_owned()),
             EditorPiece::Pasted(long.clone()),
@@ -503,9 +528,9 @@ mod tests {
         assert_eq!(pieces, parts);
         let mut other = typed("rest ");
         other.paste_text(&long);
-        other.insert_before(&pieces);
+        other.prepend_pieces(&pieces);
         assert_eq!(
-            other.display_text(),
+            other.text_with_paste_placeholders_shown(),
             "see [paste 2: 40 lines]\nrest [paste 1: 40 lines]"
         );
         assert_eq!(other.full_text(), format!("see {long}\nrest {long}"));
@@ -513,11 +538,13 @@ mod tests {
         other.undo_edit();
         assert_eq!(other.full_text(), format!("rest {long}"));
         // A text that is too long to redraw at each key is shown as a note only.
-        other.set_text(&"x".repeat(MAX_INSERTED_BYTES + 1));
+        other.set_text(&"x".repeat(MAX_FULLY_SHOWN_INSERT_BYTES + 1));
         assert!(
-            other.display_text().starts_with("[paste 3"),
+            other
+                .text_with_paste_placeholders_shown()
+                .starts_with("[paste 3"),
             "{}",
-            other.display_text()
+            other.text_with_paste_placeholders_shown()
         );
     }
 

@@ -8,22 +8,26 @@ use rustix::process::{Signal, kill_current_process_group};
 use tokio::time::Instant;
 
 use super::super::environment;
-use super::super::render::{printable_prose, warning_text};
+use super::super::render::{escape_natural_language_text, format_warning_line};
 use super::live::LiveChat;
-use rind_lib::tool::process::foreground::run_command_with_file;
+use rind_lib::tool::process::foreground::run_shell_command_with_file_argument;
 
 /// Editor that is used if neither `VISUAL` nor `EDITOR` is set.
-const DEFAULT_EDITOR: &str = "vi";
+const DEFAULT_EDITOR_COMMAND: &str = "vi";
 
 /// Opens the typed text in `$VISUAL` or `$EDITOR`, and replaces it with the saved text.
-pub(super) fn open_editor(chat: &mut LiveChat) {
-    let editor = environment::variable("VISUAL").or_else(|| environment::variable("EDITOR"));
-    let editor = editor.unwrap_or_else(|| DEFAULT_EDITOR.to_owned());
-    match edit_in_external_editor(chat, &editor) {
+pub(super) fn edit_prompt_in_external_editor(chat: &mut LiveChat) {
+    let editor = environment::environment_variable("VISUAL")
+        .or_else(|| environment::environment_variable("EDITOR"));
+    let editor = editor.unwrap_or_else(|| DEFAULT_EDITOR_COMMAND.to_owned());
+    match run_external_editor(chat, &editor) {
         Ok(text) => chat.editor.set_text(text.trim_end_matches('\n')),
-        Err(error) => chat
-            .view
-            .say_line(warning_text(&printable_prose(&format!("{error:#}")))),
+        Err(error) => {
+            chat.view
+                .add_finished_output_line(format_warning_line(&escape_natural_language_text(
+                    &format!("{error:#}"),
+                )))
+        }
     }
     // Count the time in the editor as typing, so that no question opens directly after the editor
     // was closed.
@@ -33,7 +37,7 @@ pub(super) fn open_editor(chat: &mut LiveChat) {
 /// Suspends the program, and with it a running turn, until the shell continues it. The typed text
 /// is kept.
 pub(super) fn suspend_chat(chat: &mut LiveChat) {
-    let stopped = chat.screen.end_screen(&[]).and_then(|()| {
+    let stopped = chat.screen.erase_region(&[]).and_then(|()| {
         chat.tty.leave_raw_mode();
         // Signal the whole process group, as the terminal does at Ctrl-Z. The signal does not stop
         // an orphaned process group.
@@ -42,13 +46,13 @@ pub(super) fn suspend_chat(chat: &mut LiveChat) {
     });
     if let Err(error) = stopped {
         chat.view
-            .say_line(warning_text(&format!("cannot stop: {error}")));
+            .add_finished_output_line(format_warning_line(&format!("cannot stop: {error}")));
     }
     chat.screen.invalidate_region();
     chat.last_key = Instant::now();
 }
 
-fn edit_in_external_editor(chat: &mut LiveChat, editor: &str) -> anyhow::Result<String> {
+fn run_external_editor(chat: &mut LiveChat, editor: &str) -> anyhow::Result<String> {
     // `tempfile` creates the file with mode 0600.
     let file = tempfile::Builder::new()
         .prefix("rind-")
@@ -56,9 +60,10 @@ fn edit_in_external_editor(chat: &mut LiveChat, editor: &str) -> anyhow::Result<
         .tempfile();
     let mut file = file.context("create a file for the editor")?;
     file.write_all(chat.editor.full_text().as_bytes())?;
-    chat.screen.end_screen(&[])?;
+    chat.screen.erase_region(&[])?;
     chat.tty.leave_raw_mode();
-    let ended = tokio::task::block_in_place(|| run_command_with_file(editor, file.path()));
+    let ended =
+        tokio::task::block_in_place(|| run_shell_command_with_file_argument(editor, file.path()));
     chat.tty
         .enter_raw_mode()
         .context("set up the terminal again")?;
@@ -68,14 +73,15 @@ fn edit_in_external_editor(chat: &mut LiveChat, editor: &str) -> anyhow::Result<
         "`{editor}` ended with {ended}; set VISUAL or EDITOR to an editor that is installed"
     );
     let written = std::fs::read(file.path()).context("read the edited text")?;
-    Ok(decode_saved_text(chat, written))
+    Ok(decode_edited_text_lossy(chat, written))
 }
 
 /// Decodes the saved text. Bytes that are not UTF-8 are replaced by `\u{fffd}`, with a warning.
-fn decode_saved_text(chat: &mut LiveChat, written: Vec<u8>) -> String {
+fn decode_edited_text_lossy(chat: &mut LiveChat, written: Vec<u8>) -> String {
     String::from_utf8(written).unwrap_or_else(|error| {
         let words = "the saved text is not UTF-8; its invalid bytes are replaced by `\u{fffd}`";
-        chat.view.say_line(warning_text(words));
+        chat.view
+            .add_finished_output_line(format_warning_line(words));
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     })
 }

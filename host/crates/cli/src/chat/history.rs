@@ -14,16 +14,16 @@ use super::editor::EditorPiece;
 const HISTORY_FILE: &str = "history";
 
 /// Maximum number of texts that are read from the file.
-const MAX_TEXTS: usize = 1_000;
+const MAX_HISTORY_ENTRIES: usize = 1_000;
 
 /// Size of the file, in bytes, above which it is rewritten with only the last texts.
-const MAX_BYTES: u64 = 4 << 20;
+const HISTORY_FILE_REWRITE_THRESHOLD_BYTES: u64 = 4 << 20;
 
 /// Maximum size of a text that the history stores, in bytes.
-const MAX_TEXT_BYTES: usize = 64 << 10;
+const MAX_HISTORY_ENTRY_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Default)]
-pub(super) struct ChatHistory {
+pub(super) struct ChatInputHistory {
     path: PathBuf,
     texts: Vec<HistoryEntry>,
     /// Index of the text that the editor shows, counted back from the newest. `None` if the editor
@@ -58,7 +58,7 @@ impl HistoryEntry {
 
     /// Whether a typed part contains `text`, which must be in lower case. Ignores the case of the
     /// part.
-    fn typed_part_contains(&self, text: &str) -> bool {
+    fn has_typed_part_containing(&self, text: &str) -> bool {
         let has = |own: &str| own.to_lowercase().contains(text);
         match self {
             Self::Own(own) => has(own),
@@ -70,9 +70,9 @@ impl HistoryEntry {
     }
 }
 
-impl ChatHistory {
+impl ChatInputHistory {
     /// Reads the history. If the file is missing, the history is empty.
-    pub(super) fn open_history(data: &Path) -> Self {
+    pub(super) fn read_history_file(data: &Path) -> Self {
         let path = data.join(HISTORY_FILE);
         let mut texts = Vec::new();
         if let Ok(file) = File::open(&path) {
@@ -80,35 +80,39 @@ impl ChatHistory {
             // Skip a line of the history file that is incomplete or damaged.
             texts.extend(lines.filter_map(|line| serde_json::from_str::<HistoryEntry>(&line).ok()));
         }
-        let n_old = texts.len().saturating_sub(MAX_TEXTS);
+        let n_old = texts.len().saturating_sub(MAX_HISTORY_ENTRIES);
         texts.drain(..n_old);
         let history = Self {
             path,
             texts,
             ..Self::default()
         };
-        history.shorten_file();
+        history.trim_history_file();
         history
     }
 
     /// Adds a text. Skips a text that begins with a blank, as shells do, and a very long one.
     /// Returns whether the text is now in the history.
     pub(super) fn add_text(&mut self, text: &str) -> bool {
-        self.add_pieces(&[EditorPiece::Own(text.to_owned())])
+        self.add_sent_text_pieces(&[EditorPiece::Own(text.to_owned())])
     }
 
     /// Adds a text that consists of typed and pasted pieces, under the conditions of
     /// [`Self::add_text`].
-    pub(super) fn add_pieces(&mut self, pieces: &[EditorPiece]) -> bool {
+    pub(super) fn add_sent_text_pieces(&mut self, pieces: &[EditorPiece]) -> bool {
         (self.at, self.begun) = (None, Vec::new());
-        let whole = join_pieces(pieces);
+        let whole = join_editor_pieces_to_text(pieces);
         let text = whole.trim_end();
-        let is_kept = !text.is_empty() && !text.starts_with(' ') && text.len() <= MAX_TEXT_BYTES;
+        let is_kept =
+            !text.is_empty() && !text.starts_with(' ') && text.len() <= MAX_HISTORY_ENTRY_BYTES;
         let added = HistoryEntry::from_pieces(pieces);
         if !is_kept || self.texts.last() == Some(&added) {
             return is_kept;
         }
-        if let (Ok(mut file), Ok(line)) = (self.open_file(false), serde_json::to_string(&added)) {
+        if let (Ok(mut file), Ok(line)) = (
+            self.open_history_file_for_writing(false),
+            serde_json::to_string(&added),
+        ) {
             // Append with a single write, so that concurrent chats do not mix their lines. Ignore
             // an error: only this entry is lost.
             let _ = file.write_all((line + "\n").as_bytes());
@@ -145,7 +149,7 @@ impl ChatHistory {
 
     /// Returns the newest text that contains `letters` in any case, and its index, counted back
     /// from the newest. Searches only texts older than the index `before`.
-    pub(super) fn find_text(
+    pub(super) fn find_newest_text_containing(
         &self,
         letters: &str,
         before: Option<usize>,
@@ -153,34 +157,36 @@ impl ChatHistory {
         let letters = letters.to_lowercase();
         let from = before.map_or(0, |at| at + 1);
         let mut texts = self.texts.iter().rev().enumerate().skip(from);
-        let (at, found) = texts.find(|(_, text)| text.typed_part_contains(&letters))?;
+        let (at, found) = texts.find(|(_, text)| text.has_typed_part_containing(&letters))?;
         Some((at, found.pieces()))
     }
 
     /// Opens the history file to append to it or, if `is_new` is set, to rewrite it. A new file
     /// gets mode 0600.
-    fn open_file(&self, is_new: bool) -> std::io::Result<File> {
+    fn open_history_file_for_writing(&self, is_new: bool) -> std::io::Result<File> {
         let mut options = OpenOptions::new();
         options.create(true).mode(0o600);
         options.append(!is_new).write(is_new).truncate(is_new);
         options.open(&self.path)
     }
 
-    fn shorten_file(&self) {
-        if std::fs::metadata(&self.path).is_ok_and(|file| file.len() > MAX_BYTES) {
+    fn trim_history_file(&self) {
+        if std::fs::metadata(&self.path)
+            .is_ok_and(|file| file.len() > HISTORY_FILE_REWRITE_THRESHOLD_BYTES)
+        {
             let lines = self
                 .texts
                 .iter()
                 .filter_map(|text| serde_json::to_string(text).ok());
             let text: String = lines.map(|line| line + "\n").collect();
-            if let Ok(mut file) = self.open_file(true) {
+            if let Ok(mut file) = self.open_history_file_for_writing(true) {
                 let _ = file.write_all(text.as_bytes());
             }
         }
     }
 }
 
-fn join_pieces(pieces: &[EditorPiece]) -> String {
+fn join_editor_pieces_to_text(pieces: &[EditorPiece]) -> String {
     let texts = pieces.iter().map(|piece| match piece {
         EditorPiece::Own(text) | EditorPiece::Pasted(text) => text.as_str(),
     });
@@ -196,13 +202,13 @@ mod tests {
     #[test]
     fn what_was_said_is_there_in_the_next_chat_and_for_nobody_else() {
         let folder = tempfile::tempdir().unwrap();
-        let mut history = ChatHistory::open_history(folder.path());
+        let mut history = ChatInputHistory::read_history_file(folder.path());
         for (text, is_kept) in [
             ("one", true),
             ("two\nlines", true),
             ("two\nlines", true),
             (" secret", false),
-            (&"x".repeat(MAX_TEXT_BYTES + 1), false),
+            (&"x".repeat(MAX_HISTORY_ENTRY_BYTES + 1), false),
             ("", false),
         ] {
             assert_eq!(history.add_text(text), is_kept);
@@ -213,7 +219,7 @@ mod tests {
             0o600
         );
         std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + "\"torn").unwrap();
-        let mut history = ChatHistory::open_history(folder.path());
+        let mut history = ChatInputHistory::read_history_file(folder.path());
         let own = |text: &str| vec![EditorPiece::Own(text.to_owned())];
         assert_eq!(
             history.move_to_older_text(&own("begun")),
@@ -231,22 +237,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let own = |text: &str| EditorPiece::Own(text.to_owned());
         let pasted = vec![own("explain "), EditorPiece::Pasted("secret\n".repeat(40))];
-        let mut history = ChatHistory::open_history(folder.path());
+        let mut history = ChatInputHistory::read_history_file(folder.path());
         for pieces in [vec![own("make Test")], pasted.clone(), vec![own("test it")]] {
-            assert!(history.add_pieces(&pieces));
-            assert!(history.add_pieces(&pieces), "the same twice is kept once");
+            assert!(history.add_sent_text_pieces(&pieces));
+            assert!(
+                history.add_sent_text_pieces(&pieces),
+                "the same twice is kept once"
+            );
         }
-        let mut history = ChatHistory::open_history(folder.path());
+        let mut history = ChatInputHistory::read_history_file(folder.path());
         assert_eq!(
-            history.find_text("TEST", None),
+            history.find_newest_text_containing("TEST", None),
             Some((0, vec![own("test it")]))
         );
         assert_eq!(
-            history.find_text("test", Some(0)),
+            history.find_newest_text_containing("test", Some(0)),
             Some((2, vec![own("make Test")]))
         );
-        assert_eq!(history.find_text("test", Some(2)), None);
-        assert_eq!(history.find_text("secret", None), None, "it was not typed");
+        assert_eq!(history.find_newest_text_containing("test", Some(2)), None);
+        assert_eq!(
+            history.find_newest_text_containing("secret", None),
+            None,
+            "it was not typed"
+        );
         history.move_to_older_text(&[]);
         assert_eq!(history.move_to_older_text(&[]), Some(pasted));
     }

@@ -2,16 +2,18 @@
 //! session in order.
 
 use super::super::exit_code::ExitStatus;
-use super::super::render::{self, WARN, printable_text, style_text};
+use super::super::render::{self, WARNING_STYLE, printable_text, style_text};
 use super::super::signals::ShutdownSignals;
-use super::live::{ChatExit, LiveChat};
+use super::live::{LiveChat, NextStepAfterChat};
 use super::worker::ChatJobResult;
 
 /// Restores the terminal for the shell, and ends the session.
-pub(super) async fn leave_chat(chat: &mut LiveChat) -> anyhow::Result<ChatExit> {
+pub(super) async fn restore_terminal_and_end_session(
+    chat: &mut LiveChat,
+) -> anyhow::Result<NextStepAfterChat> {
     if let Some(question) = chat.question.take() {
         chat.close_question();
-        question.answer_without_person("the chat was closed");
+        question.send_fallback_answer("the chat was closed");
     }
     // Refuse all further questions: dropping the waiting questions and closing the channel refuses
     // them and those that are asked while the session ends.
@@ -19,12 +21,12 @@ pub(super) async fn leave_chat(chat: &mut LiveChat) -> anyhow::Result<ChatExit> 
     while chat.questions.try_recv().is_ok() {}
     chat.asked.clear();
     for input in chat.tty.take_pending_key_inputs() {
-        chat.append_key_to_text(input);
+        chat.add_key_typed_while_leaving(input);
     }
-    chat.return_waiting_texts();
-    end_screen(chat);
-    chat.worker.close_worker();
-    let mut kills = ShutdownSignals::listen_for_termination()?;
+    chat.return_waiting_texts_to_editor();
+    restore_shell_terminal(chat);
+    chat.worker.interrupt_and_close_session();
+    let mut kills = ShutdownSignals::listen_without_hangup()?;
     let closed = loop {
         tokio::select! {
             biased;
@@ -40,23 +42,24 @@ pub(super) async fn leave_chat(chat: &mut LiveChat) -> anyhow::Result<ChatExit> 
     };
     // Print the events of the session's end below the last state of the chat.
     while let Ok(event) = chat.events.try_recv() {
-        chat.handle_event(&event);
+        chat.handle_turn_event(&event);
     }
     chat.view
         .take_finished_rows()
         .iter()
-        .for_each(render::say_line);
+        .for_each(render::print_stderr_line);
     if let Some(telemetry) = chat.telemetry.take() {
-        telemetry.finish_export().await;
+        telemetry.flush_and_stop().await;
     }
     closed?;
-    if matches!(chat.leaving, None | Some(ChatExit::Quit(_))) && can_chat_be_resumed(chat) {
+    if matches!(chat.leaving, None | Some(NextStepAfterChat::Quit(_))) && can_chat_be_resumed(chat)
+    {
         render::print_note(&chat_farewell_line(chat));
     }
     Ok(chat
         .leaving
         .take()
-        .unwrap_or(ChatExit::Quit(ExitStatus::Done)))
+        .unwrap_or(NextStepAfterChat::Quit(ExitStatus::Done)))
 }
 
 /// Whether the session has a conversation that can be continued.
@@ -71,38 +74,40 @@ fn chat_farewell_line(chat: &LiveChat) -> String {
 }
 
 /// Stops drawing and restores the terminal. A text that was typed but not sent stays on the screen.
-fn end_screen(chat: &mut LiveChat) {
+fn restore_shell_terminal(chat: &mut LiveChat) {
     let Some(redirected) = chat.redirected.take() else {
         return;
     };
     while let Ok(text) = chat.written.try_recv() {
         chat.show_text_lines(&text);
     }
-    let pieces = chat.editor.pieces();
+    let pieces = chat.editor.typed_and_pasted_pieces();
     let unsent = chat.editor.take_text();
     if !unsent.trim().is_empty() {
-        let words = match chat.history.add_pieces(&pieces) {
+        let words = match chat.history.add_sent_text_pieces(&pieces) {
             true => "not sent (kept in the history):",
             false => "not sent:",
         };
-        chat.view.say_line(style_text(WARN, words));
+        chat.view
+            .add_finished_output_line(style_text(WARNING_STYLE, words));
         let text = printable_text(unsent.trim_end());
-        text.lines().for_each(|line| chat.view.say_line(line));
+        text.lines()
+            .for_each(|line| chat.view.add_finished_output_line(line));
     }
     let finished = chat.view.take_finished_rows();
     // Ignore the error: the terminal may have been closed.
-    let _ = chat.screen.end_screen(&finished);
+    let _ = chat.screen.erase_region(&finished);
     chat.tty.leave_raw_mode();
     drop(redirected);
     // Print the texts that other parts of the program passed to the chat meanwhile. From now on,
     // they print their texts directly.
     while let Ok(text) = chat.written.try_recv() {
-        render::say_line(text.trim_end_matches('\n'));
+        render::print_stderr_line(text.trim_end_matches('\n'));
     }
 }
 
 impl Drop for LiveChat {
     fn drop(&mut self) {
-        end_screen(self);
+        restore_shell_terminal(self);
     }
 }

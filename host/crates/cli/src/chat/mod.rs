@@ -3,7 +3,7 @@
 //! `live` is the chat that redraws the terminal; `plain` reads and writes lines. A task owns the
 //! session (`worker`); `view` turns its events into lines, `screen` draws them on the terminal,
 //! `keys` and `editor` take the typed text. No module here decides how a turn runs: a text starts a
-//! turn, or is added to the queues of `agent::SteerHandle`.
+//! turn, or is added to the queues of `agent::AgentSteeringHandle`.
 
 mod agents;
 mod ask;
@@ -44,23 +44,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::args::ChatArgs;
-use super::command::CommandSet;
+use super::command::SlashCommandSet;
 use super::environment;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::open;
-use super::programs::TurnFollowers;
-use super::question::{QuestionLine, QuestionScreen};
-use super::render::{self, BOLD, DIM};
-use live::ChatExit;
+use super::programs::TurnEventReceiversAndSteering;
+use super::question::{QuestionScreenContent, TerminalQuestionLine};
+use super::render::{self, BOLD_STYLE, DIM_STYLE};
+use live::NextStepAfterChat;
 use rind_lib::host::Session;
 use rind_lib::session::{SessionHead, SessionStore};
 use rind_operator::settings::SessionChoice;
 
 /// Maximum number of unusable command templates that are named at the start.
-const MAX_FAULTS: usize = 5;
+const MAX_SHOWN_TEMPLATE_FAULTS: usize = 5;
 
 /// Maximum number of sessions that are offered for continuing.
-const MAX_OFFERED: usize = 9;
+const MAX_OFFERED_SESSIONS: usize = 9;
 
 pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let is_typed = std::io::stdin().is_terminal();
@@ -68,12 +68,12 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let is_plain =
         args.plain || !has_terminal || !std::io::stdout().is_terminal() || is_dumb_terminal();
     #[cfg(feature = "nats")]
-    if args.remote.is_remote() {
+    if args.remote.is_turn_run_by_worker() {
         return attach_to_session(args, is_plain).await;
     }
     let resume = match (args.go_on, args.resume.as_deref()) {
         (true, _) => Some("last".to_owned()),
-        (false, Some("")) => match choose_session(&args, has_terminal).await? {
+        (false, Some("")) => match choose_session_to_resume(&args, has_terminal).await? {
             Some(id) => Some(id),
             None => return Ok(ExitStatus::Done),
         },
@@ -82,27 +82,33 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let (mut resume, mut prompt, mut args) = (resume, args.prompt.clone(), args);
     // Keep the chosen approval mode for the next session of this chat.
     let mut mode = None;
-    let mut programs = TurnFollowers::open_turn_followers(args.open.events.as_deref(), None)?;
+    let mut programs = TurnEventReceiversAndSteering::open_event_file_and_steering(
+        args.open.events.as_deref(),
+        None,
+    )?;
     loop {
-        let mut settings = args
-            .open
-            .run_settings(SessionChoice::resume(resume.as_deref()), has_terminal)?;
+        let mut settings = args.open.to_run_settings(
+            SessionChoice::resume_or_new(resume.as_deref()),
+            has_terminal,
+        )?;
         if let Some(mode) = mode.take() {
             (settings.mode.yes, settings.approval) = (false, mode);
         }
         let prepared = open::prepare_session(settings).await?;
-        let commands = Arc::new(prepared.commands().await?);
+        let commands = Arc::new(prepared.collect_slash_commands().await?);
         warn_of_template_faults(&commands);
         let opened = prepared.open_session().await?;
         let (prompt, switch) = (prompt.take(), opened.switch.clone());
         let left = match is_plain {
-            true => plain::run_plain(opened, commands, prompt, is_typed, &mut programs).await?,
+            true => {
+                plain::run_plain_chat(opened, commands, prompt, is_typed, &mut programs).await?
+            }
             false => live::run_live_chat(opened, commands, prompt, &mut programs).await?,
         };
         match left {
-            ChatExit::Quit(exit) => return Ok(exit),
-            ChatExit::Resume(id) | ChatExit::Reload(id) => resume = Some(id),
-            ChatExit::New(model) => {
+            NextStepAfterChat::Quit(exit) => return Ok(exit),
+            NextStepAfterChat::Resume(id) | NextStepAfterChat::Reload(id) => resume = Some(id),
+            NextStepAfterChat::New(model) => {
                 resume = None;
                 if model.is_some() {
                     args.open.model.model = model;
@@ -130,9 +136,9 @@ async fn attach_to_session(args: ChatArgs, is_plain: bool) -> anyhow::Result<Exi
         .clone()
         .or(args.resume)
         .filter(|id| !id.is_empty());
-    let id = id.unwrap_or_else(rind_lib::clock::new_id);
+    let id = id.unwrap_or_else(rind_lib::clock::new_uuid_v7);
     let session = args.remote.attach(&id).await?;
-    attached::run_attached(session, args.prompt).await
+    attached::run_attached_chat(session, args.prompt).await
 }
 
 /// Returns the line at the end of a chat: the session, its cost, and how to continue.
@@ -178,45 +184,45 @@ fn interrupted_turn_notice(
 }
 
 /// Warns once about each command template that cannot be used.
-fn warn_of_template_faults(commands: &CommandSet) {
+fn warn_of_template_faults(commands: &SlashCommandSet) {
     let (environment, faults) = (
-        environment::operator_environment(),
-        commands.template_faults(),
+        environment::process_operator_environment(),
+        commands.broken_template_warning_lines(),
     );
-    for fault in faults.iter().take(MAX_FAULTS) {
+    for fault in faults.iter().take(MAX_SHOWN_TEMPLATE_FAULTS) {
         environment.warn_once(fault);
     }
-    if let Some(n_more @ 1..) = faults.len().checked_sub(MAX_FAULTS) {
-        let more = render::format_count(n_more as u64, "more template");
+    if let Some(n_more @ 1..) = faults.len().checked_sub(MAX_SHOWN_TEMPLATE_FAULTS) {
+        let more = render::format_count_with_noun(n_more as u64, "more template");
         environment.warn_once(&format!("{more} cannot be used; /help lists all of them"));
     }
 }
 
 /// Runs the chat in an open session, until the chat ends.
-pub(super) async fn run_in_session(
-    opened: open::OpenedSession,
-    commands: Arc<CommandSet>,
+pub(super) async fn run_chat_in_session(
+    opened: open::SessionWithUserQuestionChannels,
+    commands: Arc<SlashCommandSet>,
     prompt: Option<String>,
-    programs: &mut TurnFollowers,
+    programs: &mut TurnEventReceiversAndSteering,
 ) -> anyhow::Result<ExitStatus> {
     let is_typed = std::io::stdin().is_terminal();
     let has_terminal = is_typed && std::io::stderr().is_terminal();
     let left = if !has_terminal || !std::io::stdout().is_terminal() || is_dumb_terminal() {
-        plain::run_plain(opened, commands, prompt, is_typed, programs).await?
+        plain::run_plain_chat(opened, commands, prompt, is_typed, programs).await?
     } else {
         live::run_live_chat(opened, commands, prompt, programs).await?
     };
     Ok(match left {
-        ChatExit::Quit(exit) => exit,
+        NextStepAfterChat::Quit(exit) => exit,
         // Do not switch sessions, because the plugin under development is replaced only in this
         // session.
-        ChatExit::Resume(id) | ChatExit::Reload(id) => {
+        NextStepAfterChat::Resume(id) | NextStepAfterChat::Reload(id) => {
             render::print_note(&format!(
                 "a chat with a plugin under development cannot switch to another session; to chat there: rind chat --resume {id}"
             ));
             ExitStatus::Done
         }
-        ChatExit::New(_) => {
+        NextStepAfterChat::New(_) => {
             render::print_note(
                 "a chat with a plugin under development has only one session; run the command again for a new one",
             );
@@ -227,23 +233,28 @@ pub(super) async fn run_in_session(
 
 /// Whether the terminal can only print lines one after another: if `TERM` is `dumb` or not set.
 fn is_dumb_terminal() -> bool {
-    environment::variable("TERM").is_none_or(|term| term == "dumb")
+    environment::environment_variable("TERM").is_none_or(|term| term == "dumb")
 }
 
 /// Asks which session to continue and lists sessions of this folder first. Returns `None` if the
 /// user chooses none.
-async fn choose_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
+async fn choose_session_to_resume(
+    args: &ChatArgs,
+    has_terminal: bool,
+) -> anyhow::Result<Option<String>> {
     if !has_terminal {
         bail_usage!("choosing a session needs a terminal; name the session, as in `--resume last`");
     }
-    let paths = environment::find_paths(args.open.workspace.as_deref())?;
-    let mut rows = SessionStore::new(paths.sessions()).heads()?.rows;
+    let paths = environment::find_rind_paths(args.open.workspace.as_deref())?;
+    let mut rows = SessionStore::new(paths.sessions())
+        .list_session_heads()?
+        .rows;
     rows.retain(|row| row.aside.is_none() && row.turns > 0);
     if rows.is_empty() {
         bail_usage!("there is no session yet; `rind chat` begins one");
     }
     // Put sessions of this folder first. Other sessions are shown with their folder.
-    rows.sort_by_key(|row| !render::session::belongs_to_folder(row, &paths.workspace));
+    rows.sort_by_key(|row| !render::session::is_session_in_workspace(row, &paths.workspace));
     let find = |text: &str| -> Vec<&SessionHead> {
         let text = text.to_lowercase();
         let has = |row: &&SessionHead| {
@@ -289,39 +300,41 @@ async fn ask_which_session(
     missed: Option<&str>,
 ) -> Option<SessionChoiceAnswer> {
     let now = rind_lib::clock::now_ms();
-    let shown = found.len().min(MAX_OFFERED);
+    let shown = found.len().min(MAX_OFFERED_SESSIONS);
     let lines = found.iter().take(shown).enumerate().map(|(n, row)| {
-        QuestionLine::new(format!("  {} ", n + 1))
-            .with_escaped_text(BOLD, &row.id)
+        TerminalQuestionLine::new(format!("  {} ", n + 1))
+            .with_escaped_text(BOLD_STYLE, &row.id)
             .with_text(" ")
             .with_escaped_text(
-                DIM,
+                DIM_STYLE,
                 &render::session::describe_session_choice(row, workspace, now),
             )
     });
-    let mut head = QuestionLine::new("").with_text("? which session, the last used first");
+    let mut head = TerminalQuestionLine::new("").with_text("? which session, the last used first");
     if !wanted.is_empty() {
-        head = head.with_text(", with ").with_escaped_text(BOLD, wanted);
+        head = head
+            .with_text(", with ")
+            .with_escaped_text(BOLD_STYLE, wanted);
     }
     let n_more = found.len() - shown;
     let more = (n_more > 0).then(|| {
         let words = format!("  … {n_more} more: type a word of the session that you search");
-        QuestionLine::new("").with_styled_text(DIM, &words)
+        TerminalQuestionLine::new("").with_styled_text(DIM_STYLE, &words)
     });
     let missed = missed.map(|text| {
-        QuestionLine::new("")
-            .with_styled_text(DIM, "  no session has the text ")
-            .with_escaped_text(DIM, text)
+        TerminalQuestionLine::new("")
+            .with_styled_text(DIM_STYLE, "  no session has the text ")
+            .with_escaped_text(DIM_STYLE, text)
     });
     let keys = format!("[1-{shown}], a text to search, or [q]uit");
-    let screen = QuestionScreen {
+    let screen = QuestionScreenContent {
         parts: vec![vec![head], lines.chain(more).chain(missed).collect()],
         covers: Vec::new(),
         keys,
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     };
     screen
-        .ask_person(|line| match (line, line.parse::<usize>()) {
+        .ask_question_without_approval(|line| match (line, line.parse::<usize>()) {
             ("", _) => None,
             ("q" | "Q" | "/quit", _) => Some(SessionChoiceAnswer::None),
             (_, Ok(n)) if n <= shown => {

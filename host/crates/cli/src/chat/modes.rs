@@ -3,68 +3,74 @@
 use tokio::sync::oneshot;
 
 use super::super::approve::{
-    CommandQuestion, DECLINED, TerminalAnswer, TerminalQuestion, TerminalQuestionKind,
+    BuiltInCommandQuestion, DECLINE_ANSWER, TerminalAnswer, TerminalQuestion, TerminalQuestionKind,
 };
-use super::super::question::{QuestionLine, QuestionScreen};
-use super::super::render::{DIM, WARN, style_text};
+use super::super::question::{QuestionScreenContent, TerminalQuestionLine};
+use super::super::render::{DIM_STYLE, WARNING_STYLE, style_text};
 use super::live::LiveChat;
-use super::worker::ChatPrompt;
-use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN};
+use super::worker::ChatTurnInput;
+use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN_PROMPT};
 
 /// Words that approve a plan: `yes` with questions about edits, `accept` without them.
-const APPROVE_PLAN: &str = "yes";
-const APPROVE_PLAN_AND_EDITS: &str = "accept";
+const APPROVE_PLAN_ANSWER: &str = "yes";
+const APPROVE_PLAN_AND_EDITS_ANSWER: &str = "accept";
 
 /// Switches to the next approval mode.
-pub(super) fn switch_mode(chat: &mut LiveChat) {
-    let next = chat.switch.mode().next(chat.has_full_mode);
+pub(super) fn switch_to_next_approval_mode(chat: &mut LiveChat) {
+    let next = chat.switch.mode().next_in_cycle(chat.has_full_mode);
     chat.switch.set_mode(next);
     let words = format!("mode {next}: {}", next.description());
-    chat.view.say_line(style_text(DIM, words));
+    chat.view
+        .add_finished_output_line(style_text(DIM_STYLE, words));
 }
 
 /// Asks whether to carry out the plan of the turn that has just ended.
-pub(super) fn ask_about_plan(chat: &mut LiveChat) {
+pub(super) fn ask_whether_to_carry_out_plan(chat: &mut LiveChat) {
     let (answer, answered) = oneshot::channel();
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text("carry out this plan");
-    let about = QuestionLine::new("  ").with_styled_text(
-        DIM,
+    let about = TerminalQuestionLine::new("  ").with_styled_text(
+        DIM_STYLE,
         "yes carries the plan out and asks about each change, accept carries it out and edits files without asking, no continues planning",
     )
-    .into_prose();
-    let screen = QuestionScreen {
+    .allow_row_breaks_at_spaces();
+    let screen = QuestionScreenContent {
         parts: vec![vec![head], vec![about]],
         keys: "[y]es, [a]ccept edits, or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     };
-    let question = TerminalQuestionKind::Command(CommandQuestion {
+    let question = TerminalQuestionKind::Command(BuiltInCommandQuestion {
         screen,
-        words: vec![APPROVE_PLAN, APPROVE_PLAN_AND_EDITS, DECLINED],
+        words: vec![
+            APPROVE_PLAN_ANSWER,
+            APPROVE_PLAN_AND_EDITS_ANSWER,
+            DECLINE_ANSWER,
+        ],
     });
     chat.asked.push_back(TerminalQuestion { question, answer });
     chat.plan = Some(answered);
 }
 
 /// Carries out the plan, in the chosen approval mode, if the person approved it.
-pub(super) fn handle_plan_answer(chat: &mut LiveChat, answer: Option<TerminalAnswer>) {
+pub(super) fn carry_out_plan_if_approved(chat: &mut LiveChat, answer: Option<TerminalAnswer>) {
     chat.plan = None;
     let mode = match answer {
-        Some(TerminalAnswer::Command(APPROVE_PLAN)) => ApprovalMode::Ask,
-        Some(TerminalAnswer::Command(APPROVE_PLAN_AND_EDITS)) => ApprovalMode::AcceptEdits,
+        Some(TerminalAnswer::Command(APPROVE_PLAN_ANSWER)) => ApprovalMode::Ask,
+        Some(TerminalAnswer::Command(APPROVE_PLAN_AND_EDITS_ANSWER)) => ApprovalMode::AcceptEdits,
         _ => return,
     };
-    if chat.worker.is_running() || chat.leaving.is_some() {
+    if chat.worker.is_job_running() || chat.leaving.is_some() {
         return;
     }
     chat.switch.set_mode(mode);
     let words = format!("mode {mode}: {}", mode.description());
-    chat.view.say_line(style_text(DIM, words));
-    chat.view.show_user_text(CARRY_OUT_PLAN);
-    chat.worker.start_turn(ChatPrompt {
-        text: CARRY_OUT_PLAN.to_owned(),
-        ..ChatPrompt::default()
+    chat.view
+        .add_finished_output_line(style_text(DIM_STYLE, words));
+    chat.view.show_user_text(CARRY_OUT_PLAN_PROMPT);
+    chat.worker.start_turn(ChatTurnInput {
+        text: CARRY_OUT_PLAN_PROMPT.to_owned(),
+        ..ChatTurnInput::default()
     });
 }
 

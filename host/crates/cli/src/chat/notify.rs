@@ -8,12 +8,12 @@ use rind_operator::chat::ChatNotify;
 
 /// Reason to notify the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotifyReason {
+pub(super) enum UserNotificationReason {
     TurnEnded,
     Asked,
 }
 
-impl NotifyReason {
+impl UserNotificationReason {
     fn notification_text(self) -> &'static str {
         match self {
             Self::TurnEnded => "Rind has ended its turn",
@@ -37,19 +37,19 @@ impl ChatNotifier {
         }
     }
 
-    pub(super) fn record_focus(&mut self, is_in_front: bool) {
+    pub(super) fn record_terminal_focus(&mut self, is_in_front: bool) {
         self.is_in_front = is_in_front;
     }
 
     /// Notifies the person, unless the terminal has the focus.
-    pub(super) fn notify(&self, reason: NotifyReason) {
-        if let Some(signal) = self.signal(reason) {
+    pub(super) fn notify(&self, reason: UserNotificationReason) {
+        if let Some(signal) = self.notification_sequence(reason) {
             // Ignore a write error: if the terminal was closed, the chat detects that elsewhere.
-            let _ = tty::put_text(&signal);
+            let _ = tty::write_text_to_terminal(&signal);
         }
     }
 
-    fn signal(&self, reason: NotifyReason) -> Option<String> {
+    fn notification_sequence(&self, reason: UserNotificationReason) -> Option<String> {
         let words = reason.notification_text();
         let signal = match self.way {
             ChatNotify::Bell => "\x07".to_owned(),
@@ -69,9 +69,12 @@ mod tests {
     fn only_a_terminal_that_is_not_in_front_is_signalled() {
         let signal = |way, is_in_front| {
             let mut notifier = ChatNotifier::new(way);
-            assert_eq!(notifier.signal(NotifyReason::Asked), None);
-            notifier.record_focus(is_in_front);
-            notifier.signal(NotifyReason::TurnEnded)
+            assert_eq!(
+                notifier.notification_sequence(UserNotificationReason::Asked),
+                None
+            );
+            notifier.record_terminal_focus(is_in_front);
+            notifier.notification_sequence(UserNotificationReason::TurnEnded)
         };
         let of = |way| signal(way, false);
         assert_eq!(of(ChatNotify::Bell).as_deref(), Some("\x07"));

@@ -1,18 +1,23 @@
 //! `/permissions`: lists the approvals of the session and revokes them.
 
-use super::super::render::{BOLD, DIM, WARN, one_line, style_text};
+use super::super::render::{
+    BOLD_STYLE, DIM_STYLE, WARNING_STYLE, style_text, truncate_to_one_line,
+};
 use rind_lib::tool::approval::SessionApprovals;
 
 /// Maximum length of the text that describes one approval, in characters.
-const MAX_APPROVAL_CHARS: usize = 400;
+const MAX_APPROVAL_TEXT_CHARS: usize = 400;
 
 /// Revokes the approval with this number or, if `number` is empty, lists the approvals of the
 /// session. Returns lines for the person.
-pub(super) fn run_permissions_command(approvals: &SessionApprovals, number: &str) -> Vec<String> {
-    let approved = approvals.approved();
+pub(super) fn list_or_revoke_approvals(approvals: &SessionApprovals, number: &str) -> Vec<String> {
+    let approved = approvals.list_session_approvals();
     if number.is_empty() {
         if approved.is_empty() {
-            return vec![style_text(DIM, "nothing was allowed for this session")];
+            return vec![style_text(
+                DIM_STYLE,
+                "nothing was allowed for this session",
+            )];
         }
         let lines = approved.iter().enumerate().map(|(n, approved)| {
             let by = approved.by.as_ref().map(|by| format!(", called by {by}"));
@@ -20,10 +25,10 @@ pub(super) fn run_permissions_command(approvals: &SessionApprovals, number: &str
             format!(
                 "  {} {}{}{}: {}",
                 n + 1,
-                style_text(BOLD, &approved.tool),
+                style_text(BOLD_STYLE, &approved.tool),
                 of.unwrap_or_default(),
                 by.unwrap_or_default(),
-                one_line(&approved.covers, MAX_APPROVAL_CHARS)
+                truncate_to_one_line(&approved.covers, MAX_APPROVAL_TEXT_CHARS)
             )
         });
         return lines.collect();
@@ -32,12 +37,12 @@ pub(super) fn run_permissions_command(approvals: &SessionApprovals, number: &str
     let line = match chosen.and_then(|at| approved.get(at)) {
         Some(approved) => {
             approvals.revoke(approved);
-            let covers = one_line(&approved.covers, MAX_APPROVAL_CHARS);
+            let covers = truncate_to_one_line(&approved.covers, MAX_APPROVAL_TEXT_CHARS);
             let what = format!("taken back: {}: {covers}", approved.tool);
-            style_text(DIM, what)
+            style_text(DIM_STYLE, what)
         }
         None => style_text(
-            WARN,
+            WARNING_STYLE,
             "there is no such number; /permissions lists the numbers",
         ),
     };

@@ -4,22 +4,22 @@
 //! Typed letters filter the list. The module must not know the meaning of an entry. In most lists,
 //! an entry is the argument of a slash command. Start from [`ChatPicker`].
 
-use super::super::render::{BOLD, DIM, one_line, style_text};
-use super::editor::LineEditor;
-use super::keys::{KeyCode, KeyInput, TypedKey};
+use super::super::render::{BOLD_STYLE, DIM_STYLE, style_text, truncate_to_one_line};
+use super::editor::ChatInputEditor;
+use super::keys::{KeyCode, TerminalInputEvent, TypedKeyWithModifiers};
 
 /// Maximum number of entries of the list that are shown at once.
-const MAX_SHOWN: usize = 10;
+const MAX_SHOWN_PICKER_ENTRIES: usize = 10;
 
 /// Number of rows of the screen that the list does not use.
-const SPARE_ROWS: usize = 6;
+const ROWS_RESERVED_BESIDE_PICKER: usize = 6;
 
 /// Maximum length of each text of an entry, in characters. The rest is cut off.
-const MAX_ENTRY_CHARS: usize = 200;
+const MAX_ENTRY_TEXT_CHARS: usize = 200;
 
 /// Entry of a list from which a person chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PickerEntry {
+pub(super) struct ChatPickerEntry {
     /// Argument of the command that runs when the person chooses this entry, or the number of a
     /// tool call.
     pub(super) value: String,
@@ -32,16 +32,16 @@ pub(super) struct ChatPicker {
     /// Name of the command that the choice runs.
     pub(super) command: &'static str,
     /// Entries of the list; `None` until they were found.
-    entries: Option<Vec<PickerEntry>>,
+    entries: Option<Vec<ChatPickerEntry>>,
     /// Text that is shown if there are no entries.
     why_empty: String,
-    pub(super) query: LineEditor,
+    pub(super) query: ChatInputEditor,
     chosen: usize,
 }
 
 /// Effect of a key press on the list.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum PickerKeyEffect {
+pub(super) enum PickerKeyPressEffect {
     Stays,
     Closed,
     /// The entry with this value was chosen.
@@ -55,13 +55,17 @@ impl ChatPicker {
             command,
             entries: None,
             why_empty: String::new(),
-            query: LineEditor::default(),
+            query: ChatInputEditor::default(),
             chosen: 0,
         }
     }
 
     /// Sets the entries; `why_empty` is shown if there are none.
-    pub(super) fn set_entries(&mut self, entries: Vec<PickerEntry>, why_empty: impl Into<String>) {
+    pub(super) fn set_entries(
+        &mut self,
+        entries: Vec<ChatPickerEntry>,
+        why_empty: impl Into<String>,
+    ) {
         self.entries = Some(entries);
         self.why_empty = why_empty.into();
         self.chosen = 0;
@@ -77,38 +81,38 @@ impl ChatPicker {
     }
 
     /// Returns the entries that contain every typed word, ignoring case.
-    fn filter_matching_entries(&self) -> Vec<&PickerEntry> {
+    fn filter_matching_entries(&self) -> Vec<&ChatPickerEntry> {
         let query = self.query.full_text().to_lowercase();
         let words: Vec<&str> = query.split_whitespace().collect();
-        let fits = |entry: &&PickerEntry| {
+        let fits = |entry: &&ChatPickerEntry| {
             let text = format!("{} {}", entry.value, entry.about).to_lowercase();
             words.iter().all(|word| text.contains(word))
         };
         self.entries.iter().flatten().filter(fits).collect()
     }
 
-    pub(super) fn press_key(&mut self, input: &KeyInput) -> PickerKeyEffect {
+    pub(super) fn handle_key_input(&mut self, input: &TerminalInputEvent) -> PickerKeyPressEffect {
         let key = match input {
-            KeyInput::Paste(text) => {
+            TerminalInputEvent::Paste(text) => {
                 let letters = text.chars().filter(|letter| !letter.is_control());
                 letters
-                    .take(MAX_ENTRY_CHARS)
-                    .for_each(|letter| self.query.insert_typed_letter(letter));
+                    .take(MAX_ENTRY_TEXT_CHARS)
+                    .for_each(|letter| self.query.insert_typed_character(letter));
                 self.chosen = 0;
-                return PickerKeyEffect::Stays;
+                return PickerKeyPressEffect::Stays;
             }
-            KeyInput::Key(key) => *key,
-            _ => return PickerKeyEffect::Stays,
+            TerminalInputEvent::Key(key) => *key,
+            _ => return PickerKeyPressEffect::Stays,
         };
         let n = self.filter_matching_entries().len();
         match (key.code, key.ctrl, key.alt) {
             (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'd'), true, _) => {
-                return PickerKeyEffect::Closed;
+                return PickerKeyPressEffect::Closed;
             }
             (KeyCode::Enter, ..) | (KeyCode::Char('o'), true, _) => {
                 let found = self.filter_matching_entries();
                 let chosen = found.get(self.chosen).map(|entry| entry.value.clone());
-                return chosen.map_or(PickerKeyEffect::Stays, PickerKeyEffect::Chosen);
+                return chosen.map_or(PickerKeyPressEffect::Stays, PickerKeyPressEffect::Chosen);
             }
             (KeyCode::Up, ..) | (KeyCode::Char('p'), true, _) => {
                 self.chosen = (self.chosen + n.max(1) - 1) % n.max(1);
@@ -118,10 +122,10 @@ impl ChatPicker {
             }
             _ => self.edit_query(key),
         }
-        PickerKeyEffect::Stays
+        PickerKeyPressEffect::Stays
     }
 
-    fn edit_query(&mut self, key: TypedKey) {
+    fn edit_query(&mut self, key: TypedKeyWithModifiers) {
         // Ignore line breaks, because the query has only one row.
         let is_break = key.code == KeyCode::Char('j') && key.ctrl;
         if !is_break && super::press::apply_editing_key(&mut self.query, key) {
@@ -130,37 +134,48 @@ impl ChatPicker {
     }
 
     /// Returns the rows of the list on a screen with `n_rows` rows.
-    pub(super) fn rows(&self, n_rows: usize) -> Vec<String> {
+    pub(super) fn render_rows(&self, n_rows: usize) -> Vec<String> {
         let found = self.filter_matching_entries();
-        let mut rows = vec![style_text(BOLD, self.title)];
+        let mut rows = vec![style_text(BOLD_STYLE, self.title)];
         match &self.entries {
-            None => rows.push(style_text(DIM, "  one moment …")),
+            None => rows.push(style_text(DIM_STYLE, "  one moment …")),
             Some(all) if all.is_empty() => {
                 rows.push(style_text(
-                    DIM,
-                    format_args!("  {}", one_line(&self.why_empty, MAX_ENTRY_CHARS)),
+                    DIM_STYLE,
+                    format_args!(
+                        "  {}",
+                        truncate_to_one_line(&self.why_empty, MAX_ENTRY_TEXT_CHARS)
+                    ),
                 ));
             }
-            Some(_) if found.is_empty() => rows.push(style_text(DIM, "  nothing fits")),
+            Some(_) if found.is_empty() => rows.push(style_text(DIM_STYLE, "  nothing fits")),
             Some(_) => {}
         }
-        let n_shown = n_rows.saturating_sub(SPARE_ROWS).clamp(1, MAX_SHOWN);
+        let n_shown = n_rows
+            .saturating_sub(ROWS_RESERVED_BESIDE_PICKER)
+            .clamp(1, MAX_SHOWN_PICKER_ENTRIES);
         let first = (self.chosen + 1).saturating_sub(n_shown);
         let shown = found.iter().enumerate().skip(first).take(n_shown);
         rows.extend(shown.map(|(at, entry)| {
-            let value = one_line(&entry.value, MAX_ENTRY_CHARS);
-            let about = style_text(DIM, one_line(&entry.about, MAX_ENTRY_CHARS));
+            let value = truncate_to_one_line(&entry.value, MAX_ENTRY_TEXT_CHARS);
+            let about = style_text(
+                DIM_STYLE,
+                truncate_to_one_line(&entry.about, MAX_ENTRY_TEXT_CHARS),
+            );
             match at == self.chosen {
-                true => format!("  {}  {about}", style_text(BOLD, format_args!("▸ {value}"))),
+                true => format!(
+                    "  {}  {about}",
+                    style_text(BOLD_STYLE, format_args!("▸ {value}"))
+                ),
                 false => format!("    {value}  {about}"),
             }
         }));
         if found.len() > n_shown {
             let words = format!("    {} of {}", self.chosen + 1, found.len());
-            rows.push(style_text(DIM, words));
+            rows.push(style_text(DIM_STYLE, words));
         }
         rows.push(style_text(
-            DIM,
+            DIM_STYLE,
             "  type to search · Enter takes it · Esc closes",
         ));
         rows
@@ -169,16 +184,16 @@ impl ChatPicker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::render::bare_text;
+    use super::super::super::render::strip_styles;
     use super::*;
 
-    fn key(code: KeyCode) -> KeyInput {
-        KeyInput::Key(TypedKey::plain_key(code))
+    fn key(code: KeyCode) -> TerminalInputEvent {
+        TerminalInputEvent::Key(TypedKeyWithModifiers::without_modifiers(code))
     }
 
     fn picker() -> ChatPicker {
         let mut picker = ChatPicker::new("models", "model");
-        let entry = |n: usize| PickerEntry {
+        let entry = |n: usize| ChatPickerEntry {
             value: format!("model-{n}"),
             about: "small\u{1b}[2J".to_owned(),
         };
@@ -189,24 +204,27 @@ mod tests {
     #[test]
     fn letters_narrow_the_list_and_enter_takes_what_is_marked() {
         let mut picker = picker();
-        assert_eq!(picker.press_key(&key(KeyCode::Up)), PickerKeyEffect::Stays);
-        let last = PickerKeyEffect::Chosen("model-29".to_owned());
-        assert_eq!(picker.press_key(&key(KeyCode::Enter)), last);
-        for letter in "SMALL el-1".chars() {
-            picker.press_key(&key(KeyCode::Char(letter)));
-        }
-        picker.press_key(&key(KeyCode::Down));
-        let second = PickerKeyEffect::Chosen("model-10".to_owned());
-        assert_eq!(picker.press_key(&key(KeyCode::Enter)), second);
-        picker.press_key(&KeyInput::Paste("zzz\n".to_owned()));
         assert_eq!(
-            picker.press_key(&key(KeyCode::Enter)),
-            PickerKeyEffect::Stays
+            picker.handle_key_input(&key(KeyCode::Up)),
+            PickerKeyPressEffect::Stays
         );
-        assert!(picker.rows(30).join("\n").contains("nothing fits"));
+        let last = PickerKeyPressEffect::Chosen("model-29".to_owned());
+        assert_eq!(picker.handle_key_input(&key(KeyCode::Enter)), last);
+        for letter in "SMALL el-1".chars() {
+            picker.handle_key_input(&key(KeyCode::Char(letter)));
+        }
+        picker.handle_key_input(&key(KeyCode::Down));
+        let second = PickerKeyPressEffect::Chosen("model-10".to_owned());
+        assert_eq!(picker.handle_key_input(&key(KeyCode::Enter)), second);
+        picker.handle_key_input(&TerminalInputEvent::Paste("zzz\n".to_owned()));
         assert_eq!(
-            picker.press_key(&key(KeyCode::Esc)),
-            PickerKeyEffect::Closed
+            picker.handle_key_input(&key(KeyCode::Enter)),
+            PickerKeyPressEffect::Stays
+        );
+        assert!(picker.render_rows(30).join("\n").contains("nothing fits"));
+        assert_eq!(
+            picker.handle_key_input(&key(KeyCode::Esc)),
+            PickerKeyPressEffect::Closed
         );
     }
 
@@ -215,11 +233,11 @@ mod tests {
         let mut picker = picker();
         picker.select_entry_with_value("model-20");
         for n_rows in [0, 7, 12, 100] {
-            let rows = bare_text(&picker.rows(n_rows).join("\n"));
+            let rows = strip_styles(&picker.render_rows(n_rows).join("\n"));
             assert!(rows.contains("▸ model-20"), "{n_rows}: {rows}");
             assert!(!rows.contains('\u{1b}'), "{rows}");
         }
         let empty = ChatPicker::new("models", "model");
-        assert!(empty.rows(30).join("\n").contains("one moment"));
+        assert!(empty.render_rows(30).join("\n").contains("one moment"));
     }
 }

@@ -12,37 +12,43 @@ use tokio::time::Instant;
 use super::super::attach;
 use super::super::exit_code::ExitStatus;
 use super::super::looks;
-use super::super::render::{BOLD, DIM, one_line, style_text, warning_text};
-use super::super::terminal::QUIET;
-use super::ask::{OpenQuestion, TypedAnswer};
+use super::super::render::{
+    BOLD_STYLE, DIM_STYLE, format_warning_line, style_text, truncate_to_one_line,
+};
+use super::super::terminal::INPUT_SILENCE_BEFORE_ANSWER;
+use super::ask::{OpenChatQuestion, TypedQuestionAnswerEffect};
 use super::complete::CompletionMenu;
-use super::editor::CursorTarget;
-use super::keys::{KeyCode, KeyInput, TypedKey};
-use super::live::{ChatExit, LiveChat};
-use super::slash::is_command;
+use super::editor::EditorCursorTarget;
+use super::keys::{KeyCode, TerminalInputEvent, TypedKeyWithModifiers};
+use super::live::{LiveChat, NextStepAfterChat};
+use super::slash::is_slash_command_line;
 use rind_lib::point::payload::Source;
 
 /// Maximum time between two presses of Ctrl-C for the second one to quit the chat.
-const MAX_DOUBLE_PRESS: Duration = Duration::from_secs(1);
+const MAX_CTRL_C_DOUBLE_PRESS_DELAY: Duration = Duration::from_secs(1);
 
 /// Maximum time between two presses of Ctrl-C on an empty line for the second one to quit the chat:
 /// long enough to read the hint about the second press.
-pub(super) const MAX_QUIT_PRESS: Duration = Duration::from_secs(2);
+pub(super) const MAX_EMPTY_LINE_DOUBLE_PRESS_DELAY: Duration = Duration::from_secs(2);
 
 /// Words that answer a question or turn its pages. They are never sent to the model directly after
 /// a question has closed.
-const QUESTION_ANSWERS: [&str; 9] = ["y", "yes", "n", "no", "a", "always", "v", "view", "q"];
+const QUESTION_ANSWER_WORDS: [&str; 9] = ["y", "yes", "n", "no", "a", "always", "v", "view", "q"];
 
 impl LiveChat {
-    pub(super) fn press_key(&mut self, input: KeyInput) {
+    pub(super) fn handle_key_input(&mut self, input: TerminalInputEvent) {
         match input {
-            KeyInput::Focus(is_in_front) => return self.notifier.record_focus(is_in_front),
-            KeyInput::Background(is_light) => return looks::set_background_palette(is_light),
-            KeyInput::Answered => return,
-            KeyInput::Key(_) | KeyInput::Paste(_) => {}
+            TerminalInputEvent::Focus(is_in_front) => {
+                return self.notifier.record_terminal_focus(is_in_front);
+            }
+            TerminalInputEvent::Background(is_light) => {
+                return looks::set_code_palette_for_background(is_light);
+            }
+            TerminalInputEvent::Answered => return,
+            TerminalInputEvent::Key(_) | TerminalInputEvent::Paste(_) => {}
         }
         if self.leaving.is_some() {
-            return self.append_key_to_text(input);
+            return self.add_key_typed_while_leaving(input);
         }
         if self.question.is_some() {
             return self.handle_question_key(input);
@@ -55,46 +61,48 @@ impl LiveChat {
             return;
         }
         let key = match input {
-            KeyInput::Paste(text) => return self.paste_text(&text),
-            KeyInput::Key(key) => key,
+            TerminalInputEvent::Paste(text) => return self.paste_text(&text),
+            TerminalInputEvent::Key(key) => key,
             _ => return,
         };
         let was_dropped = std::mem::take(&mut self.is_dropped);
-        if key == TypedKey::ctrl_key('c') {
+        if key == TypedKeyWithModifiers::with_ctrl('c') {
             self.is_dropped = was_dropped;
         }
         match (key.code, key.ctrl, key.alt, key.shift) {
             (KeyCode::Char('c'), true, ..) => self.handle_ctrl_c(),
             (KeyCode::Char('d'), true, ..) if self.editor.is_empty() => {
-                self.leaving = Some(ChatExit::Quit(ExitStatus::Done));
+                self.leaving = Some(NextStepAfterChat::Quit(ExitStatus::Done));
             }
             // Ignore an Enter that was probably meant for a question that has just closed. The text
             // stays in the editor, and a second Enter sends it.
             (KeyCode::Enter, false, false, false) if self.is_enter_for_closed_question() => {}
             (KeyCode::Enter, false, false, false)
-                if self.menu.accepts_enter(self.editor.text_before_cursor()) =>
+                if self
+                    .menu
+                    .should_enter_key_insert_completion(self.editor.text_before_cursor()) =>
             {
                 return self.accept_completion();
             }
             (KeyCode::Enter, false, false, false) => self.submit_line(),
-            (KeyCode::Tab, false, false, true) => return modes::switch_mode(self),
+            (KeyCode::Tab, false, false, true) => return modes::switch_to_next_approval_mode(self),
             (KeyCode::Tab, false, false, false)
                 if !self
                     .menu
-                    .would_change_line(self.editor.text_before_cursor())
+                    .has_entry_changing_line(self.editor.text_before_cursor())
                     && self.request_server_completion() =>
             {
                 return;
             }
             (KeyCode::Tab, false, false, false) if !self.menu.is_empty() => {
-                return self.complete_line();
+                return self.insert_selected_completion();
             }
             (KeyCode::Tab, false, false, false)
                 if self.editor.text_before_cursor().starts_with('!') =>
             {
                 return self.complete_shell_word();
             }
-            (KeyCode::Tab, false, false, false) if self.worker.is_running() => {
+            (KeyCode::Tab, false, false, false) if self.worker.is_job_running() => {
                 self.send_editor_text(true)
             }
             (KeyCode::Up | KeyCode::Down, false, false, false) if !self.menu.is_empty() => {
@@ -106,21 +114,21 @@ impl LiveChat {
             }
             (KeyCode::Char('r'), true, ..) => {
                 self.menu = CompletionMenu::default();
-                return recall::search_history(self);
+                return recall::open_or_advance_history_search(self);
             }
-            (KeyCode::Char('o'), true, ..) => return self.open_call_list(),
-            (KeyCode::Char('g'), true, ..) => external::open_editor(self),
-            (KeyCode::Char('v'), true, ..) => clipboard::paste_image(self),
+            (KeyCode::Char('o'), true, ..) => return self.open_ended_call_picker(),
+            (KeyCode::Char('g'), true, ..) => external::edit_prompt_in_external_editor(self),
+            (KeyCode::Char('v'), true, ..) => clipboard::read_clipboard_image_in_background(self),
             (KeyCode::Char('l'), true, ..) => self.screen.invalidate_region(),
             (KeyCode::Char('z'), true, ..) => external::suspend_chat(self),
             (KeyCode::Esc, ..) => {
-                self.stop_turn();
+                self.interrupt_running_turn_or_command();
             }
             (KeyCode::Up, false, false, false) | (KeyCode::Char('p'), true, false, false) => {
-                self.show_older_text()
+                self.handle_up_key()
             }
             (KeyCode::Down, false, false, false) | (KeyCode::Char('n'), true, false, false) => {
-                if !self.editor.move_line(false)
+                if !self.editor.move_cursor_vertically(false)
                     && let Some(pieces) = self.history.move_to_newer_text()
                 {
                     self.editor.set_pieces(&pieces);
@@ -130,11 +138,11 @@ impl LiveChat {
                 apply_editing_key(&mut self.editor, key);
             }
         }
-        self.propose_completions();
+        self.update_completion_menu();
     }
 
     /// Replaces the typed beginning of a word by the selected completion.
-    fn complete_line(&mut self) {
+    fn insert_selected_completion(&mut self) {
         if let Some(chosen) = self.menu.selected_entry() {
             let blank = if chosen.text.ends_with(['/', '=', ':']) {
                 ""
@@ -142,9 +150,9 @@ impl LiveChat {
                 " "
             };
             let text = format!("{}{blank}", chosen.text);
-            self.editor.complete_word(chosen.start, &text);
+            self.editor.replace_text_before_cursor(chosen.start, &text);
         }
-        self.propose_completions();
+        self.update_completion_menu();
     }
 
     /// Proposes files for the last word of a shell command. If only one file fits, completes the
@@ -155,43 +163,43 @@ impl LiveChat {
             &self.setup.paths.workspace,
         );
         if self.menu.has_single_entry() {
-            self.complete_line();
+            self.insert_selected_completion();
         }
     }
 
     /// Completes the text with the selected entry of the menu. If the text is then a complete
     /// built-in command, runs it at once.
     fn accept_completion(&mut self) {
-        self.complete_line();
+        self.insert_selected_completion();
         let line = self.editor.full_text();
         let line = line.trim_end();
-        let commands = self.worker.commands();
-        let is_whole = is_command(line)
+        let commands = self.worker.slash_command_set();
+        let is_whole = is_slash_command_line(line)
             && commands
                 .parse_call(line)
-                .is_ok_and(|call| commands.is_built_in(&call));
+                .is_ok_and(|call| commands.is_built_in_call(&call));
         if is_whole {
             self.menu = CompletionMenu::default();
             self.submit_line();
-            self.propose_completions();
+            self.update_completion_menu();
         }
     }
 
     /// Adds a key that is pressed while the chat is ending to the typed text, so that the key is
     /// not lost.
-    pub(super) fn append_key_to_text(&mut self, input: KeyInput) {
+    pub(super) fn add_key_typed_while_leaving(&mut self, input: TerminalInputEvent) {
         match input {
-            KeyInput::Paste(text) => self.editor.paste_text(&text),
-            KeyInput::Key(TypedKey {
+            TerminalInputEvent::Paste(text) => self.editor.paste_text(&text),
+            TerminalInputEvent::Key(TypedKeyWithModifiers {
                 code: KeyCode::Char(letter),
                 ctrl: false,
                 alt: false,
                 ..
-            }) => self.editor.insert_typed_letter(letter),
-            KeyInput::Key(TypedKey {
+            }) => self.editor.insert_typed_character(letter),
+            TerminalInputEvent::Key(TypedKeyWithModifiers {
                 code: KeyCode::Enter,
                 ..
-            }) if !self.editor.is_empty() => self.editor.insert_typed_letter('\n'),
+            }) if !self.editor.is_empty() => self.editor.insert_typed_character('\n'),
             _ => {}
         }
     }
@@ -200,54 +208,60 @@ impl LiveChat {
         match attach::pasted_path_to_mention(text) {
             Some(named) => named
                 .chars()
-                .for_each(|letter| self.editor.insert_typed_letter(letter)),
+                .for_each(|letter| self.editor.insert_typed_character(letter)),
             None => self.editor.paste_text(text),
         }
-        self.propose_completions();
+        self.update_completion_menu();
     }
 
     /// Whether Enter was probably pressed for a question that has just closed: the typed text is
     /// only an answer to a question.
     fn is_enter_for_closed_question(&self) -> bool {
-        let is_recent = self.closed.is_some_and(|at| at.elapsed() < QUIET);
-        is_recent && is_answer_text(&self.editor.full_text())
+        let is_recent = self
+            .closed
+            .is_some_and(|at| at.elapsed() < INPUT_SILENCE_BEFORE_ANSWER);
+        is_recent && is_question_answer_text(&self.editor.full_text())
     }
 
-    fn handle_question_key(&mut self, input: KeyInput) {
+    fn handle_question_key(&mut self, input: TerminalInputEvent) {
         let now = Instant::now();
         let is_taken = self
             .question
             .as_mut()
-            .is_some_and(|open| open.accepts_key(now));
+            .is_some_and(|open| open.should_accept_key(now));
         let key = match input {
             // Insert a paste into the editor, because it is text to write and not an answer.
-            KeyInput::Paste(text) => return self.paste_text(&text),
-            KeyInput::Key(key) => key,
+            TerminalInputEvent::Paste(text) => return self.paste_text(&text),
+            TerminalInputEvent::Key(key) => key,
             _ => return,
         };
         match (key.code, key.ctrl) {
             (KeyCode::Char('c'), true) => self.handle_ctrl_c(),
             // Return to the question if Esc is pressed on a page of details.
-            (KeyCode::Esc, _) if self.question.as_mut().is_some_and(OpenQuestion::close_page) => {}
+            (KeyCode::Esc, _)
+                if self
+                    .question
+                    .as_mut()
+                    .is_some_and(OpenChatQuestion::close_question_page) => {}
             (KeyCode::Esc, _) => self.decline_question(),
             _ if !is_taken => {}
             (KeyCode::Char('d'), true) if self.answer.is_empty() => self.decline_question(),
-            (KeyCode::Enter, _) => self.answer_question(),
+            (KeyCode::Enter, _) => self.submit_question_answer(),
             _ => {
                 apply_editing_key(&mut self.answer, key);
             }
         }
     }
 
-    fn answer_question(&mut self) {
+    fn submit_question_answer(&mut self) {
         let room = self.available_question_space();
         let line = self.answer.full_text();
         let is_turn = self.worker.is_turn_running();
         let Some(question) = &mut self.question else {
             return;
         };
-        let kept = question.scrollback_rows(room.size);
-        let shown_call = question.fully_shown_call_id(room);
+        let kept = question.question_rows_for_scrollback(room.size);
+        let shown_call = question.call_id_of_fully_shown_change(room);
         let steering = &self.steering;
         // Pass the reason to the model at once, so that parallel calls do not run before the model
         // has read it. A plugin's command has no model.
@@ -256,20 +270,21 @@ impl LiveChat {
                 steering.steer(why, Source::Terminal);
             }
         };
-        match question.answer_line(&line, room, steer) {
-            TypedAnswer::NotYet => self.answer.clear_text(),
+        match question.handle_answer_line(&line, room, steer) {
+            TypedQuestionAnswerEffect::NotYet => self.answer.clear_text(),
             // Keep an invalid answer in the undo history, so that it can be corrected.
-            TypedAnswer::Invalid => self.answer.discard_text(),
-            TypedAnswer::Answered(words) => {
+            TypedQuestionAnswerEffect::Invalid => self.answer.clear_text_with_undo(),
+            TypedQuestionAnswerEffect::Answered(words) => {
                 self.answer.clear_text();
                 self.close_question();
-                kept.into_iter().for_each(|row| self.view.say_line(row));
+                kept.into_iter()
+                    .for_each(|row| self.view.add_finished_output_line(row));
                 if let Some(call) = shown_call {
-                    self.view.record_shown_change(call);
+                    self.view.mark_file_change_shown_in_approval(call);
                 }
-                let words = one_line(&words, 400);
+                let words = truncate_to_one_line(&words, 400);
                 self.view
-                    .say_line(style_text(BOLD, format_args!("  {words}")));
+                    .add_finished_output_line(style_text(BOLD_STYLE, format_args!("  {words}")));
             }
         }
     }
@@ -281,13 +296,15 @@ impl LiveChat {
         let Some(question) = self.question.take() else {
             return;
         };
-        let kept = question.scrollback_rows(size);
-        kept.into_iter().for_each(|row| self.view.say_line(row));
-        self.view.say_line(style_text(BOLD, "  no"));
+        let kept = question.question_rows_for_scrollback(size);
+        kept.into_iter()
+            .for_each(|row| self.view.add_finished_output_line(row));
+        self.view
+            .add_finished_output_line(style_text(BOLD_STYLE, "  no"));
         // Stop the turn before answering, because after the answer it would send another request to
         // the model.
-        self.stop_turn();
-        question.answer_without_person("the user ended the turn");
+        self.interrupt_running_turn_or_command();
+        question.send_fallback_answer("the user ended the turn");
         self.close_question();
     }
 
@@ -295,17 +312,17 @@ impl LiveChat {
     pub(super) fn close_question(&mut self) {
         self.question = None;
         self.closed = Some(Instant::now());
-        let begun = self.answer.pieces();
-        if !is_answer_text(&self.answer.take_text()) {
-            self.editor.insert_before(&begun);
-            self.propose_completions();
+        let begun = self.answer.typed_and_pasted_pieces();
+        if !is_question_answer_text(&self.answer.take_text()) {
+            self.editor.prepend_pieces(&begun);
+            self.update_completion_menu();
         }
     }
 
     pub(super) fn submit_line(&mut self) {
         let text = self.editor.full_text();
         let line = text.trim();
-        if is_command(line) && !text.starts_with(' ') {
+        if is_slash_command_line(line) && !text.starts_with(' ') {
             let line = line.to_owned();
             // Keep a command that cannot be run in the editor, so that the person can correct it.
             if slash::run_command(self, &line) {
@@ -316,22 +333,29 @@ impl LiveChat {
         }
         if line == "/" && text.starts_with('/') {
             let words = "type the name of a command after the slash; /help lists the commands";
-            return self.view.say_line(warning_text(words));
+            return self
+                .view
+                .add_finished_output_line(format_warning_line(words));
         }
         if line.starts_with('!') && !text.starts_with(' ') {
-            match self.shell.run_line(line) {
+            match self.shell.run_shell_line(line) {
                 Ok(()) => {
                     self.history.add_text(line);
                     self.editor.clear_text();
                 }
-                Err(why) => self.view.say_line(warning_text(&why)),
+                Err(why) => self
+                    .view
+                    .add_finished_output_line(format_warning_line(&why)),
             }
             return;
         }
         // A backslash at the end of a line continues it, as in a shell.
         if self.editor.text_before_cursor() == text && text.ends_with('\\') {
-            apply_editing_key(&mut self.editor, TypedKey::plain_key(KeyCode::Backspace));
-            return self.editor.insert_typed_letter('\n');
+            apply_editing_key(
+                &mut self.editor,
+                TypedKeyWithModifiers::without_modifiers(KeyCode::Backspace),
+            );
+            return self.editor.insert_typed_character('\n');
         }
         self.send_editor_text(false);
     }
@@ -340,14 +364,14 @@ impl LiveChat {
     fn handle_ctrl_c(&mut self) {
         let is_second = self
             .interrupted
-            .is_some_and(|at| at.elapsed() < MAX_DOUBLE_PRESS);
-        if self.worker.is_running() {
-            if is_second || !self.stop_turn() {
-                self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted));
+            .is_some_and(|at| at.elapsed() < MAX_CTRL_C_DOUBLE_PRESS_DELAY);
+        if self.worker.is_job_running() {
+            if is_second || !self.interrupt_running_turn_or_command() {
+                self.leaving = Some(NextStepAfterChat::Quit(ExitStatus::Interrupted));
             }
-        } else if self.shell.interrupt() {
+        } else if self.shell.interrupt_running_command() {
             self.interrupted = Some(Instant::now());
-        } else if self.editor.is_empty() && !is_second && !self.is_quitting() {
+        } else if self.editor.is_empty() && !is_second && !self.is_awaiting_second_ctrl_c() {
             self.quitting = Some(Instant::now());
         } else if self.editor.is_empty() || is_second {
             if is_second && std::mem::take(&mut self.is_dropped) {
@@ -355,13 +379,16 @@ impl LiveChat {
                 // chat.
                 self.editor.undo_edit();
             }
-            self.leaving = Some(ChatExit::Quit(ExitStatus::Done));
+            self.leaving = Some(NextStepAfterChat::Quit(ExitStatus::Done));
         } else {
-            self.is_dropped = !self.history.add_pieces(&self.editor.pieces());
-            self.editor.discard_text();
+            self.is_dropped = !self
+                .history
+                .add_sent_text_pieces(&self.editor.typed_and_pasted_pieces());
+            self.editor.clear_text_with_undo();
             if self.is_dropped {
                 let words = "the text is cleared and not kept in the history; Ctrl-_ restores it";
-                self.view.say_line(style_text(DIM, words));
+                self.view
+                    .add_finished_output_line(style_text(DIM_STYLE, words));
             }
             self.interrupted = Some(Instant::now());
         }
@@ -369,83 +396,87 @@ impl LiveChat {
 
     /// Whether Ctrl-C was pressed on an empty line so recently that pressing it again quits the
     /// chat.
-    pub(super) fn is_quitting(&self) -> bool {
+    pub(super) fn is_awaiting_second_ctrl_c(&self) -> bool {
         self.quitting
-            .is_some_and(|at| at.elapsed() < MAX_QUIT_PRESS)
+            .is_some_and(|at| at.elapsed() < MAX_EMPTY_LINE_DOUBLE_PRESS_DELAY)
     }
 
     /// Interrupts the running turn or command. Returns false if none runs or if it was already
     /// interrupted.
-    fn stop_turn(&mut self) -> bool {
-        let is_new = self.worker.interrupt();
+    fn interrupt_running_turn_or_command(&mut self) -> bool {
+        let is_new = self.worker.interrupt_running_job();
         if is_new {
             self.interrupted = Some(Instant::now());
-            self.return_waiting_texts();
+            self.return_waiting_texts_to_editor();
         }
         is_new
     }
 
     /// Moves the cursor a line up, moves the last queued text back into the editor, or goes to an
     /// older text of the history.
-    fn show_older_text(&mut self) {
-        if self.editor.move_line(true) {
+    fn handle_up_key(&mut self) {
+        if self.editor.move_cursor_vertically(true) {
             return;
         }
-        if self.editor.is_empty() && self.withdraw_last_text() {
+        if self.editor.is_empty() && self.return_last_text_to_editor() {
             return;
         }
-        let now = self.editor.pieces();
+        let now = self.editor.typed_and_pasted_pieces();
         if let Some(pieces) = self.history.move_to_older_text(&now) {
             self.editor.set_pieces(&pieces);
         }
     }
 }
 
-/// Whether a text is only an answer to a question: one of [`QUESTION_ANSWERS`], a number, or empty.
-pub(super) fn is_answer_text(text: &str) -> bool {
+/// Whether a text is only an answer to a question: one of [`QUESTION_ANSWER_WORDS`], a number, or
+/// empty.
+pub(super) fn is_question_answer_text(text: &str) -> bool {
     let text = text.trim().to_lowercase();
-    QUESTION_ANSWERS.contains(&&*text) || text.chars().all(|letter| letter.is_ascii_digit())
+    QUESTION_ANSWER_WORDS.contains(&&*text) || text.chars().all(|letter| letter.is_ascii_digit())
 }
 
 /// Applies a key to the text in an editor. Returns whether the key had an effect.
-pub(super) fn apply_editing_key(editor: &mut super::editor::LineEditor, key: TypedKey) -> bool {
+pub(super) fn apply_editing_key(
+    editor: &mut super::editor::ChatInputEditor,
+    key: TypedKeyWithModifiers,
+) -> bool {
     match (key.code, key.ctrl, key.alt) {
-        (KeyCode::Char(letter), false, false) => editor.insert_typed_letter(letter),
+        (KeyCode::Char(letter), false, false) => editor.insert_typed_character(letter),
         (KeyCode::Enter, ..) | (KeyCode::Char('j'), true, false) => {
-            editor.insert_typed_letter('\n')
+            editor.insert_typed_character('\n')
         }
-        (KeyCode::Tab, false, false) => editor.insert_typed_letter('\t'),
+        (KeyCode::Tab, false, false) => editor.insert_typed_character('\t'),
         (KeyCode::Backspace, false, false) | (KeyCode::Char('h'), true, false) => {
-            editor.delete_range(CursorTarget::Left)
+            editor.delete_to_target(EditorCursorTarget::Left)
         }
         (KeyCode::Backspace, ..) | (KeyCode::Char('w'), true, false) => {
-            editor.delete_range(CursorTarget::WordLeft)
+            editor.delete_to_target(EditorCursorTarget::WordLeft)
         }
         (KeyCode::Delete, ..) | (KeyCode::Char('d'), true, false) => {
-            editor.delete_range(CursorTarget::Right)
+            editor.delete_to_target(EditorCursorTarget::Right)
         }
-        (KeyCode::Char('d'), false, true) => editor.delete_range(CursorTarget::WordRight),
-        (KeyCode::Char('u'), true, false) => editor.delete_range(CursorTarget::LineStart),
-        (KeyCode::Char('k'), true, false) => editor.delete_range(CursorTarget::LineEnd),
-        (KeyCode::Char('y'), true, false) => editor.yank_text(),
+        (KeyCode::Char('d'), false, true) => editor.delete_to_target(EditorCursorTarget::WordRight),
+        (KeyCode::Char('u'), true, false) => editor.delete_to_target(EditorCursorTarget::LineStart),
+        (KeyCode::Char('k'), true, false) => editor.delete_to_target(EditorCursorTarget::LineEnd),
+        (KeyCode::Char('y'), true, false) => editor.yank_deleted_text(),
         (KeyCode::Char('_' | 'z'), true, false) => editor.undo_edit(),
         (KeyCode::Left, false, false) | (KeyCode::Char('b'), true, false) => {
-            editor.move_cursor(CursorTarget::Left)
+            editor.move_cursor(EditorCursorTarget::Left)
         }
         (KeyCode::Right, false, false) | (KeyCode::Char('f'), true, false) => {
-            editor.move_cursor(CursorTarget::Right)
+            editor.move_cursor(EditorCursorTarget::Right)
         }
         (KeyCode::Left, ..) | (KeyCode::Char('b'), false, true) => {
-            editor.move_cursor(CursorTarget::WordLeft)
+            editor.move_cursor(EditorCursorTarget::WordLeft)
         }
         (KeyCode::Right, ..) | (KeyCode::Char('f'), false, true) => {
-            editor.move_cursor(CursorTarget::WordRight)
+            editor.move_cursor(EditorCursorTarget::WordRight)
         }
         (KeyCode::Home, ..) | (KeyCode::Char('a'), true, false) => {
-            editor.move_cursor(CursorTarget::LineStart)
+            editor.move_cursor(EditorCursorTarget::LineStart)
         }
         (KeyCode::End, ..) | (KeyCode::Char('e'), true, false) => {
-            editor.move_cursor(CursorTarget::LineEnd)
+            editor.move_cursor(EditorCursorTarget::LineEnd)
         }
         _ => return false,
     }

@@ -5,14 +5,14 @@ use std::io::BufRead;
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::super::render;
-use super::super::render::hold::write_immediately;
+use super::super::render::hold::write_stderr_immediately;
 
 /// Maximum number of lines that are read ahead.
-const MAX_AHEAD: usize = 64;
+const MAX_LINES_READ_AHEAD: usize = 64;
 
 /// Reads standard input on a separate thread, so that a blocked read does not delay the exit.
-pub(super) fn read_lines() -> Receiver<String> {
-    let (sender, lines) = mpsc::channel(MAX_AHEAD);
+pub(super) fn spawn_stdin_line_reader() -> Receiver<String> {
+    let (sender, lines) = mpsc::channel(MAX_LINES_READ_AHEAD);
     std::thread::spawn(move || {
         let mut stdin = std::io::stdin().lock();
         let mut bytes = Vec::new();
@@ -31,18 +31,18 @@ pub(super) fn read_lines() -> Receiver<String> {
 }
 
 /// Reports that a line was ignored, because it was typed before the question appeared.
-pub(super) fn report_ignored_line(line: &str) {
-    let line = render::one_line(line, 400);
-    write_immediately(format_args!(
+pub(super) fn report_ignored_early_line(line: &str) {
+    let line = render::truncate_to_one_line(line, 400);
+    write_stderr_immediately(format_args!(
         "ignored, because it was typed before the question appeared: {line}\n"
     ));
 }
 
 /// Drops and reports the lines that were typed so far. Returns whether there were any.
-pub(super) fn discard_typed_lines(lines: &mut Receiver<String>) -> bool {
+pub(super) fn discard_early_typed_lines(lines: &mut Receiver<String>) -> bool {
     let mut has_any = false;
     while let Ok(line) = lines.try_recv() {
-        report_ignored_line(&line);
+        report_ignored_early_line(&line);
         has_any = true;
     }
     has_any
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn lines_that_were_read_before_a_question_could_be_are_all_ignored() {
-        let (sender, mut lines) = mpsc::channel(MAX_AHEAD);
-        assert!(!discard_typed_lines(&mut lines));
+        let (sender, mut lines) = mpsc::channel(MAX_LINES_READ_AHEAD);
+        assert!(!discard_early_typed_lines(&mut lines));
         for line in ["y", "always"] {
             sender.try_send(line.to_owned()).unwrap();
         }
-        assert!(discard_typed_lines(&mut lines));
-        assert!(!discard_typed_lines(&mut lines) && lines.is_empty());
+        assert!(discard_early_typed_lines(&mut lines));
+        assert!(!discard_early_typed_lines(&mut lines) && lines.is_empty());
     }
 }

@@ -1,30 +1,30 @@
 //! Searches the history for typed letters (Ctrl-R), and shows the newest text that contains them.
 
-use super::super::render::{DIM, WARN, one_line, style_text};
-use super::editor::LineEditor;
-use super::keys::{KeyCode, KeyInput, TypedKey};
+use super::super::render::{DIM_STYLE, WARNING_STYLE, style_text, truncate_to_one_line};
+use super::editor::ChatInputEditor;
+use super::keys::{KeyCode, TerminalInputEvent, TypedKeyWithModifiers};
 use super::live::LiveChat;
 
 /// Maximum number of typed search letters that are shown.
-const MAX_SEARCH_CHARS: usize = 60;
+const MAX_SHOWN_SEARCH_CHARS: usize = 60;
 
 /// An open search of the history.
-pub(super) struct HistorySearch {
+pub(super) struct ChatInputHistorySearch {
     letters: String,
     /// Index of the text that is shown, counted back from the newest; `None` if no text is shown.
     at: Option<usize>,
     /// State of the editor before the search.
-    before: LineEditor,
+    before: ChatInputEditor,
     is_failed: bool,
 }
 
 /// Opens the search of the history. If it is already open, shows the next older match.
-pub(super) fn search_history(chat: &mut LiveChat) {
+pub(super) fn open_or_advance_history_search(chat: &mut LiveChat) {
     if let Some(search) = &chat.search {
         let (letters, at) = (search.letters.clone(), search.at);
-        return find_in_history(chat, letters, at);
+        return update_history_search_match(chat, letters, at);
     }
-    chat.search = Some(HistorySearch {
+    chat.search = Some(ChatInputHistorySearch {
         letters: String::new(),
         at: None,
         before: chat.editor.clone(),
@@ -34,22 +34,22 @@ pub(super) fn search_history(chat: &mut LiveChat) {
 
 /// Handles a key in an open search. Returns false if no search is open, or if the key must then be
 /// handled as usual.
-pub(super) fn handle_search_key(chat: &mut LiveChat, input: &KeyInput) -> bool {
+pub(super) fn handle_search_key(chat: &mut LiveChat, input: &TerminalInputEvent) -> bool {
     let Some(search) = &chat.search else {
         return false;
     };
     let mut letters = search.letters.clone();
     match input {
-        KeyInput::Paste(text) => {
+        TerminalInputEvent::Paste(text) => {
             let typed = text.chars().filter(|letter| !letter.is_control());
-            letters.extend(typed.take(MAX_SEARCH_CHARS));
-            find_in_history(chat, letters, None);
+            letters.extend(typed.take(MAX_SHOWN_SEARCH_CHARS));
+            update_history_search_match(chat, letters, None);
             return true;
         }
-        KeyInput::Key(TypedKey {
+        TerminalInputEvent::Key(TypedKeyWithModifiers {
             code, ctrl, alt, ..
         }) => match (code, ctrl, alt) {
-            (KeyCode::Char('r'), true, false) => search_history(chat),
+            (KeyCode::Char('r'), true, false) => open_or_advance_history_search(chat),
             (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'g'), true, false) => {
                 if let Some(search) = chat.search.take() {
                     chat.editor = search.before;
@@ -57,11 +57,11 @@ pub(super) fn handle_search_key(chat: &mut LiveChat, input: &KeyInput) -> bool {
             }
             (KeyCode::Char(letter), false, false) => {
                 letters.push(*letter);
-                find_in_history(chat, letters, None);
+                update_history_search_match(chat, letters, None);
             }
             (KeyCode::Backspace, ..) => {
                 letters.pop();
-                find_in_history(chat, letters, None);
+                update_history_search_match(chat, letters, None);
             }
             // Enter only copies the found text into the editor, so that the user can read it
             // before sending. Any other key copies it and is then handled as usual.
@@ -76,10 +76,10 @@ pub(super) fn handle_search_key(chat: &mut LiveChat, input: &KeyInput) -> bool {
     true
 }
 
-fn find_in_history(chat: &mut LiveChat, letters: String, before: Option<usize>) {
+fn update_history_search_match(chat: &mut LiveChat, letters: String, before: Option<usize>) {
     let found = match letters.is_empty() {
         true => None,
-        false => chat.history.find_text(&letters, before),
+        false => chat.history.find_newest_text_containing(&letters, before),
     };
     let Some(search) = &mut chat.search else {
         return;
@@ -101,13 +101,13 @@ fn find_in_history(chat: &mut LiveChat, letters: String, before: Option<usize>) 
 }
 
 /// Returns the row that shows an open search.
-pub(super) fn search_row(chat: &LiveChat) -> Option<String> {
+pub(super) fn render_history_search_row(chat: &LiveChat) -> Option<String> {
     let search = chat.search.as_ref()?;
-    let letters = one_line(&search.letters, MAX_SEARCH_CHARS);
+    let letters = truncate_to_one_line(&search.letters, MAX_SHOWN_SEARCH_CHARS);
     let words =
         format!("  history: {letters}▏ Ctrl-R finds an older one, Enter uses it, Esc leaves");
     Some(match search.is_failed {
-        true => style_text(WARN, format_args!("{words} · no older match")),
-        false => style_text(DIM, words),
+        true => style_text(WARNING_STYLE, format_args!("{words} · no older match")),
+        false => style_text(DIM_STYLE, words),
     })
 }

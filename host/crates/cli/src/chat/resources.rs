@@ -3,27 +3,27 @@
 
 use std::collections::HashMap;
 
-use super::super::command::LineCompletion;
+use super::super::command::InputLineCompletion;
 use super::super::resource::server_names;
-use super::waiting::TypedText;
-use rind_lib::host::{ListedResource, SessionMaterials};
+use super::waiting::TypedChatInputText;
+use rind_lib::host::{ListedResource, SessionPromptsAndResources};
 
 /// Maximum number of resources that are proposed for one text.
-const MAX_PROPOSED: usize = 50;
+const MAX_PROPOSED_RESOURCES: usize = 50;
 
 /// Resources of the session's MCP servers, and a typed text that is sent once the resources that it
 /// mentions have been fetched.
-pub(super) struct ChatResources {
-    pub(super) materials: SessionMaterials,
+pub(super) struct ChatMcpResources {
+    pub(super) materials: SessionPromptsAndResources,
     /// Resources of each MCP server, by the server's name. The list is empty until the server has
     /// answered.
     listed: HashMap<String, Vec<ListedResource>>,
     /// The text that is sent once its resources have been fetched.
-    pub(super) unsent: Option<TypedText>,
+    pub(super) unsent: Option<TypedChatInputText>,
 }
 
-impl ChatResources {
-    pub(super) fn new(materials: SessionMaterials) -> Self {
+impl ChatMcpResources {
+    pub(super) fn new(materials: SessionPromptsAndResources) -> Self {
         Self {
             materials,
             listed: HashMap::new(),
@@ -32,16 +32,16 @@ impl ChatResources {
     }
 
     /// Returns the names of the servers.
-    pub(super) fn servers(&self) -> Vec<String> {
+    pub(super) fn server_names(&self) -> Vec<String> {
         server_names(&self.materials)
     }
 
     /// Returns the MCP server that the word `begun` at the cursor names, if the server was not
     /// asked for its resources yet. Marks the server as asked.
-    pub(super) fn begin_listing(&mut self, begun: &str) -> Option<String> {
+    pub(super) fn claim_server_to_list_resources_of(&mut self, begun: &str) -> Option<String> {
         let (server, _) = begun.split_once(':')?;
         let is_new = !self.listed.contains_key(server);
-        let server = self.servers().into_iter().find(|own| own == server)?;
+        let server = self.server_names().into_iter().find(|own| own == server)?;
         is_new.then(|| {
             self.listed.insert(server.clone(), Vec::new());
             server
@@ -64,11 +64,15 @@ impl ChatResources {
 
     /// Proposes completions for a word that begins with `@`. `begun` is the typed part after the
     /// `@`, and begins at byte `start` of the text.
-    pub(super) fn complete_word(&self, begun: &str, start: usize) -> Vec<LineCompletion> {
+    pub(super) fn complete_resource_mention(
+        &self,
+        begun: &str,
+        start: usize,
+    ) -> Vec<InputLineCompletion> {
         let Some((server, begun)) = begun.split_once(':') else {
-            let servers = self.servers().into_iter();
+            let servers = self.server_names().into_iter();
             let servers = servers.filter(|server| server.starts_with(begun));
-            let proposal = |server| LineCompletion {
+            let proposal = |server| InputLineCompletion {
                 start,
                 help: format!("resources of the MCP server {server}"),
                 text: format!("{server}:"),
@@ -82,8 +86,8 @@ impl ChatResources {
             .filter(|own| own.uri.contains(begun))
             .collect();
         found.sort_by_key(|own| !own.uri.starts_with(begun));
-        let found = found.into_iter().take(MAX_PROPOSED);
-        let proposal = |own: &ListedResource| LineCompletion {
+        let found = found.into_iter().take(MAX_PROPOSED_RESOURCES);
+        let proposal = |own: &ListedResource| InputLineCompletion {
             start,
             text: format!("{server}:{}", own.uri),
             help: match &own.template {

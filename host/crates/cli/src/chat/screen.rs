@@ -7,18 +7,18 @@
 
 use std::fmt::Write;
 
-use super::super::render::bare_text;
-use super::super::render::wrap::line_parts;
+use super::super::render::strip_styles;
+use super::super::render::wrap::split_into_characters_and_escapes;
 use super::super::terminal::TerminalSize;
 use super::tty;
 
-const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
-const END: &str = "\x1b[?2026l";
+const BEGIN_SYNCHRONIZED_UPDATE_SEQUENCE: &str = "\x1b[?2026h\x1b[?25l";
+const END_SYNCHRONIZED_UPDATE_SEQUENCE: &str = "\x1b[?2026l";
 
 /// Bottom rows of the chat, which are redrawn in place. The finished lines above them stay as they
 /// were printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ScreenRegion {
+pub(super) struct RedrawnRowsWithCursor {
     pub(super) rows: Vec<String>,
     /// Row and column of the cursor, counted from 0; `None` hides the cursor.
     pub(super) cursor: Option<(usize, usize)>,
@@ -29,7 +29,7 @@ pub(super) struct ChatScreen {
     size: TerminalSize,
     has_color: bool,
     /// Region as it was last drawn; `None` if the content of the screen is unknown.
-    drawn: Option<ScreenRegion>,
+    drawn: Option<RedrawnRowsWithCursor>,
     /// Row of the drawn region in which the terminal's cursor is now.
     at: usize,
 }
@@ -39,7 +39,7 @@ impl ChatScreen {
         Self {
             size,
             has_color,
-            drawn: Some(ScreenRegion::default()),
+            drawn: Some(RedrawnRowsWithCursor::default()),
             at: 0,
         }
     }
@@ -49,7 +49,7 @@ impl ChatScreen {
     }
 
     /// Sets the new size of the terminal. The region is redrawn below the existing output.
-    pub(super) fn resize_screen(&mut self, size: TerminalSize) {
+    pub(super) fn set_terminal_size(&mut self, size: TerminalSize) {
         self.size = size;
         // If the terminal became smaller, upper rows of the region were scrolled out and cannot be
         // redrawn.
@@ -67,27 +67,27 @@ impl ChatScreen {
     pub(super) fn draw_region(
         &mut self,
         finished: &[String],
-        region: ScreenRegion,
+        region: RedrawnRowsWithCursor,
     ) -> std::io::Result<()> {
-        let text = self.update_region(finished, region);
+        let text = self.redraw_sequence(finished, region);
         if text.is_empty() {
             return Ok(());
         }
-        tty::put_text(&text)
+        tty::write_text_to_terminal(&text)
     }
 
     /// Removes the region, so that the shell continues below the finished lines.
-    pub(super) fn end_screen(&mut self, finished: &[String]) -> std::io::Result<()> {
-        self.draw_region(finished, ScreenRegion::default())?;
-        tty::put_text("\x1b[?25h")
+    pub(super) fn erase_region(&mut self, finished: &[String]) -> std::io::Result<()> {
+        self.draw_region(finished, RedrawnRowsWithCursor::default())?;
+        tty::write_text_to_terminal("\x1b[?25h")
     }
 
     /// Returns the bytes that redraw the terminal: the finished lines, and the changes from the
     /// region that was drawn last to this one.
-    pub(super) fn update_region(
+    pub(super) fn redraw_sequence(
         &mut self,
         finished: &[String],
-        mut region: ScreenRegion,
+        mut region: RedrawnRowsWithCursor,
     ) -> String {
         self.fit_region_to_screen(&mut region);
         let is_known = self.drawn.is_some();
@@ -97,9 +97,9 @@ impl ChatScreen {
             return String::new();
         }
         let mut text = String::with_capacity(256);
-        text.push_str(BEGIN);
+        text.push_str(BEGIN_SYNCHRONIZED_UPDATE_SEQUENCE);
         text.push('\r');
-        append_cursor_up(&mut text, self.at);
+        append_cursor_up_sequence(&mut text, self.at);
         let is_erased = !is_known || !finished.is_empty() || region.rows.is_empty();
         if is_erased {
             text.push_str("\x1b[J");
@@ -126,21 +126,21 @@ impl ChatScreen {
         self.at = last;
         if let Some((row, column)) = region.cursor {
             text.push('\r');
-            append_cursor_up(&mut text, last.saturating_sub(row));
+            append_cursor_up_sequence(&mut text, last.saturating_sub(row));
             if column > 0 {
                 let _ = write!(text, "\x1b[{column}C");
             }
             text.push_str("\x1b[?25h");
             self.at = row;
         }
-        text.push_str(END);
+        text.push_str(END_SYNCHRONIZED_UPDATE_SEQUENCE);
         self.drawn = Some(region);
         text
     }
 
     /// Fits the region into the screen: drops rows from its top, and truncates rows that are too
     /// wide.
-    fn fit_region_to_screen(&self, region: &mut ScreenRegion) {
+    fn fit_region_to_screen(&self, region: &mut RedrawnRowsWithCursor) {
         // Keep one row of the screen empty, so that erasing below the region does not scroll.
         let n_more = region
             .rows
@@ -159,12 +159,12 @@ impl ChatScreen {
     fn color_row_background(&self, row: &str) -> String {
         match self.has_color {
             true => row.to_owned(),
-            false => bare_text(row),
+            false => strip_styles(row),
         }
     }
 }
 
-fn append_cursor_up(text: &mut String, n_rows: usize) {
+fn append_cursor_up_sequence(text: &mut String, n_rows: usize) {
     if n_rows > 0 {
         let _ = write!(text, "\x1b[{n_rows}A");
     }
@@ -175,7 +175,7 @@ fn append_cursor_up(text: &mut String, n_rows: usize) {
 pub(super) fn truncate_row(row: &str, columns: usize) -> String {
     let mut clipped = String::with_capacity(row.len());
     let mut width = 0;
-    for part in line_parts(row) {
+    for part in split_into_characters_and_escapes(row) {
         width += part.width.unwrap_or(0);
         if part.width.is_none() || width <= columns {
             clipped.push_str(part.text);

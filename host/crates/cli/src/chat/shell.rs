@@ -12,55 +12,60 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::input::fence_input;
 use rind_lib::point::caller::Caller;
-use rind_lib::tool::builtin::{Bash, CommandEnvironment, MAX_BASH_DEADLINE_SECONDS};
-use rind_lib::tool::live::LiveOutputs;
+use rind_lib::tool::builtin::{
+    BashTool, CommandConfinementAndEnvironment, MAX_BASH_DEADLINE_SECONDS,
+};
+use rind_lib::tool::live::RunningToolCallOutputs;
 use rind_lib::tool::workspace::Workspace;
 use rind_lib::tool::{Tool, ToolCtx};
 
 /// Maximum size of the part of a command's output that is sent to the model, in bytes.
-const MAX_MODEL_OUTPUT_BYTES: usize = 32 << 10;
+const MAX_OUTPUT_BYTES_FOR_MODEL: usize = 32 << 10;
 
 /// Id under which the output of the running shell command is kept, in place of the id of a tool
 /// call.
-const SHELL_CALL_ID: &str = "!";
+const RUNNING_SHELL_COMMAND_CALL_ID: &str = "!";
 
 /// Result of a shell command of the chat that has ended.
-pub(super) struct ShellResult {
+pub(super) struct ShellCommandResult {
     pub(super) command: String,
     pub(super) output: String,
     pub(super) is_error: bool,
     is_told: bool,
 }
 
-pub(super) struct ChatShell {
-    bash: Result<Arc<Bash>, String>,
-    running: Option<RunningShell>,
-    ended: UnboundedSender<ShellResult>,
-    ran: UnboundedReceiver<ShellResult>,
+pub(super) struct ChatShellCommandRunner {
+    bash: Result<Arc<BashTool>, String>,
+    running: Option<RunningShellCommand>,
+    ended: UnboundedSender<ShellCommandResult>,
+    ran: UnboundedReceiver<ShellCommandResult>,
     /// Output of the command that runs.
-    live: LiveOutputs,
+    live: RunningToolCallOutputs,
     /// Outputs of ended commands, which are sent to the model with the user's next text.
     untold: Vec<String>,
 }
 
 /// A running shell command. Dropping the value stops the command, so that no command outlives its
 /// chat.
-struct RunningShell {
+struct RunningShellCommand {
     command: String,
     cancel: CancellationToken,
     _ends: DropGuard,
 }
 
-impl ChatShell {
-    pub(super) fn new(workspace: &std::path::Path, commands: CommandEnvironment) -> Self {
+impl ChatShellCommandRunner {
+    pub(super) fn new(
+        workspace: &std::path::Path,
+        commands: CommandConfinementAndEnvironment,
+    ) -> Self {
         let (ended, ran) = mpsc::unbounded_channel();
         let workspace = Workspace::open(workspace).map_err(|error| error.to_string());
         Self {
-            bash: workspace.map(|folder| Arc::new(Bash::new(Arc::new(folder), commands))),
+            bash: workspace.map(|folder| Arc::new(BashTool::new(Arc::new(folder), commands))),
             running: None,
             ended,
             ran,
-            live: LiveOutputs::default(),
+            live: RunningToolCallOutputs::default(),
             untold: Vec::new(),
         }
     }
@@ -70,7 +75,7 @@ impl ChatShell {
     ///
     /// # Errors
     /// The command cannot be run; the error is the reason.
-    pub(super) fn run_line(&mut self, line: &str) -> Result<(), String> {
+    pub(super) fn run_shell_line(&mut self, line: &str) -> Result<(), String> {
         let line = line.strip_prefix('!').unwrap_or(line);
         let (command, is_told) = match line.strip_prefix('!') {
             Some(command) => (command.trim(), false),
@@ -79,14 +84,14 @@ impl ChatShell {
         if command.is_empty() {
             return Err("type a command after `!`, as in `!git status`".to_owned());
         }
-        if let Some(RunningShell { command, .. }) = &self.running {
+        if let Some(RunningShellCommand { command, .. }) = &self.running {
             return Err(format!(
                 "`{command}` is still running; wait until it ends, or stop it with Ctrl-C while no turn runs"
             ));
         }
         let bash = self.bash.clone()?;
         let (cancel, ended) = (CancellationToken::new(), self.ended.clone());
-        self.running = Some(RunningShell {
+        self.running = Some(RunningShellCommand {
             command: command.to_owned(),
             cancel: cancel.clone(),
             _ends: cancel.clone().drop_guard(),
@@ -94,7 +99,10 @@ impl ChatShell {
         let command = command.to_owned();
         let ctx = ToolCtx {
             live: Some(self.live.clone()),
-            ..ToolCtx::new(Caller::default().for_tool_call(SHELL_CALL_ID), cancel)
+            ..ToolCtx::new(
+                Caller::default().for_tool_call(RUNNING_SHELL_COMMAND_CALL_ID),
+                cancel,
+            )
         };
         tokio::spawn(async move {
             let arguments = serde_json::json!({
@@ -103,7 +111,7 @@ impl ChatShell {
             });
             let output = bash.run(arguments, &ctx).await;
             // Ignore a closed channel: the chat may have ended.
-            let _ = ended.send(ShellResult {
+            let _ = ended.send(ShellCommandResult {
                 command,
                 output: output.content.text().into_owned(),
                 is_error: output.is_error,
@@ -119,26 +127,27 @@ impl ChatShell {
     }
 
     /// Returns the last lines of the running command's output.
-    pub(super) fn last_lines(&self, n_lines: usize) -> Vec<String> {
+    pub(super) fn last_output_lines(&self, n_lines: usize) -> Vec<String> {
         let own = Caller::default().context.agent;
-        self.live.last_lines(&own, SHELL_CALL_ID, n_lines)
+        self.live
+            .last_lines(&own, RUNNING_SHELL_COMMAND_CALL_ID, n_lines)
     }
 
     /// Stops the running command. Returns whether there was one.
-    pub(super) fn interrupt(&self) -> bool {
+    pub(super) fn interrupt_running_command(&self) -> bool {
         let running = self.running.as_ref();
         running.map(|running| running.cancel.cancel()).is_some()
     }
 
     /// Waits until the running shell command ends. Queues its output, which is sent to the model
     /// with the user's next text, unless the command was typed with `!!`.
-    pub(super) async fn wait_until_shell_ended(&mut self) -> ShellResult {
+    pub(super) async fn wait_for_command_result(&mut self) -> ShellCommandResult {
         let Some(ran) = self.ran.recv().await else {
             return std::future::pending().await;
         };
         self.running = None;
         if ran.is_told {
-            let end = ran.output.floor_char_boundary(MAX_MODEL_OUTPUT_BYTES);
+            let end = ran.output.floor_char_boundary(MAX_OUTPUT_BYTES_FOR_MODEL);
             let (told, more) = ran.output.split_at(end);
             let more = if more.is_empty() {
                 ""
@@ -155,12 +164,12 @@ impl ChatShell {
     }
 
     /// Removes the output that the model has not seen yet, and returns it.
-    pub(super) fn take_unseen_output(&mut self) -> Vec<String> {
+    pub(super) fn take_output_unseen_by_model(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold)
     }
 
     /// Puts output that was taken from the queue, but did not reach the model, back to its front.
-    pub(super) fn requeue_output(&mut self, untold: Vec<String>) {
+    pub(super) fn requeue_command_outputs_for_model(&mut self, untold: Vec<String>) {
         self.untold.splice(0..0, untold);
     }
 }

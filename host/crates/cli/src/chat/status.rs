@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::render::{
-    DIM, PLUGIN, WARN, format_clock, format_count, format_dollars, style_text,
+    DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE, format_count_with_noun, format_dollars,
+    format_elapsed_seconds, style_text,
 };
 use rind_lib::agent::CompactConfig;
 use rind_lib::event::{Event, Stamped};
-use rind_lib::provider::{Provider, SelectedModel};
-use rind_lib::text::one_line;
+use rind_lib::provider::{Provider, SelectedProviderAndModel};
+use rind_lib::text::escape_to_one_line;
 use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
-use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
+use rind_lib::tool::policy::{ApprovalMode, SharedApprovalMode};
 
 /// Maximum number of commands in the background that the status line names.
-const MAX_NAMED: usize = 2;
+const MAX_NAMED_BACKGROUND_COMMANDS: usize = 2;
 
 /// Computes the number of tokens above which a conversation is compacted. The number depends on the
 /// model's context window, whose size some servers report only with the first request.
@@ -31,14 +32,14 @@ impl CompactionThreshold {
         Self { provider, compact }
     }
 
-    fn window_tokens(&self, model: &str) -> Option<u64> {
+    fn threshold_tokens(&self, model: &str) -> Option<u64> {
         let provider = self.provider.as_ref()?;
         self.compact.compaction_threshold(&provider.profile(model))
     }
 }
 
 #[derive(Clone, Default)]
-pub(super) struct ChatStatus {
+pub(super) struct ChatStatusLineState {
     /// Name of the model that the status line shows.
     model: String,
     /// Name of the model in requests.
@@ -50,7 +51,7 @@ pub(super) struct ChatStatus {
     /// Number of turns that started since the chat was opened.
     pub(super) n_turns: u64,
     /// Mode of approval.
-    switch: ModeSwitch,
+    switch: SharedApprovalMode,
     /// Whether tool calls are only described, but not run.
     is_dry_run: bool,
     /// Plugins whose hooks delayed the display of the model's text in the last turn.
@@ -64,10 +65,10 @@ pub(super) struct ChatStatus {
     background: BackgroundCommands,
 }
 
-impl ChatStatus {
+impl ChatStatusLineState {
     pub(super) fn new(model: &str, window: CompactionThreshold) -> Self {
         Self {
-            model: one_line(model),
+            model: escape_to_one_line(model),
             asked: model.to_owned(),
             window,
             ..Self::default()
@@ -75,19 +76,23 @@ impl ChatStatus {
     }
 
     /// Adds the approval mode to the status line.
-    pub(super) fn with_mode(mut self, switch: ModeSwitch, is_dry_run: bool) -> Self {
+    pub(super) fn with_approval_mode(
+        mut self,
+        switch: SharedApprovalMode,
+        is_dry_run: bool,
+    ) -> Self {
         (self.switch, self.is_dry_run) = (switch, is_dry_run);
         self
     }
 
     /// Adds the background commands to the status line, each with its elapsed time.
-    pub(super) fn with_background(mut self, background: BackgroundCommands) -> Self {
+    pub(super) fn with_background_commands(mut self, background: BackgroundCommands) -> Self {
         self.background = background;
         self
     }
 
     /// Whether the status line shows an elapsed time, which must be redrawn.
-    pub(super) fn shows_elapsed_time(&self) -> bool {
+    pub(super) fn has_elapsed_time(&self) -> bool {
         !self.background.running_commands().is_empty()
     }
 
@@ -95,11 +100,15 @@ impl ChatStatus {
     fn background_commands_text(&self) -> String {
         let running = self.background.running_commands();
         let word = |command: &Arc<BackgroundCommand>| {
-            let clock = format_clock(command.age().as_secs());
+            let clock = format_elapsed_seconds(command.running_time().as_secs());
             format!("{} {clock}", command.id())
         };
-        let words: Vec<String> = running.iter().take(MAX_NAMED).map(word).collect();
-        match running.len().saturating_sub(MAX_NAMED) {
+        let words: Vec<String> = running
+            .iter()
+            .take(MAX_NAMED_BACKGROUND_COMMANDS)
+            .map(word)
+            .collect();
+        match running.len().saturating_sub(MAX_NAMED_BACKGROUND_COMMANDS) {
             0 => words.join(", "),
             n_more => format!("{}, +{n_more}", words.join(", ")),
         }
@@ -114,21 +123,21 @@ impl ChatStatus {
         }
     }
 
-    pub(super) fn set_model(&mut self, selected: &SelectedModel) {
-        self.model = one_line(&selected.model);
+    pub(super) fn set_model(&mut self, selected: &SelectedProviderAndModel) {
+        self.model = escape_to_one_line(&selected.model);
         self.asked.clone_from(&selected.model);
         self.window.provider = Some(selected.provider.clone());
     }
 
-    pub(super) fn handle_event(&mut self, stamped: &Stamped) {
+    pub(super) fn update_from_event(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::SessionOpened { model, .. } => {
-                self.model = one_line(model);
+                self.model = escape_to_one_line(model);
                 self.asked.clone_from(model);
             }
             Event::PluginLeftOut { cause, .. } if cause != "switched-off" => self.n_left_out += 1,
             Event::SkillLeftOut { .. } => self.n_skills_left_out += 1,
-            Event::TurnStart { .. } if stamped.is_main() => {
+            Event::TurnStart { .. } if stamped.is_from_main_agent() => {
                 self.n_turns += 1;
                 self.holding.clear();
             }
@@ -136,16 +145,19 @@ impl ChatStatus {
                 self.lines.remove(plugin);
             }
             Event::Status { plugin, text } => {
-                self.lines.insert(plugin.clone(), one_line(text));
+                self.lines.insert(plugin.clone(), escape_to_one_line(text));
             }
-            Event::SkillActivated { skill, .. } => self.skills.push(one_line(skill)),
+            Event::SkillActivated { skill, .. } => self.skills.push(escape_to_one_line(skill)),
             Event::SkillEnded { skill, .. } => {
-                let ended = self.skills.iter().position(|own| *own == one_line(skill));
+                let ended = self
+                    .skills
+                    .iter()
+                    .position(|own| *own == escape_to_one_line(skill));
                 ended.map(|at| self.skills.remove(at));
             }
-            Event::TextHeld { by, .. } if stamped.is_main() => {
+            Event::TextHeld { by, .. } if stamped.is_from_main_agent() => {
                 self.holding
-                    .extend(by.iter().map(|plugin| one_line(plugin)));
+                    .extend(by.iter().map(|plugin| escape_to_one_line(plugin)));
             }
             Event::RequestEnd {
                 usage,
@@ -154,7 +166,7 @@ impl ChatStatus {
                 ..
             } => {
                 self.cost_usd += cost_usd.unwrap_or(0.0);
-                if stamped.is_main() && error.is_none() {
+                if stamped.is_from_main_agent() && error.is_none() {
                     self.n_tokens = usage.total();
                 }
             }
@@ -162,19 +174,22 @@ impl ChatStatus {
         }
     }
 
-    pub(super) fn line(&self) -> String {
+    pub(super) fn format_line(&self) -> String {
         let mut words = Vec::new();
         if self.n_tokens > 0 {
-            let used = format_short_number(self.n_tokens);
+            let used = format_token_count_short(self.n_tokens);
             words.push(
                 match self
                     .window
-                    .window_tokens(&self.asked)
+                    .threshold_tokens(&self.asked)
                     .filter(|limit| *limit > 0)
                 {
                     Some(limit) => {
                         let percent = self.n_tokens.saturating_mul(100) / limit;
-                        format!("{used}/{} tokens ({percent} %)", format_short_number(limit))
+                        format!(
+                            "{used}/{} tokens ({percent} %)",
+                            format_token_count_short(limit)
+                        )
                     }
                     None => format!("{used} tokens"),
                 },
@@ -183,47 +198,50 @@ impl ChatStatus {
         words.extend(format_dollars(self.cost_usd));
         // Show the mode early in the line, so that it is visible on a narrow screen.
         let style = match (self.switch.mode(), self.is_dry_run) {
-            (ApprovalMode::Ask, false) => DIM,
-            _ => WARN,
+            (ApprovalMode::Ask, false) => DIM_STYLE,
+            _ => WARNING_STYLE,
         };
-        let mut line = style_text(DIM, format_args!("{} · ", self.model));
+        let mut line = style_text(DIM_STYLE, format_args!("{} · ", self.model));
         line.push_str(&style_text(style, self.approval_mode_text()));
         let background = self.background_commands_text();
         if !background.is_empty() {
-            line.push_str(&style_text(WARN, format_args!(" · {background}")));
+            line.push_str(&style_text(WARNING_STYLE, format_args!(" · {background}")));
         }
         if !words.is_empty() {
-            line.push_str(&style_text(DIM, format_args!(" · {}", words.join(" · "))));
+            line.push_str(&style_text(
+                DIM_STYLE,
+                format_args!(" · {}", words.join(" · ")),
+            ));
         }
         if !self.skills.is_empty() {
             let words = format!(" · skill {}", self.skills.join(", "));
-            line.push_str(&style_text(PLUGIN, words));
+            line.push_str(&style_text(PLUGIN_NAME_STYLE, words));
         }
         if !self.holding.is_empty() {
             let names: Vec<&str> = self.holding.iter().map(String::as_str).collect();
             let held = format!(" · held back by {}", names.join(", "));
-            line.push_str(&style_text(DIM, held));
+            line.push_str(&style_text(DIM_STYLE, held));
         }
         for (n, what) in [
             (self.n_left_out, "plugin"),
             (self.n_skills_left_out, "skill"),
         ] {
             if n > 0 {
-                let words = format!(" · {} left out", format_count(n as u64, what));
-                line.push_str(&style_text(WARN, words));
+                let words = format!(" · {} left out", format_count_with_noun(n as u64, what));
+                line.push_str(&style_text(WARNING_STYLE, words));
             }
         }
         for (plugin, text) in &self.lines {
-            line.push_str(&style_text(DIM, " · "));
-            line.push_str(&style_text(PLUGIN, one_line(plugin)));
-            line.push_str(&style_text(DIM, format_args!(" {text}")));
+            line.push_str(&style_text(DIM_STYLE, " · "));
+            line.push_str(&style_text(PLUGIN_NAME_STYLE, escape_to_one_line(plugin)));
+            line.push_str(&style_text(DIM_STYLE, format_args!(" {text}")));
         }
         line
     }
 }
 
 /// Formats a number of tokens in short form, such as `12k`.
-fn format_short_number(n: u64) -> String {
+fn format_token_count_short(n: u64) -> String {
     match n {
         n if n < 1_000 => n.to_string(),
         n if n < 10_000 => format!("{:.1}k", n as f64 / 1_000.0),

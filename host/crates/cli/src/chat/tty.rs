@@ -14,45 +14,46 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
 use super::super::terminal::TerminalSize;
-use super::keys::{KeyDecoder, KeyInput, QUERY_BACKGROUND};
+use super::keys::{BACKGROUND_COLOR_QUERY, TerminalInputDecoder, TerminalInputEvent};
 use rind_lib::lock::lock;
 
 /// Time to wait after an escape byte. If no further byte arrives, the byte is the Escape key.
-const ESCAPE_WAIT: Duration = Duration::from_millis(30);
+const ESCAPE_KEY_TIMEOUT: Duration = Duration::from_millis(30);
 
 /// Enables bracketed paste, distinct codes for modified keys, and focus reports, if the terminal
 /// supports them.
-const ENABLE_MODES: &str = "\x1b[?2004h\x1b[>4;1m\x1b[?1004h";
-/// Switches all modes of `ENABLE_MODES` off, shows the cursor, resets text attributes, and ends a
-/// synchronized update that was not ended.
-const RESTORE_MODES: &str = "\x1b[?1004l\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
+const ENABLE_TERMINAL_MODES_SEQUENCE: &str = "\x1b[?2004h\x1b[>4;1m\x1b[?1004h";
+/// Switches all modes of `ENABLE_TERMINAL_MODES_SEQUENCE` off, shows the cursor, resets text
+/// attributes, and ends a synchronized update that was not ended.
+const RESTORE_TERMINAL_MODES_SEQUENCE: &str =
+    "\x1b[?1004l\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
 
 /// Maximum time to wait for the terminal's background color before the chat begins. A later answer
 /// takes effect when it arrives.
-const ANSWER_WAIT: Duration = Duration::from_millis(100);
+const BACKGROUND_COLOR_REPLY_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Maximum time that the reader thread waits for input before it checks whether to pause or stop.
-const PATIENCE: Timespec = Timespec {
+const INPUT_POLL_TIMEOUT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
 /// Maximum bytes of one read.
-const MAX_READ_BYTES: usize = 16 << 10;
+const MAX_TERMINAL_READ_BYTES: usize = 16 << 10;
 
 /// A terminal in raw mode. Dropping it restores the earlier state.
 pub(super) struct RawTerminal {
     before: Termios,
     is_raw: bool,
-    keys: KeyReader,
-    turn: Arc<TerminalReadLock>,
+    keys: TerminalKeyReader,
+    turn: Arc<TerminalReaderPauseLock>,
 }
 
-struct KeyReader {
-    decoder: KeyDecoder,
+struct TerminalKeyReader {
+    decoder: TerminalInputDecoder,
     read: UnboundedReceiver<Vec<u8>>,
     /// Inputs that arrived while the terminal was asked for its background color.
-    early: Vec<KeyInput>,
+    early: Vec<TerminalInputEvent>,
     /// Time of the last escape byte, if it may be the Escape key or the start of a sequence.
     undecided: Option<Instant>,
 }
@@ -60,7 +61,7 @@ struct KeyReader {
 /// Coordinates which program reads from the terminal: the reader thread of the chat or, for some
 /// time, another program.
 #[derive(Default)]
-struct TerminalReadLock {
+struct TerminalReaderPauseLock {
     is_paused: AtomicBool,
     reading: Mutex<()>,
 }
@@ -71,11 +72,11 @@ impl RawTerminal {
     pub(super) fn open_terminal(asks_looks: bool) -> std::io::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let (sender, read) = mpsc::unbounded_channel();
-        let turn = Arc::new(TerminalReadLock::default());
+        let turn = Arc::new(TerminalReaderPauseLock::default());
         let mut tty = Self {
             before,
             is_raw: false,
-            keys: KeyReader::new(read),
+            keys: TerminalKeyReader::new(read),
             turn: turn.clone(),
         };
         tty.enter_raw_mode()?;
@@ -86,7 +87,7 @@ impl RawTerminal {
         // descriptor must stay blocking for the shell that shares it.
         std::thread::Builder::new()
             .name("keys".to_owned())
-            .spawn(move || read_keys(&turn, &sender))?;
+            .spawn(move || read_and_forward_terminal_bytes(&turn, &sender))?;
         Ok(tty)
     }
 
@@ -96,7 +97,7 @@ impl RawTerminal {
         tcsetattr(std::io::stdin(), OptionalActions::Now, &raw)?;
         self.is_raw = true;
         self.turn.is_paused.store(false, Ordering::Release);
-        put_text(ENABLE_MODES)
+        write_text_to_terminal(ENABLE_TERMINAL_MODES_SEQUENCE)
     }
 
     /// Restores the terminal's earlier state and stops reading.
@@ -109,7 +110,7 @@ impl RawTerminal {
     }
 
     /// Returns a function that restores the terminal's earlier state, for a panic hook.
-    pub(super) fn terminal_restorer(&self) -> impl Fn() + Send + Sync + 'static {
+    pub(super) fn terminal_restoring_function(&self) -> impl Fn() + Send + Sync + 'static {
         let before = self.before.clone();
         move || restore_terminal(&before)
     }
@@ -117,20 +118,20 @@ impl RawTerminal {
     /// Returns the next inputs; `None` after the terminal was closed. Safe to cancel: no input is
     /// lost if the future is dropped. The time since an escape byte is kept as well, so that the
     /// Escape key is recognized even if the caller cancels often.
-    pub(super) async fn wait_for_key_inputs(&mut self) -> Option<Vec<KeyInput>> {
+    pub(super) async fn wait_for_key_inputs(&mut self) -> Option<Vec<TerminalInputEvent>> {
         self.keys.next_key_inputs().await
     }
 
     /// Returns whether the background is light; `None` if the terminal has not reported its color.
     pub(super) fn has_light_background(&self) -> Option<bool> {
         self.keys.early.iter().find_map(|input| match input {
-            KeyInput::Background(is_light) => Some(*is_light),
+            TerminalInputEvent::Background(is_light) => Some(*is_light),
             _ => None,
         })
     }
 
     /// Pauses the reader thread, and returns all unread input without waiting.
-    pub(super) fn take_pending_key_inputs(&mut self) -> Vec<KeyInput> {
+    pub(super) fn take_pending_key_inputs(&mut self) -> Vec<TerminalInputEvent> {
         self.turn.is_paused.store(true, Ordering::Release);
         let reading = lock(&self.turn.reading);
         let mut inputs = std::mem::take(&mut self.keys.early);
@@ -147,10 +148,10 @@ impl RawTerminal {
     }
 }
 
-impl KeyReader {
+impl TerminalKeyReader {
     fn new(read: UnboundedReceiver<Vec<u8>>) -> Self {
         Self {
-            decoder: KeyDecoder::default(),
+            decoder: TerminalInputDecoder::default(),
             read,
             early: Vec::new(),
             undecided: None,
@@ -160,10 +161,10 @@ impl KeyReader {
     /// Queries the terminal for its background color. Keys that are pressed before the answer are
     /// kept.
     fn query_background_color(&mut self) -> std::io::Result<()> {
-        self.decoder.expect_terminal_answers();
-        put_text(QUERY_BACKGROUND)?;
-        let until = std::time::Instant::now() + ANSWER_WAIT;
-        while !self.early.contains(&KeyInput::Answered) {
+        self.decoder.expect_background_color_answer();
+        write_text_to_terminal(BACKGROUND_COLOR_QUERY)?;
+        let until = std::time::Instant::now() + BACKGROUND_COLOR_REPLY_TIMEOUT;
+        while !self.early.contains(&TerminalInputEvent::Answered) {
             let left = until.saturating_duration_since(std::time::Instant::now());
             let patience = Timespec::try_from(left).unwrap_or_default();
             if left.is_zero() || !wait_for_terminal_input(patience) {
@@ -180,13 +181,13 @@ impl KeyReader {
     /// Returns the next inputs; `None` after the terminal was closed. Safe to cancel: no input is
     /// lost if the future is dropped. The time since an escape byte is kept as well, so that the
     /// Escape key is recognized even if the caller cancels often.
-    async fn next_key_inputs(&mut self) -> Option<Vec<KeyInput>> {
+    async fn next_key_inputs(&mut self) -> Option<Vec<TerminalInputEvent>> {
         if !self.early.is_empty() {
             return Some(std::mem::take(&mut self.early));
         }
         loop {
             let bytes = if self.decoder.has_pending_escape() {
-                let until = *self.undecided.get_or_insert_with(Instant::now) + ESCAPE_WAIT;
+                let until = *self.undecided.get_or_insert_with(Instant::now) + ESCAPE_KEY_TIMEOUT;
                 let read = match self.read.try_recv() {
                     Ok(bytes) => Some(bytes),
                     Err(_) if until <= Instant::now() => None,
@@ -198,7 +199,7 @@ impl KeyReader {
                 self.undecided = None;
                 match read {
                     Some(bytes) => bytes,
-                    None => return Some(self.decoder.flush_bytes()),
+                    None => return Some(self.decoder.flush_pending_escape()),
                 }
             } else {
                 self.read.recv().await?
@@ -213,7 +214,10 @@ impl KeyReader {
 
 /// Reads bytes and sends them until the receiver is dropped or the terminal is closed. Waits while
 /// reading is paused.
-fn read_keys(turn: &TerminalReadLock, keys: &UnboundedSender<Vec<u8>>) {
+fn read_and_forward_terminal_bytes(
+    turn: &TerminalReaderPauseLock,
+    keys: &UnboundedSender<Vec<u8>>,
+) {
     while !keys.is_closed() {
         if turn.is_paused.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(20));
@@ -221,7 +225,7 @@ fn read_keys(turn: &TerminalReadLock, keys: &UnboundedSender<Vec<u8>>) {
         }
         let _reading = lock(&turn.reading);
         let is_ours = !turn.is_paused.load(Ordering::Acquire);
-        if is_ours && wait_for_terminal_input(PATIENCE) {
+        if is_ours && wait_for_terminal_input(INPUT_POLL_TIMEOUT) {
             match read_terminal_bytes() {
                 Some(bytes) => drop(keys.send(bytes)),
                 None => return,
@@ -232,7 +236,7 @@ fn read_keys(turn: &TerminalReadLock, keys: &UnboundedSender<Vec<u8>>) {
 
 /// Reads available bytes; `None` after the terminal was closed.
 fn read_terminal_bytes() -> Option<Vec<u8>> {
-    let mut bytes = vec![0; MAX_READ_BYTES];
+    let mut bytes = vec![0; MAX_TERMINAL_READ_BYTES];
     loop {
         match rustix::io::read(std::io::stdin(), &mut bytes) {
             Ok(0) => return None,
@@ -253,7 +257,7 @@ impl Drop for RawTerminal {
 }
 
 fn restore_terminal(before: &Termios) {
-    let _ = put_text(RESTORE_MODES);
+    let _ = write_text_to_terminal(RESTORE_TERMINAL_MODES_SEQUENCE);
     // Discard unread input, because it was not meant for the shell.
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, before);
 }
@@ -275,7 +279,7 @@ pub(super) fn terminal_size() -> TerminalSize {
 }
 
 /// Writes a text to the terminal with a single write and flushes it.
-pub(super) fn put_text(text: &str) -> std::io::Result<()> {
+pub(super) fn write_text_to_terminal(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
@@ -289,13 +293,13 @@ fn wait_for_terminal_input(patience: Timespec) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::{KeyCode, TypedKey};
+    use super::super::keys::{KeyCode, TypedKeyWithModifiers};
     use super::*;
 
     #[tokio::test]
     async fn an_escape_is_the_key_also_for_somebody_who_is_called_away_all_the_time() {
         let (sender, read) = mpsc::unbounded_channel();
-        let mut keys = KeyReader::new(read);
+        let mut keys = TerminalKeyReader::new(read);
         sender.send(vec![0x1b]).unwrap();
         let begun = Instant::now();
         let inputs = loop {
@@ -308,12 +312,14 @@ mod tests {
         };
         assert_eq!(
             inputs,
-            Some(vec![KeyInput::Key(TypedKey::plain_key(KeyCode::Esc))])
+            Some(vec![TerminalInputEvent::Key(
+                TypedKeyWithModifiers::without_modifiers(KeyCode::Esc)
+            )])
         );
         // The rest of a sequence may come later, as long as it does not take too long.
         sender.send(vec![0x1b]).unwrap();
         sender.send(b"[A".to_vec()).unwrap();
-        let up = KeyInput::Key(TypedKey::plain_key(KeyCode::Up));
+        let up = TerminalInputEvent::Key(TypedKeyWithModifiers::without_modifiers(KeyCode::Up));
         assert_eq!(keys.next_key_inputs().await, Some(vec![up]));
         drop(sender);
         assert_eq!(keys.next_key_inputs().await, None);

@@ -8,21 +8,23 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::super::command::{CommandCall, CommandCallResult, CommandSet, permissions_event};
-use super::super::render::bare_text;
-use super::super::resource::{ResourceMention, append_resources};
+use super::super::command::{
+    SlashCommandCall, SlashCommandRunOutcome, SlashCommandSet, build_permissions_command_event,
+};
+use super::super::render::strip_styles;
+use super::super::resource::{McpResourceMention, fetch_and_append_resources};
 use rind_lib::agent::{Error, TurnOutcome};
-use rind_lib::event::{Event, Events};
+use rind_lib::event::{Event, EventSender};
 use rind_lib::host::Session;
-use rind_lib::message::Attachment;
-use rind_lib::provider::SelectedModel;
+use rind_lib::message::PromptImageAttachment;
+use rind_lib::provider::SelectedProviderAndModel;
 
 /// Job for the task that owns the session.
-enum ChatJob {
-    Turn(ChatPrompt, CancellationToken),
+enum ChatSessionJob {
+    Turn(ChatTurnInput, CancellationToken),
     Continue(CancellationToken),
-    Command(CommandCall, CancellationToken),
-    Model(SelectedModel),
+    Command(SlashCommandCall, CancellationToken),
+    Model(SelectedProviderAndModel),
     /// Emits an event about a command to the observers of the session.
     Tell(Event),
     Close,
@@ -30,20 +32,20 @@ enum ChatJob {
 
 /// Kind of a job of the chat that can be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChatJobKind {
+enum InterruptibleChatJobKind {
     Turn,
     Command,
 }
 
 #[derive(Default)]
-pub(super) struct ChatPrompt {
+pub(super) struct ChatTurnInput {
     pub(super) text: String,
     /// Slash command that produced the input, if any.
     pub(super) command: Option<String>,
     /// Images that the text names.
-    pub(super) images: Vec<Attachment>,
+    pub(super) images: Vec<PromptImageAttachment>,
     /// Resources of MCP servers that the text names, which are fetched before it is sent.
-    pub(super) resources: Vec<ResourceMention>,
+    pub(super) resources: Vec<McpResourceMention>,
 }
 
 pub(super) enum ChatJobResult {
@@ -51,51 +53,51 @@ pub(super) enum ChatJobResult {
     /// The text was not sent. The value is the reason, for example that a resource could not be
     /// fetched.
     Unsent(String),
-    Command(anyhow::Result<CommandCallResult>),
+    Command(anyhow::Result<SlashCommandRunOutcome>),
     /// Outcome of a command that needs no session and ran at the same time as another job.
-    Aside(anyhow::Result<CommandCallResult>),
+    Aside(anyhow::Result<SlashCommandRunOutcome>),
     Closed(Result<(), Error>),
 }
 
 /// Handle of the task that owns the chat's session.
-pub(super) struct ChatWorker {
-    commands: Arc<CommandSet>,
-    jobs: UnboundedSender<ChatJob>,
+pub(super) struct ChatSessionTaskHandle {
+    commands: Arc<SlashCommandSet>,
+    jobs: UnboundedSender<ChatSessionJob>,
     ended: UnboundedSender<ChatJobResult>,
     done: UnboundedReceiver<ChatJobResult>,
     /// The task that owns the session; `None` once it has ended.
     task: Option<JoinHandle<()>>,
     /// Running turn or command, and the token that interrupts it.
-    running: Option<(ChatJobKind, CancellationToken)>,
-    events: ObserverChannel,
+    running: Option<(InterruptibleChatJobKind, CancellationToken)>,
+    events: AnytimeSessionEventSender,
 }
 
 /// Emits events to the observers of the session, also while a turn has exclusive access to the
 /// session.
 #[derive(Clone)]
-struct ObserverChannel {
-    events: Events,
-    jobs: UnboundedSender<ChatJob>,
+struct AnytimeSessionEventSender {
+    events: EventSender,
+    jobs: UnboundedSender<ChatSessionJob>,
     /// Whether the event that opens the session was emitted. It must be emitted before all other
     /// events.
     is_open: Arc<AtomicBool>,
 }
 
-impl ObserverChannel {
+impl AnytimeSessionEventSender {
     fn emit_event_to_observers(&self, event: Event) {
         if self.is_open.load(Ordering::Acquire) {
             self.events.emit(event);
         } else {
-            let _ = self.jobs.send(ChatJob::Tell(event));
+            let _ = self.jobs.send(ChatSessionJob::Tell(event));
         }
     }
 }
 
-impl ChatWorker {
-    pub(super) fn new(session: Session, commands: Arc<CommandSet>) -> Self {
+impl ChatSessionTaskHandle {
+    pub(super) fn new(session: Session, commands: Arc<SlashCommandSet>) -> Self {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let (ended, done) = mpsc::unbounded_channel();
-        let events = ObserverChannel {
+        let events = AnytimeSessionEventSender {
             events: session.event_stream(),
             jobs: jobs.clone(),
             is_open: Arc::default(),
@@ -113,42 +115,42 @@ impl ChatWorker {
         }
     }
 
-    pub(super) fn commands(&self) -> &CommandSet {
+    pub(super) fn slash_command_set(&self) -> &SlashCommandSet {
         &self.commands
     }
 
-    pub(super) fn is_running(&self) -> bool {
+    pub(super) fn is_job_running(&self) -> bool {
         self.running.is_some()
     }
 
     /// Whether the running job is a turn.
     pub(super) fn is_turn_running(&self) -> bool {
-        matches!(self.running, Some((ChatJobKind::Turn, _)))
+        matches!(self.running, Some((InterruptibleChatJobKind::Turn, _)))
     }
 
-    pub(super) fn start_turn(&mut self, prompt: ChatPrompt) {
-        let cancel = self.begin_job(ChatJobKind::Turn);
+    pub(super) fn start_turn(&mut self, prompt: ChatTurnInput) {
+        let cancel = self.record_job_start(InterruptibleChatJobKind::Turn);
         // Ignore a closed channel: `done` reports that the task has ended.
-        let _ = self.jobs.send(ChatJob::Turn(prompt, cancel));
+        let _ = self.jobs.send(ChatSessionJob::Turn(prompt, cancel));
     }
 
     /// Continues the interrupted turn.
     pub(super) fn continue_turn(&mut self) {
-        let cancel = self.begin_job(ChatJobKind::Turn);
-        let _ = self.jobs.send(ChatJob::Continue(cancel));
+        let cancel = self.record_job_start(InterruptibleChatJobKind::Turn);
+        let _ = self.jobs.send(ChatSessionJob::Continue(cancel));
     }
 
     /// Runs a command: with the session if no job runs, otherwise without it and at the same time.
-    pub(super) fn start_command(&mut self, call: CommandCall) {
-        if !self.is_running() {
-            let cancel = self.begin_job(ChatJobKind::Command);
-            let _ = self.jobs.send(ChatJob::Command(call, cancel));
+    pub(super) fn start_command(&mut self, call: SlashCommandCall) {
+        if !self.is_job_running() {
+            let cancel = self.record_job_start(InterruptibleChatJobKind::Command);
+            let _ = self.jobs.send(ChatSessionJob::Command(call, cancel));
             return;
         }
         let (commands, ended) = (self.commands.clone(), self.ended.clone());
         let events = self.events.clone();
         tokio::spawn(async move {
-            let (outcome, event) = commands.run_without_session(&call).await;
+            let (outcome, event) = commands.run_call_without_session(&call).await;
             events.emit_event_to_observers(event);
             // Ignore a closed channel: the chat may have ended.
             let _ = ended.send(ChatJobResult::Aside(outcome));
@@ -157,17 +159,17 @@ impl ChatWorker {
 
     /// Emits the event that the person listed or revoked approvals.
     pub(super) fn emit_permissions_event(&self, lines: &[String]) {
-        let text: Vec<String> = lines.iter().map(|line| bare_text(line)).collect();
+        let text: Vec<String> = lines.iter().map(|line| strip_styles(line)).collect();
         self.events
-            .emit_event_to_observers(permissions_event(text.join("\n")));
+            .emit_event_to_observers(build_permissions_command_event(text.join("\n")));
     }
 
     /// Sets the model for the next turn and later ones.
-    pub(super) fn set_model(&self, selected: SelectedModel) {
-        let _ = self.jobs.send(ChatJob::Model(selected));
+    pub(super) fn set_model(&self, selected: SelectedProviderAndModel) {
+        let _ = self.jobs.send(ChatSessionJob::Model(selected));
     }
 
-    fn begin_job(&mut self, kind: ChatJobKind) -> CancellationToken {
+    fn record_job_start(&mut self, kind: InterruptibleChatJobKind) -> CancellationToken {
         let cancel = CancellationToken::new();
         self.running = Some((kind, cancel.clone()));
         cancel
@@ -175,7 +177,7 @@ impl ChatWorker {
 
     /// Interrupts the running turn or command. Returns false if none runs or if it was already
     /// interrupted.
-    pub(super) fn interrupt(&self) -> bool {
+    pub(super) fn interrupt_running_job(&self) -> bool {
         match &self.running {
             Some((_, running)) if !running.is_cancelled() => {
                 running.cancel();
@@ -186,9 +188,9 @@ impl ChatWorker {
     }
 
     /// Interrupts the running turn or command, and then closes the session.
-    pub(super) fn close_worker(&self) {
-        self.interrupt();
-        let _ = self.jobs.send(ChatJob::Close);
+    pub(super) fn interrupt_and_close_session(&self) {
+        self.interrupt_running_job();
+        let _ = self.jobs.send(ChatSessionJob::Close);
     }
 
     /// Waits until a job has ended. Returns `None` if the task has ended, which happens only if a
@@ -217,35 +219,41 @@ impl ChatWorker {
 
 async fn run_jobs_on_session(
     mut session: Session,
-    (commands, is_open): (Arc<CommandSet>, Arc<AtomicBool>),
-    mut jobs: UnboundedReceiver<ChatJob>,
+    (commands, is_open): (Arc<SlashCommandSet>, Arc<AtomicBool>),
+    mut jobs: UnboundedReceiver<ChatSessionJob>,
     done: UnboundedSender<ChatJobResult>,
 ) {
     while let Some(job) = jobs.recv().await {
-        if !matches!(job, ChatJob::Model(_) | ChatJob::Close) {
+        if !matches!(job, ChatSessionJob::Model(_) | ChatSessionJob::Close) {
             session.emit_opening();
             is_open.store(true, Ordering::Release);
         }
         let ended = match job {
-            ChatJob::Turn(prompt, cancel) => {
-                run_prompt(&mut session, prompt, commands.is_dry_run(), &cancel).await
+            ChatSessionJob::Turn(prompt, cancel) => {
+                run_turn_with_fetched_resources(
+                    &mut session,
+                    prompt,
+                    commands.is_dry_run(),
+                    &cancel,
+                )
+                .await
             }
-            ChatJob::Continue(cancel) => match session.continue_turn() {
+            ChatSessionJob::Continue(cancel) => match session.continue_turn() {
                 Some(turn) => ChatJobResult::Turn(turn.until(&cancel).await),
-                None => ChatJobResult::Command(Ok(CommandCallResult::Nothing)),
+                None => ChatJobResult::Command(Ok(SlashCommandRunOutcome::Nothing)),
             },
-            ChatJob::Command(call, cancel) => {
+            ChatSessionJob::Command(call, cancel) => {
                 ChatJobResult::Command(commands.run_call(&call, Some(&mut session), &cancel).await)
             }
-            ChatJob::Model(selected) => {
+            ChatSessionJob::Model(selected) => {
                 session.switch_model(selected.provider, selected.model);
                 continue;
             }
-            ChatJob::Tell(event) => {
+            ChatSessionJob::Tell(event) => {
                 session.report_command(event);
                 continue;
             }
-            ChatJob::Close => {
+            ChatSessionJob::Close => {
                 let _ = done.send(ChatJobResult::Closed(session.close().await));
                 return;
             }
@@ -255,13 +263,14 @@ async fn run_jobs_on_session(
 }
 
 /// Fetches the resources that the text of a prompt names, and then runs its turn.
-async fn run_prompt(
+async fn run_turn_with_fetched_resources(
     session: &mut Session,
-    prompt: ChatPrompt,
+    prompt: ChatTurnInput,
     is_dry_run: bool,
     cancel: &CancellationToken,
 ) -> ChatJobResult {
-    let filled = append_resources(&prompt.text, &prompt.resources, session, is_dry_run, cancel);
+    let filled =
+        fetch_and_append_resources(&prompt.text, &prompt.resources, session, is_dry_run, cancel);
     let filled = match filled.await {
         Ok(filled) => filled,
         Err(why) => return ChatJobResult::Unsent(why),
@@ -282,18 +291,18 @@ mod tests {
     use rind_lib::paths::Paths;
     use rind_lib::provider::scripted::{Reply, Script, Scripted};
 
-    async fn commands() -> Arc<CommandSet> {
+    async fn commands() -> Arc<SlashCommandSet> {
         let about = BuiltInCommandContext {
-            paths: Paths::under("/none/home".as_ref(), "/none/work".as_ref()),
+            paths: Paths::from_single_root("/none/home".as_ref(), "/none/work".as_ref()),
             plugins: Arc::default(),
             skills: Arc::default(),
             rules: Vec::new(),
             compact: rind_lib::agent::CompactConfig::default(),
-            switch: rind_lib::tool::policy::ModeSwitch::default(),
+            switch: rind_lib::tool::policy::SharedApprovalMode::default(),
             is_dry_run: false,
             servers: Vec::new(),
         };
-        Arc::new(CommandSet::new(about, None, "/none/rind".into()).await)
+        Arc::new(SlashCommandSet::new(about, None, "/none/rind".into()).await)
     }
 
     #[tokio::test]
@@ -303,15 +312,15 @@ mod tests {
         let host = host.build().await.unwrap();
         let session = host.session().create().unwrap();
         session.observe(|event| assert_ne!(event.event.name(), "step-start", "on purpose"));
-        let mut worker = ChatWorker::new(session, commands().await);
-        worker.start_turn(ChatPrompt {
+        let mut worker = ChatSessionTaskHandle::new(session, commands().await);
+        worker.start_turn(ChatTurnInput {
             text: "go".to_owned(),
-            ..ChatPrompt::default()
+            ..ChatTurnInput::default()
         });
         assert!(worker.is_turn_running());
         assert!(
             worker.next_job_result().await.is_none() && worker.next_job_result().await.is_none()
         );
-        assert!(!worker.is_running());
+        assert!(!worker.is_job_running());
     }
 }

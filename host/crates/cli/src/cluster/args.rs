@@ -11,11 +11,11 @@ use super::super::args::SessionOpenArgs;
 use super::super::exit_code::bail_usage;
 use super::plugins::PluginsCommand;
 use super::quota::QuotaArgs;
-use super::remote::NatsRemoteSessions;
+use super::remote::NatsRemoteSessionClient;
 use rind_lib::session::SessionStore;
-use rind_nats::worker::{ClusterStatus, TurnInbox};
-use rind_nats::{DeclaredSyncInterval, DurabilityReport, NatsConfig, NatsSessions};
-use rind_serve::remote::RemoteSessions;
+use rind_nats::worker::{ClusterStatus, SessionInboxClient};
+use rind_nats::{DeclaredDiskSyncInterval, DurabilityReport, NatsConfig, NatsSessions};
+use rind_serve::remote::RemoteSessionClient;
 
 /// Arguments that locate the session store on NATS servers.
 #[derive(Debug, ClapArgs)]
@@ -97,15 +97,15 @@ impl ServerCheckArgs {
     ///
     /// # Errors
     /// The servers do not answer or cannot keep sessions, or an argument is wrong.
-    pub(crate) async fn check_servers(
+    pub(crate) async fn check_nats_durability_and_status(
         self,
     ) -> anyhow::Result<Option<(DurabilityReport, ClusterStatus)>> {
         let Some(nats) = self.store.into_nats_args_with_sync(self.sync_interval) else {
             return Ok(None);
         };
-        let (sessions, inbox) = nats.connect_inbox().await?;
-        let status = inbox.status().await?;
-        let report = tokio::task::spawn_blocking(move || sessions.durability()).await;
+        let (sessions, inbox) = nats.connect_with_session_inbox().await?;
+        let status = inbox.cluster_status().await?;
+        let report = tokio::task::spawn_blocking(move || sessions.durability_report()).await;
         let report = report.context("ask the NATS servers for their state")??;
         Ok(Some((report, status)))
     }
@@ -127,23 +127,29 @@ impl ServeStoreArgs {
     ///
     /// # Errors
     /// The servers do not answer, or an argument is wrong.
-    pub(crate) async fn connect(self) -> anyhow::Result<Option<SharedStore>> {
+    pub(crate) async fn connect_shared_store(
+        self,
+    ) -> anyhow::Result<Option<SharedSessionStoreWithRemoteClient>> {
         let Some(nats) = self.store.into_nats_args() else {
             return Ok(None);
         };
-        let (sessions, inbox) = nats.connect_inbox().await?;
-        Ok(Some(SharedStore {
-            remote: Arc::new(NatsRemoteSessions::new(sessions.clone(), inbox, self.class)),
+        let (sessions, inbox) = nats.connect_with_session_inbox().await?;
+        Ok(Some(SharedSessionStoreWithRemoteClient {
+            remote: Arc::new(NatsRemoteSessionClient::new(
+                sessions.clone(),
+                inbox,
+                self.class,
+            )),
             store: SessionStore::with_backend(Arc::new(sessions)),
         }))
     }
 }
 
 /// A session store that several programs share.
-pub(crate) struct SharedStore {
+pub(crate) struct SharedSessionStoreWithRemoteClient {
     pub(crate) store: SessionStore,
     /// Access to the programs that have sessions of the store open.
-    pub(crate) remote: Arc<dyn RemoteSessions>,
+    pub(crate) remote: Arc<dyn RemoteSessionClient>,
 }
 
 /// Arguments of `rind run` and `rind chat` for turns that a worker runs.
@@ -173,14 +179,14 @@ pub(crate) struct AttachArgs {
 
 impl AttachArgs {
     /// Whether a worker, and not this program, runs the turns.
-    pub(crate) fn is_remote(&self) -> bool {
-        self.remote.is_remote()
+    pub(crate) fn is_turn_run_by_worker(&self) -> bool {
+        self.remote.is_turn_run_by_worker()
     }
 }
 
 impl RemoteArgs {
     /// Whether a worker, and not this program, runs the turn.
-    pub(crate) fn is_remote(&self) -> bool {
+    pub(crate) fn is_turn_run_by_worker(&self) -> bool {
         self.store.nats.is_some()
     }
 }
@@ -287,10 +293,10 @@ pub(crate) enum ClusterCommand {
 impl NatsArgs {
     fn nats_config(&self) -> anyhow::Result<NatsConfig> {
         let sync = match self.sync_interval.as_deref() {
-            None => DeclaredSyncInterval::Unknown,
-            Some("always") => DeclaredSyncInterval::Always,
+            None => DeclaredDiskSyncInterval::Unknown,
+            Some("always") => DeclaredDiskSyncInterval::Always,
             Some(text) => match text.trim_end_matches('s').parse() {
-                Ok(seconds) => DeclaredSyncInterval::Interval(Duration::from_secs(seconds)),
+                Ok(seconds) => DeclaredDiskSyncInterval::Interval(Duration::from_secs(seconds)),
                 Err(_) => bail_usage!("--sync-interval takes `always` or a number of seconds"),
             },
         };
@@ -301,7 +307,7 @@ impl NatsArgs {
         }
         let mut config = NatsConfig::new(&self.url, &self.tenant)?
             .with_replicas(self.replicas)
-            .with_declared_sync(sync);
+            .with_declared_disk_sync(sync);
         if let Some(path) = &self.creds {
             config = config.with_credentials(path.clone());
         }
@@ -318,10 +324,12 @@ impl NatsArgs {
         Ok(connected.context("connect to NATS")??)
     }
 
-    pub(super) async fn connect_inbox(&self) -> anyhow::Result<(NatsSessions, TurnInbox)> {
+    pub(super) async fn connect_with_session_inbox(
+        &self,
+    ) -> anyhow::Result<(NatsSessions, SessionInboxClient)> {
         let sessions = self.connect().await?;
         let own = sessions.clone();
-        let inbox = tokio::task::spawn_blocking(move || TurnInbox::open(&own)).await;
+        let inbox = tokio::task::spawn_blocking(move || SessionInboxClient::open(&own)).await;
         Ok((sessions, inbox.context("open the queue")??))
     }
 }

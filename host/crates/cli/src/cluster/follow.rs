@@ -7,26 +7,26 @@ use std::rc::Rc;
 
 use futures_util::future::LocalBoxFuture;
 use http::StatusCode;
-use rind_lib::text::{clean_line, format_error_chain};
-use rind_nats::call::CallError;
+use rind_lib::text::{escape_and_truncate_line, format_error_chain};
+use rind_nats::call::SessionRequestError;
 use rind_serve::questions::OpenQuestion;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::super::approve::{TerminalAnswer, parse_answer, question_screen};
+use super::super::approve::{TerminalAnswer, build_terminal_question_screen, parse_answer};
 use super::super::render;
 use super::question::to_terminal_question_kind;
-use super::shared_session::{FollowedSessionUpdate, SharedSession};
+use super::shared_session::{ClusterSessionClient, FollowedSessionEventOrHolderChange};
 
 /// Maximum length, in bytes, of a tool call's name and of its arguments, as printed on a line.
-const SHOWN: usize = 160;
+const MAX_SHOWN_CALL_TEXT_BYTES: usize = 160;
 
 /// Capacity, in events, of the channel from the connection to the display.
-const MAX_AHEAD: usize = 256;
+const EVENT_CHANNEL_CAPACITY: usize = 256;
 
 /// A turn that runs in another program and is shown here.
-pub(super) struct FollowedTurn {
-    pub(super) session: SharedSession,
+pub(super) struct RemoteTurnDisplay {
+    pub(super) session: ClusterSessionClient,
     /// Id of the input with which the followed turn began. It identifies the turn's `turn-start`
     /// event.
     pub(super) input_id: String,
@@ -37,31 +37,34 @@ pub(super) struct FollowedTurn {
     pub(super) has_begun: Cell<bool>,
 }
 
-impl FollowedTurn {
+impl RemoteTurnDisplay {
     /// Shows the turn until its last event, even if another program takes over the session.
     pub(super) async fn show_until_end(&self) {
-        let (sender, mut news) = mpsc::channel(MAX_AHEAD);
-        let follow = self.session.clone().follow(sender);
+        let (sender, mut news) = mpsc::channel(EVENT_CHANNEL_CAPACITY);
+        let follow = self.session.clone().forward_events_across_holders(sender);
         tokio::select! {
             () = follow => {}
             () = self.handle_session_updates(&mut news) => {}
         }
     }
 
-    async fn handle_session_updates(&self, news: &mut mpsc::Receiver<FollowedSessionUpdate>) {
+    async fn handle_session_updates(
+        &self,
+        news: &mut mpsc::Receiver<FollowedSessionEventOrHolderChange>,
+    ) {
         let mut questions: VecDeque<OpenQuestion> = VecDeque::new();
-        let mut asking: Option<FollowedTurnQuestion<'_>> = None;
+        let mut asking: Option<TerminalQuestionOfFollowedTurn<'_>> = None;
         loop {
             if asking.is_none() {
                 asking = questions
                     .pop_front()
-                    .map(|own| self.start_terminal_question(own));
+                    .map(|own| self.ask_question_at_terminal(own));
             }
             let told = tokio::select! {
                 told = news.recv() => told,
-                answered = wait_for_answer(&mut asking) => {
+                answered = wait_for_response_to_sent_answer(&mut asking) => {
                     let asked = asking.take();
-                    let again = asked.filter(|_| !report_answer_outcome(answered));
+                    let again = asked.filter(|_| !report_rejected_answer(answered));
                     if let Some(again) = again {
                         questions.push_front(again.question);
                     }
@@ -69,13 +72,16 @@ impl FollowedTurn {
                 }
             };
             let event = match told {
-                Some(FollowedSessionUpdate::Event(event)) => event,
+                Some(FollowedSessionEventOrHolderChange::Event(event)) => event,
                 // Drop the open questions: the program that asked them no longer has the session
                 // open.
-                Some(FollowedSessionUpdate::Held | FollowedSessionUpdate::Released) => {
+                Some(
+                    FollowedSessionEventOrHolderChange::Held
+                    | FollowedSessionEventOrHolderChange::Released,
+                ) => {
                     questions.clear();
                     if asking.take_if(|own| !own.is_given.get()).is_some() {
-                        render::say_line("no longer asked");
+                        render::print_stderr_line("no longer asked");
                     }
                     continue;
                 }
@@ -89,7 +95,7 @@ impl FollowedTurn {
                 continue;
             }
             if self.is_json {
-                render::print_answer(format_args!("{event}\n"));
+                render::print_to_stdout(format_args!("{event}\n"));
             }
             self.show_event(&event, &mut questions, &mut asking);
             if event["type"] == "turn-end" && is_main {
@@ -107,7 +113,7 @@ impl FollowedTurn {
         &self,
         event: &Value,
         questions: &mut VecDeque<OpenQuestion>,
-        asking: &mut Option<FollowedTurnQuestion<'_>>,
+        asking: &mut Option<TerminalQuestionOfFollowedTurn<'_>>,
     ) {
         match event["type"].as_str() {
             Some("question") => {
@@ -128,21 +134,27 @@ impl FollowedTurn {
                 }
             }
             Some("question-closed") => {
-                // Keep a question whose answer has been sent: `report_answer_outcome` reports its
+                // Keep a question whose answer has been sent: `report_rejected_answer` reports its
                 // outcome.
-                let is_over = |own: &FollowedTurnQuestion<'_>| {
+                let is_over = |own: &TerminalQuestionOfFollowedTurn<'_>| {
                     event["id"] == *own.question.id && !own.is_given.get()
                 };
                 if asking.take_if(|own| is_over(own)).is_some() {
-                    render::say_line("no longer asked");
+                    render::print_stderr_line("no longer asked");
                 }
                 questions.retain(|own| event["id"] != *own.id);
             }
             Some("tool-start") if !self.is_json => {
                 let call = &event["call"];
                 let name = call["name"].as_str().unwrap_or_default();
-                let arguments = clean_line(&call["arguments"].to_string(), SHOWN);
-                render::print_note(&format!("{} {arguments}", clean_line(name, SHOWN)));
+                let arguments = escape_and_truncate_line(
+                    &call["arguments"].to_string(),
+                    MAX_SHOWN_CALL_TEXT_BYTES,
+                );
+                render::print_note(&format!(
+                    "{} {arguments}",
+                    escape_and_truncate_line(name, MAX_SHOWN_CALL_TEXT_BYTES)
+                ));
             }
             _ => {}
         }
@@ -150,10 +162,13 @@ impl FollowedTurn {
 
     /// Asks the person at the terminal a question, and sends the answer to the program that runs
     /// the turn.
-    fn start_terminal_question(&self, question: OpenQuestion) -> FollowedTurnQuestion<'_> {
+    fn ask_question_at_terminal(
+        &self,
+        question: OpenQuestion,
+    ) -> TerminalQuestionOfFollowedTurn<'_> {
         let is_given = Rc::new(Cell::new(false));
         let (asked, given) = (question.clone(), is_given.clone());
-        FollowedTurnQuestion {
+        TerminalQuestionOfFollowedTurn {
             question,
             is_given,
             answered: Box::pin(async move { self.answer_question(asked, &given).await }),
@@ -167,9 +182,9 @@ impl FollowedTurn {
         &self,
         question: OpenQuestion,
         is_given: &Cell<bool>,
-    ) -> Result<StatusCode, CallError> {
+    ) -> Result<StatusCode, SessionRequestError> {
         let asked = to_terminal_question_kind(question.about.clone());
-        let given = question_screen(&asked)
+        let given = build_terminal_question_screen(&asked)
             .ask_approval(
                 |line| parse_answer(line, &asked),
                 TerminalAnswer::is_refusal,
@@ -185,11 +200,11 @@ impl FollowedTurn {
 
 /// Prints why a person's answer to a question was not accepted. Returns whether the question is
 /// closed.
-fn report_answer_outcome(answered: Result<StatusCode, CallError>) -> bool {
+fn report_rejected_answer(answered: Result<StatusCode, SessionRequestError>) -> bool {
     match answered {
         Ok(status) if status.is_success() => true,
         Ok(StatusCode::NOT_FOUND) => {
-            render::say_line("no longer asked");
+            render::print_stderr_line("no longer asked");
             true
         }
         Ok(status) => {
@@ -206,18 +221,18 @@ fn report_answer_outcome(answered: Result<StatusCode, CallError>) -> bool {
 }
 
 /// A question that is shown at the terminal.
-struct FollowedTurnQuestion<'a> {
+struct TerminalQuestionOfFollowedTurn<'a> {
     question: OpenQuestion,
     /// Whether the person has typed the answer, which is sent next.
     is_given: Rc<Cell<bool>>,
-    answered: LocalBoxFuture<'a, Result<StatusCode, CallError>>,
+    answered: LocalBoxFuture<'a, Result<StatusCode, SessionRequestError>>,
 }
 
 /// Waits for the holder's response to the answer of the current question. Never returns if no
 /// question is shown.
-async fn wait_for_answer(
-    asking: &mut Option<FollowedTurnQuestion<'_>>,
-) -> Result<StatusCode, CallError> {
+async fn wait_for_response_to_sent_answer(
+    asking: &mut Option<TerminalQuestionOfFollowedTurn<'_>>,
+) -> Result<StatusCode, SessionRequestError> {
     match asking {
         Some(own) => own.answered.as_mut().await,
         None => std::future::pending().await,

@@ -6,29 +6,43 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rind_lib::point::payload::TurnSummary;
 use rind_lib::text::format_error_chain;
-use rind_nats::{NatsError, NatsSessions, PluginSets, TenantQuotas, TurnUsage};
-use rind_serve::gate::{TurnGate, TurnGateRefusal};
+use rind_nats::{
+    NatsError, NatsSessions, TenantPluginSetStore, TenantQuotaClient, TurnTokensAndCost,
+};
+use rind_serve::gate::{TurnAdmissionController, TurnStartRefusal};
 
 use super::hosts::HostTurnPermits;
 
 /// Lets turns begin as long as the tenant has quota left.
-struct QuotaGate(TenantQuotas);
+struct TenantQuotaTurnGate(TenantQuotaClient);
 
-impl TurnGate for QuotaGate {
-    fn check(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
-        Box::pin(async move { self.0.check().await.map_err(to_gate_refusal) })
+impl TurnAdmissionController for TenantQuotaTurnGate {
+    fn check(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
+        Box::pin(async move {
+            self.0
+                .check_turn_quotas()
+                .await
+                .map_err(quota_error_to_turn_refusal)
+        })
     }
 
-    fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
+    fn begin(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
             // Refuse the turn if the quotas cannot be read.
-            self.0.begin_turn().await.map_err(to_gate_refusal)
+            self.0
+                .count_turn_against_quotas()
+                .await
+                .map_err(quota_error_to_turn_refusal)
         })
     }
 
     fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Err(error) = self.0.end_turn(TurnUsage::from_summary(summary)).await {
+            if let Err(error) = self
+                .0
+                .add_turn_usage(TurnTokensAndCost::from_summary(summary))
+                .await
+            {
                 let error = format_error_chain(&error);
                 tracing::warn!(
                     error,
@@ -41,22 +55,22 @@ impl TurnGate for QuotaGate {
 
 /// Lets a turn begin if the tenant has quota left, and the host's plugins are the current ones or
 /// the host has a permit to continue a turn that was interrupted with these plugins.
-pub(super) struct HostTurnGate {
-    quotas: QuotaGate,
+pub(super) struct CurrentHostAndQuotaTurnGate {
+    quotas: TenantQuotaTurnGate,
     uses: Arc<HostTurnPermits>,
 }
 
-impl HostTurnGate {
+impl CurrentHostAndQuotaTurnGate {
     /// Creates the gate of a host. `uses` decides which turns the host may run.
-    pub(super) fn new(quotas: TenantQuotas, uses: Arc<HostTurnPermits>) -> Self {
-        let quotas = QuotaGate(quotas);
+    pub(super) fn new(quotas: TenantQuotaClient, uses: Arc<HostTurnPermits>) -> Self {
+        let quotas = TenantQuotaTurnGate(quotas);
         Self { quotas, uses }
     }
 
-    fn require_admission(&self, may_begin: bool) -> Result<(), TurnGateRefusal> {
+    fn refuse_turn_of_replaced_host(&self, may_begin: bool) -> Result<(), TurnStartRefusal> {
         match may_begin {
             true => Ok(()),
-            false => Err(TurnGateRefusal {
+            false => Err(TurnStartRefusal {
                 text: "the plugins of the worker have changed, and it closes the session to open it with the new ones; send \
                        the input again"
                     .to_owned(),
@@ -66,17 +80,17 @@ impl HostTurnGate {
     }
 }
 
-impl TurnGate for HostTurnGate {
-    fn check(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
+impl TurnAdmissionController for CurrentHostAndQuotaTurnGate {
+    fn check(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
-            self.require_admission(self.uses.may_begin())?;
+            self.refuse_turn_of_replaced_host(self.uses.can_begin_turn())?;
             self.quotas.check().await
         })
     }
 
-    fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
+    fn begin(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
-            self.require_admission(self.uses.try_begin_turn())?;
+            self.refuse_turn_of_replaced_host(self.uses.try_consume_turn_permit())?;
             self.quotas.begin().await
         })
     }
@@ -88,50 +102,50 @@ impl TurnGate for HostTurnGate {
 
 /// Refuses turns in a program that has no key to verify sets of plugins, once a set is published
 /// for the tenant or one of its classes: the turn would run without the guards of the set.
-pub(super) struct KeylessTurnGate {
-    quotas: QuotaGate,
-    sets: PluginSets,
+pub(super) struct MissingPluginSetKeyTurnGate {
+    quotas: TenantQuotaTurnGate,
+    sets: TenantPluginSetStore,
     /// Whether workers run the turns that people start.
     has_workers: bool,
 }
 
-impl KeylessTurnGate {
+impl MissingPluginSetKeyTurnGate {
     /// Creates the gate for turns of the tenant to which `sessions` belongs.
     pub(super) fn new(sessions: &NatsSessions, has_workers: bool) -> Self {
         Self {
-            quotas: QuotaGate(TenantQuotas::from_sessions(sessions)),
-            sets: PluginSets::from_sessions(sessions),
+            quotas: TenantQuotaTurnGate(TenantQuotaClient::from_sessions(sessions)),
+            sets: TenantPluginSetStore::from_sessions(sessions),
             has_workers,
         }
     }
 
-    async fn check_no_set_published(&self) -> Result<(), TurnGateRefusal> {
+    async fn refuse_turn_if_plugin_set_published(&self) -> Result<(), TurnStartRefusal> {
         match self.sets.is_plugin_set_published(None).await {
             Ok(false) => Ok(()),
-            Ok(true) => Err(TurnGateRefusal {
+            Ok(true) => Err(TurnStartRefusal {
                 text: "a set of plugins is published for the tenant, which only workers load; have them run the turns with \
                        --class"
                     .to_owned(),
                 free_in: None,
             }),
-            Err(error) => Err(to_gate_refusal(error)),
+            Err(error) => Err(quota_error_to_turn_refusal(error)),
         }
     }
 }
 
-impl TurnGate for KeylessTurnGate {
-    fn check(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
+impl TurnAdmissionController for MissingPluginSetKeyTurnGate {
+    fn check(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
             if !self.has_workers {
-                self.check_no_set_published().await?;
+                self.refuse_turn_if_plugin_set_published().await?;
             }
             self.quotas.check().await
         })
     }
 
-    fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
+    fn begin(&self) -> BoxFuture<'_, Result<(), TurnStartRefusal>> {
         Box::pin(async move {
-            self.check_no_set_published().await?;
+            self.refuse_turn_if_plugin_set_published().await?;
             self.quotas.begin().await
         })
     }
@@ -141,8 +155,8 @@ impl TurnGate for KeylessTurnGate {
     }
 }
 
-fn to_gate_refusal(error: NatsError) -> TurnGateRefusal {
-    TurnGateRefusal {
+fn quota_error_to_turn_refusal(error: NatsError) -> TurnStartRefusal {
+    TurnStartRefusal {
         free_in: error.time_until_available(),
         text: format_error_chain(&error),
     }

@@ -2,7 +2,7 @@
 //! each set of plugins that it has loaded.
 //!
 //! New turns use the current host. A session that was claimed with an earlier host keeps it until
-//! the running turn has ended. Start from [`TurnHosts`].
+//! the running turn has ended. Start from [`WorkerHostRegistry`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rind_lib::lock::lock;
-use rind_nats::worker::WorkerTurnsState;
-use rind_nats::{NatsSessions, SignedPluginSet, TenantQuotas};
-use rind_operator::start::RunWithHost;
-use rind_serve::holder::SessionHolder;
+use rind_nats::worker::WorkerTurnExecutorState;
+use rind_nats::{NatsSessions, SignedPluginSet, TenantQuotaClient};
+use rind_operator::start::RunWithCreatedHost;
+use rind_serve::holder::OpenSessionRegistry;
 use rind_serve::remote::RemoteSessionState;
 use rind_serve::workspaces::WorkspaceHost;
 use tokio::sync::watch;
 
-use super::gate::HostTurnGate;
+use super::gate::CurrentHostAndQuotaTurnGate;
 
 /// Number of leading hexadecimal digits of a digest that are shown.
-const SHOWN_DIGITS: usize = 12;
+const SHOWN_DIGEST_HEX_DIGITS: usize = 12;
 
 /// A host and the sessions that are open in it.
-pub(super) struct LoadedHost {
+pub(super) struct WorkerHostWithOpenSessions {
     /// Open sessions of the host.
-    pub(super) holder: SessionHolder,
+    pub(super) holder: OpenSessionRegistry,
     /// Set of plugins that the host has loaded; `None` for the plugins of this machine.
     set: Option<SignedPluginSet>,
     uses: Arc<HostTurnPermits>,
@@ -37,21 +37,21 @@ pub(super) struct LoadedHost {
 pub(super) struct HostTurnPermits {
     is_current: AtomicBool,
     /// Permits to continue interrupted turns that began with the plugins of this host. A permit is
-    /// void once its [`ContinuationPermit`] is dropped.
+    /// void once its [`ReplacedHostTurnPermit`] is dropped.
     continued: Mutex<Vec<Weak<()>>>,
 }
 
 impl HostTurnPermits {
     /// Whether a turn may begin: this host is the current one, or there is a permit to continue an
     /// interrupted turn.
-    pub(super) fn may_begin(&self) -> bool {
+    pub(super) fn can_begin_turn(&self) -> bool {
         let is_held = |permit: &Weak<()>| permit.strong_count() > 0;
         self.is_current.load(Ordering::SeqCst) || lock(&self.continued).iter().any(is_held)
     }
 
     /// Consumes a permit to continue an interrupted turn if this host is not the current one.
     /// Returns whether the turn may begin.
-    pub(super) fn try_begin_turn(&self) -> bool {
+    pub(super) fn try_consume_turn_permit(&self) -> bool {
         if self.is_current.load(Ordering::SeqCst) {
             return true;
         }
@@ -63,16 +63,16 @@ impl HostTurnPermits {
 
 /// Permit to continue one turn with a host that is not the current one. The permission ends when
 /// this value is dropped.
-pub(super) struct ContinuationPermit {
+pub(super) struct ReplacedHostTurnPermit {
     _permit: Arc<()>,
 }
 
-impl LoadedHost {
-    /// Creates the loaded host from a run whose plugins and settings were prepared. Its turns count
+impl WorkerHostWithOpenSessions {
+    /// Creates the host from a run whose plugins and settings were prepared. Its turns count
     /// against the quotas of the tenant.
     pub(super) fn new(
         sessions: &NatsSessions,
-        run: &RunWithHost,
+        run: &RunWithCreatedHost,
         ask: Option<u64>,
         set: Option<&SignedPluginSet>,
     ) -> anyhow::Result<Self> {
@@ -85,18 +85,22 @@ impl LoadedHost {
         // A timeout of zero makes questions of plugins take their defaults at once, if no user is
         // asked.
         let answer_time = Duration::from_secs(ask.unwrap_or(0));
-        let holder = SessionHolder::new(workspace, answer_time).context("make random numbers")?;
+        let holder =
+            OpenSessionRegistry::new(workspace, answer_time).context("make random numbers")?;
         let uses = Arc::new(HostTurnPermits::default());
-        let gate = HostTurnGate::new(TenantQuotas::from_sessions(sessions), uses.clone());
+        let gate = CurrentHostAndQuotaTurnGate::new(
+            TenantQuotaClient::from_sessions(sessions),
+            uses.clone(),
+        );
         Ok(Self {
-            holder: holder.with_gate(Arc::new(gate)),
+            holder: holder.with_turn_admission_controller(Arc::new(gate)),
             set: set.cloned(),
             uses,
         })
     }
 
     /// Whether the host has loaded the plugin set with this digest.
-    pub(super) fn has_loaded_set(&self, digest: &str) -> bool {
+    pub(super) fn has_loaded_plugin_set(&self, digest: &str) -> bool {
         self.set.as_ref().is_some_and(|set| set.digest == digest)
     }
 
@@ -106,14 +110,14 @@ impl LoadedHost {
     }
 
     /// Returns a permit to continue one interrupted turn that began with the plugins of this host.
-    pub(super) fn issue_continuation_permit(&self) -> ContinuationPermit {
+    pub(super) fn issue_continuation_permit(&self) -> ReplacedHostTurnPermit {
         let permit = Arc::new(());
         lock(&self.uses.continued).push(Arc::downgrade(&permit));
-        ContinuationPermit { _permit: permit }
+        ReplacedHostTurnPermit { _permit: permit }
     }
 
     /// Whether a turn that began with the plugin set `earlier` may continue with this host's set.
-    pub(super) fn allows_earlier_set(&self, earlier: &SignedPluginSet) -> bool {
+    pub(super) fn can_continue_turn_of_earlier_set(&self, earlier: &SignedPluginSet) -> bool {
         self.set.as_ref().is_some_and(|own| {
             own.record.class == earlier.record.class && earlier.record.number >= own.record.oldest
         })
@@ -128,7 +132,7 @@ impl LoadedHost {
     pub(super) fn describe_plugins(&self) -> String {
         match &self.set {
             Some(SignedPluginSet { record, digest, .. }) => {
-                let digits = digest.get(..SHOWN_DIGITS).unwrap_or(digest);
+                let digits = digest.get(..SHOWN_DIGEST_HEX_DIGITS).unwrap_or(digest);
                 format!(
                     "turns use the set of plugins with the number {} (digest {digits})",
                     record.number
@@ -140,23 +144,23 @@ impl LoadedHost {
 }
 
 #[derive(Clone, Default)]
-struct CurrentHostState {
-    current: Option<Arc<LoadedHost>>,
+struct CurrentWorkerHostState {
+    current: Option<Arc<WorkerHostWithOpenSessions>>,
     fault: Option<String>,
 }
 
 /// All hosts of a worker, and the one that new turns use.
-pub(super) struct TurnHosts {
-    state: watch::Sender<CurrentHostState>,
+pub(super) struct WorkerHostRegistry {
+    state: watch::Sender<CurrentWorkerHostState>,
     /// All hosts that may still have open sessions.
-    all: Mutex<Vec<Weak<LoadedHost>>>,
+    all: Mutex<Vec<Weak<WorkerHostWithOpenSessions>>>,
 }
 
-impl TurnHosts {
+impl WorkerHostRegistry {
     /// Creates the hosts of a worker that has not loaded a set of plugins yet: none.
     pub(super) fn without_host() -> Self {
         Self {
-            state: watch::Sender::new(CurrentHostState {
+            state: watch::Sender::new(CurrentWorkerHostState {
                 current: None,
                 fault: Some("the set of plugins is not loaded yet".to_owned()),
             }),
@@ -165,7 +169,7 @@ impl TurnHosts {
     }
 
     /// Returns the host that new turns use.
-    pub(super) fn current_host(&self) -> Option<Arc<LoadedHost>> {
+    pub(super) fn current_host(&self) -> Option<Arc<WorkerHostWithOpenSessions>> {
         self.state.borrow().current.clone()
     }
 
@@ -178,7 +182,7 @@ impl TurnHosts {
 
     /// Adds a loaded host to the known ones, because sessions may be open in it, without making it
     /// the current one.
-    pub(super) fn add_host(&self, host: &Arc<LoadedHost>) {
+    pub(super) fn add_host(&self, host: &Arc<WorkerHostWithOpenSessions>) {
         let host = Arc::downgrade(host);
         let mut all = lock(&self.all);
         all.retain(|known| known.strong_count() > 0);
@@ -188,17 +192,20 @@ impl TurnHosts {
     }
 
     /// Returns a loaded host whose plugin set has this digest, if there is one.
-    pub(super) fn find_host_with_set(&self, digest: &str) -> Option<Arc<LoadedHost>> {
+    pub(super) fn find_host_with_set(
+        &self,
+        digest: &str,
+    ) -> Option<Arc<WorkerHostWithOpenSessions>> {
         let all = lock(&self.all);
         let mut all = all.iter().filter_map(Weak::upgrade);
-        all.find(|host| host.has_loaded_set(digest))
+        all.find(|host| host.has_loaded_plugin_set(digest))
     }
 
     /// Makes a host the current one, which new turns use.
-    pub(super) fn set_current_host(&self, host: Arc<LoadedHost>) {
+    pub(super) fn set_current_host(&self, host: Arc<WorkerHostWithOpenSessions>) {
         self.add_host(&host);
         host.uses.is_current.store(true, Ordering::SeqCst);
-        let before = self.state.send_replace(CurrentHostState {
+        let before = self.state.send_replace(CurrentWorkerHostState {
             current: Some(host.clone()),
             fault: None,
         });
@@ -210,7 +217,7 @@ impl TurnHosts {
     /// Prevents new turns until the next [`set_current_host`](Self::set_current_host). Operators
     /// are shown `fault` as the reason.
     pub(super) fn stop_new_turns(&self, fault: &str) {
-        let before = self.state.send_replace(CurrentHostState {
+        let before = self.state.send_replace(CurrentWorkerHostState {
             current: None,
             fault: Some(fault.to_owned()),
         });
@@ -221,10 +228,10 @@ impl TurnHosts {
 
     /// Returns the version of the loaded plugin set, and the reason why no turn can begin, if there
     /// is one. The worker reports both to operators.
-    pub(super) fn worker_turns_state(&self) -> WorkerTurnsState {
+    pub(super) fn loaded_set_and_turn_refusal_reason(&self) -> WorkerTurnExecutorState {
         let state = self.state.borrow();
         let set = state.current.as_ref().and_then(|host| host.set.as_ref());
-        WorkerTurnsState {
+        WorkerTurnExecutorState {
             plugins: set.map(|set| format!("{} {}", set.record.number, set.digest)),
             fault: state.fault.clone(),
         }
@@ -232,7 +239,8 @@ impl TurnHosts {
 
     /// Returns the states of the open sessions of all hosts.
     pub(super) async fn session_states(&self) -> Vec<RemoteSessionState> {
-        let all: Vec<Arc<LoadedHost>> = lock(&self.all).iter().filter_map(Weak::upgrade).collect();
+        let all: Vec<Arc<WorkerHostWithOpenSessions>> =
+            lock(&self.all).iter().filter_map(Weak::upgrade).collect();
         let mut states = Vec::new();
         for host in all {
             states.extend(host.holder.session_states().await);

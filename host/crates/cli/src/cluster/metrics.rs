@@ -13,61 +13,61 @@ use super::super::{environment, render};
 
 /// Environment variables that set the endpoint. The first is for all signals, the second for
 /// metrics only.
-const ENDPOINTS: [&str; 2] = [
+const OTLP_ENDPOINT_VARIABLES: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 ];
 
 /// Interval between two measurements of the age of the class's queue.
-const LOOK: Duration = Duration::from_secs(5);
+const QUEUE_AGE_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Timeout for sending the final values of the metrics when the worker ends.
-const LAST_VALUES: Duration = Duration::from_secs(2);
+const FINAL_METRICS_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Metric for the age of the class's queue.
-const QUEUE_AGE: &str = "rind.queue.age";
+const QUEUE_AGE_METRIC_NAME: &str = "rind.queue.age";
 
-const NUMBERS: [MetricDefinition; 7] = [
-    define_metric(
+const WORKER_METRIC_DEFINITIONS: [MetricDefinition; 7] = [
+    new_worker_metric_definition(
         "rind.worker.slots",
         "{session}",
         "Sessions that the worker can work on at once",
         false,
     ),
-    define_metric(
+    new_worker_metric_definition(
         "rind.worker.busy",
         "{session}",
         "Sessions that the worker works on",
         false,
     ),
-    define_metric(
+    new_worker_metric_definition(
         "rind.worker.claims",
         "{session}",
         "Sessions that the worker opened",
         true,
     ),
-    define_metric("rind.worker.turns", "{turn}", "Turns that ended", true),
-    define_metric(
+    new_worker_metric_definition("rind.worker.turns", "{turn}", "Turns that ended", true),
+    new_worker_metric_definition(
         "rind.worker.fences",
         "{session}",
         "Sessions that others took over",
         true,
     ),
-    define_metric(
+    new_worker_metric_definition(
         "rind.worker.dead_letters",
         "{input}",
         "Inputs that were given up",
         true,
     ),
-    define_metric(
-        QUEUE_AGE,
+    new_worker_metric_definition(
+        QUEUE_AGE_METRIC_NAME,
         "ms",
         "Time that the first session of the class has waited",
         false,
     ),
 ];
 
-const fn define_metric(
+const fn new_worker_metric_definition(
     name: &'static str,
     unit: &'static str,
     description: &'static str,
@@ -82,19 +82,19 @@ const fn define_metric(
 }
 
 /// Exports the metrics of a worker until [`finish`](Self::finish).
-pub(super) struct WorkerMetrics {
+pub(super) struct WorkerMetricsExporter {
     sent: Option<MetricsExporter>,
     looking: Option<AbortHandle>,
 }
 
-impl WorkerMetrics {
+impl WorkerMetricsExporter {
     /// Starts the export of metrics if the environment configures an endpoint for it.
     pub(super) fn from_env(watch: NatsWorkerObserver, worker: &str) -> Self {
         let none = Self {
             sent: None,
             looking: None,
         };
-        if !is_export_enabled(&environment::variable) {
+        if !is_export_enabled(&environment::environment_variable) {
             return none;
         }
         let age = Arc::new(AtomicU64::new(0));
@@ -102,7 +102,7 @@ impl WorkerMetrics {
         let class = watch.status().class;
         let attributes = [("rind.class", class), ("rind.worker", worker.to_owned())];
         let read = move |name: &'static str| read_metric_value(&own, &seen, name);
-        match MetricsExporter::start(&NUMBERS, &attributes, Arc::new(read)) {
+        match MetricsExporter::start(&WORKER_METRIC_DEFINITIONS, &attributes, Arc::new(read)) {
             Ok(sent) => {
                 let looking = tokio::spawn(poll_queue_age(watch, age));
                 Self {
@@ -118,14 +118,15 @@ impl WorkerMetrics {
     }
 
     /// Sends the last values and stops.
-    pub(super) async fn finish(self) {
+    pub(super) async fn flush_and_stop(self) {
         if let Some(looking) = self.looking {
             looking.abort();
         }
         let Some(sent) = self.sent else {
             return;
         };
-        let ended = tokio::task::spawn_blocking(move || sent.finish(LAST_VALUES)).await;
+        let ended =
+            tokio::task::spawn_blocking(move || sent.finish(FINAL_METRICS_FLUSH_TIMEOUT)).await;
         if let Ok(Err(why)) = ended {
             render::print_warning(&format!(
                 "the last OpenTelemetry metrics were not sent: {why}"
@@ -139,7 +140,9 @@ fn is_export_enabled(env: &dyn Fn(&str) -> Option<String>) -> bool {
     let is = |name: &str, value: &str| env(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
     !is("OTEL_SDK_DISABLED", "true")
         && !is("OTEL_METRICS_EXPORTER", "none")
-        && ENDPOINTS.into_iter().any(|name| env(name).is_some())
+        && OTLP_ENDPOINT_VARIABLES
+            .into_iter()
+            .any(|name| env(name).is_some())
 }
 
 fn read_metric_value(watch: &NatsWorkerObserver, age: &AtomicU64, name: &str) -> u64 {
@@ -161,7 +164,7 @@ async fn poll_queue_age(watch: NatsWorkerObserver, age: Arc<AtomicU64>) {
             Ok(ms) => age.store(ms, Ordering::Relaxed),
             Err(error) => tracing::debug!(%error, "the age of the queue is not known"),
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(QUEUE_AGE_POLL_INTERVAL).await;
     }
 }
 

@@ -33,22 +33,22 @@ use rind_nats::worker::{ClusterStatus, DeadLetter, WorkerStatus};
 pub(super) use args::{
     AttachArgs, ClusterCommand, RemoteArgs, ServeStoreArgs, ServerCheckArgs, WorkerArgs,
 };
-pub(super) use attach::AttachedSession;
+pub(super) use attach::AttachedClusterSession;
 pub(super) use question::to_terminal_question_kind;
 pub(super) use remote_event::parse_remote_event;
-pub(super) use run::run_remote;
-pub(super) use shared_session::FollowedSessionUpdate;
+pub(super) use run::run_prompt_on_worker;
+pub(super) use shared_session::FollowedSessionEventOrHolderChange;
 pub(super) use worker::run_worker;
 
 /// Maximum number of dead letters that are listed.
-const MAX_DEAD: usize = 100;
+const MAX_LISTED_DEAD_LETTERS: usize = 100;
 
 /// Maximum length, in characters, of a dead letter's cause, and of the number and digest of a
 /// worker's set of plugins, as printed on a line.
-const SHOWN: usize = 160;
+const MAX_SHOWN_CAUSE_OR_PLUGINS_CHARS: usize = 160;
 
 /// Maximum length, in characters, of the printed reason why a worker begins no turns.
-const SHOWN_FAULT: usize = 400;
+const MAX_SHOWN_WORKER_FAULT_CHARS: usize = 400;
 
 /// Runs a subcommand of `rind cluster`.
 pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitStatus> {
@@ -61,15 +61,15 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
             input_id,
             text,
         } => {
-            let (_, inbox) = nats.connect_inbox().await?;
-            let id = input_id.unwrap_or_else(rind_lib::clock::new_id);
+            let (_, inbox) = nats.connect_with_session_inbox().await?;
+            let id = input_id.unwrap_or_else(rind_lib::clock::new_uuid_v7);
             inbox.send(&session, &class, &id, &text).await?;
-            render::answer_line(format!("input {id} is stored for session {session}"));
+            render::print_stdout_line(format!("input {id} is stored for session {session}"));
         }
         ClusterCommand::Quota(args) => args.run().await?,
         ClusterCommand::Plugins { command } => command.run().await?,
         ClusterCommand::Drain { nats, wanted } => {
-            let (_, inbox) = nats.connect_inbox().await?;
+            let (_, inbox) = nats.connect_with_session_inbox().await?;
             let drained = inbox.drain_workers(&wanted).await?;
             if drained.is_empty() {
                 anyhow::bail!(
@@ -80,17 +80,17 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
             drained.iter().for_each(print_worker);
         }
         ClusterCommand::Dead { nats, json } => {
-            let (_, inbox) = nats.connect_inbox().await?;
-            let dead = inbox.list_dead_letters(MAX_DEAD).await?;
+            let (_, inbox) = nats.connect_with_session_inbox().await?;
+            let dead = inbox.list_dead_letters(MAX_LISTED_DEAD_LETTERS).await?;
             match json {
                 true => render::print_json(&dead)?,
                 false => dead.iter().for_each(print_dead_letter),
             }
         }
         ClusterCommand::Replay { nats, session } => {
-            let (_, inbox) = nats.connect_inbox().await?;
+            let (_, inbox) = nats.connect_with_session_inbox().await?;
             let n_sent = inbox.resend_dead_letters(&session).await?;
-            render::answer_line(format!("{n_sent} inputs were sent again"));
+            render::print_stdout_line(format!("{n_sent} inputs were sent again"));
         }
     }
     Ok(ExitStatus::Done)
@@ -106,9 +106,9 @@ struct ClusterReport<'a> {
 }
 
 async fn show_cluster_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
-    let (sessions, inbox) = nats.connect_inbox().await?;
-    let status = inbox.status().await?;
-    let report = tokio::task::spawn_blocking(move || sessions.durability()).await;
+    let (sessions, inbox) = nats.connect_with_session_inbox().await?;
+    let status = inbox.cluster_status().await?;
+    let report = tokio::task::spawn_blocking(move || sessions.durability_report()).await;
     let report = report.context("ask the NATS servers for their state")??;
     if json {
         return render::print_json(&ClusterReport {
@@ -117,27 +117,27 @@ async fn show_cluster_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> 
         });
     }
     print_cluster_status(&status);
-    render::answer_line(format!(
+    render::print_stdout_line(format!(
         "server {}, {} replicas",
         report.version, report.replicas
     ));
     for finding in report.findings {
         match finding.is_warning {
             true => render::print_warning(&finding.text),
-            false => render::answer_line(finding.text),
+            false => render::print_stdout_line(finding.text),
         }
     }
     Ok(())
 }
 
 fn print_cluster_status(status: &ClusterStatus) {
-    render::answer_line(format!(
+    render::print_stdout_line(format!(
         "{} sessions, {} with inputs that wait, {} with inputs that failed for good (dead letters)",
         status.sessions, status.waiting, status.dead
     ));
     for queue in &status.queues {
         let class = render::printable_text(&queue.class);
-        render::answer_line(format!(
+        render::print_stdout_line(format!(
             "class {class}: {} sessions with work, the oldest waiting for {} s",
             queue.wakes,
             queue.oldest_ms / 1000
@@ -151,7 +151,7 @@ fn print_cluster_status(status: &ClusterStatus) {
 }
 
 fn print_worker(worker: &WorkerStatus) {
-    render::answer_line(format!(
+    render::print_stdout_line(format!(
         "worker {} ({}): {} of {} slots busy, {} turns{}",
         render::printable_text(&worker.name),
         render::printable_text(&worker.class),
@@ -161,20 +161,23 @@ fn print_worker(worker: &WorkerStatus) {
         if worker.is_draining { ", draining" } else { "" }
     ));
     if let Some(plugins) = &worker.plugins {
-        let plugins = render::one_line(plugins, SHOWN);
-        render::answer_line(format!("  set of plugins {plugins}"));
+        let plugins = render::truncate_to_one_line(plugins, MAX_SHOWN_CAUSE_OR_PLUGINS_CHARS);
+        render::print_stdout_line(format!("  set of plugins {plugins}"));
     }
     if let Some(fault) = &worker.fault {
-        render::print_warning(&render::one_line(fault, SHOWN_FAULT));
+        render::print_warning(&render::truncate_to_one_line(
+            fault,
+            MAX_SHOWN_WORKER_FAULT_CHARS,
+        ));
     }
 }
 
 fn print_dead_letter(dead: &DeadLetter) {
-    render::answer_line(format!(
+    render::print_stdout_line(format!(
         "{} input {}, {} attempts: {}",
         render::printable_text(&dead.session),
         render::printable_text(&dead.input),
         dead.attempts,
-        render::one_line(&dead.cause, SHOWN)
+        render::truncate_to_one_line(&dead.cause, MAX_SHOWN_CAUSE_OR_PLUGINS_CHARS)
     ));
 }

@@ -2,9 +2,9 @@
 //! and answers into requests to the holder of the session.
 
 use rind_lib::message::{EffectClass, ToolSpec};
-use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
 use rind_lib::tool::approval::{ApprovalAnswer, Question};
-use rind_lib::tool::preview::PreviewLine;
+use rind_lib::tool::preview::FileChangePreviewLine;
 use rind_lib::tool::subject::Subject;
 use rind_serve::questions::{ArgumentLine, QuestionAbout};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::super::approve::{TerminalAnswer, TerminalQuestionKind};
 
 /// Prefixes that may stand before a line of a tool call's arguments. With any other prefix, such as
 /// blanks, the line could look like a part of the question.
-const MARKS: [&str; 11] = [
+const ALLOWED_ARGUMENT_LINE_PREFIXES: [&str; 11] = [
     "$ ",
     "> ",
     "+ ",
@@ -27,8 +27,8 @@ const MARKS: [&str; 11] = [
     "now: ",
 ];
 
-/// Prefix that replaces any prefix that is not in [`MARKS`].
-const OTHER_MARK: &str = "| ";
+/// Prefix that replaces any prefix that is not in [`ALLOWED_ARGUMENT_LINE_PREFIXES`].
+const FALLBACK_ARGUMENT_LINE_PREFIX: &str = "| ";
 
 /// Converts a question into the form in which the terminal asks it.
 pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestionKind {
@@ -46,18 +46,26 @@ pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestio
         } => {
             let spec = ToolSpec {
                 plugin,
-                ..ToolSpec::bare_spec(&tool, parse_effect_class(&effect_class))
+                ..ToolSpec::bare_spec(&tool, parse_effect_class_or_external(&effect_class))
             };
-            let mut question =
-                Question::new(&spec, &Value::Null, &Subject::Any, &[]).with_permissions(&may);
-            question.by = by.as_deref().map(rind_lib::text::one_line);
-            question.arguments = arguments.into_iter().map(to_shown_line).collect();
+            let mut question = Question::new(&spec, &Value::Null, &Subject::Any, &[])
+                .with_plugin_permissions(&may);
+            question.by = by.as_deref().map(rind_lib::text::escape_to_one_line);
+            question.arguments = arguments
+                .into_iter()
+                .map(argument_line_to_preview_line)
+                .collect();
             let reasons = reasons.iter();
-            let reasons = reasons.map(|own| (one_line(&own.plugin), one_line(&own.reason)));
+            let reasons = reasons.map(|own| {
+                (
+                    escape_text_to_one_line(&own.plugin),
+                    escape_text_to_one_line(&own.reason),
+                )
+            });
             question.reasons = reasons.collect();
             question.covers = match always {
-                Some(covers) => Ok(one_line(&covers)),
-                None => Err(one_line(&no_always.unwrap_or_default())),
+                Some(covers) => Ok(escape_text_to_one_line(&covers)),
+                None => Err(escape_text_to_one_line(&no_always.unwrap_or_default())),
             };
             TerminalQuestionKind::Call(question)
         }
@@ -67,18 +75,18 @@ pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestio
             form,
             options,
             default,
-        } => TerminalQuestionKind::Person(PersonQuestion {
-            plugin: one_line(&plugin),
-            text: one_line(&text),
+        } => TerminalQuestionKind::Person(PluginUserQuestion {
+            plugin: escape_text_to_one_line(&plugin),
+            text: escape_text_to_one_line(&text),
             kind: match form.as_str() {
-                "confirm" => QuestionKind::Confirm {
+                "confirm" => PluginUserQuestionKind::Confirm {
                     default: default == "yes",
                 },
-                "choose" => QuestionKind::Choose {
+                "choose" => PluginUserQuestionKind::Choose {
                     default: find_default_option_index(&options, &default),
                     options,
                 },
-                _ => QuestionKind::Text { default },
+                _ => PluginUserQuestionKind::Text { default },
             },
             is_muted: false,
         }),
@@ -113,37 +121,39 @@ pub(super) fn answer_request_body(about: &QuestionAbout, answer: &TerminalAnswer
             },
             QuestionAbout::Approval { .. } => "no".to_owned(),
         },
-        TerminalAnswer::Person(Some(PersonAnswer::Yes(is_yes))) => {
+        TerminalAnswer::Person(Some(PluginUserAnswer::Yes(is_yes))) => {
             if *is_yes { "yes" } else { "no" }.to_owned()
         }
-        TerminalAnswer::Person(Some(PersonAnswer::Choice(at))) => at.to_string(),
-        TerminalAnswer::Person(Some(PersonAnswer::Text(text))) => text.clone(),
+        TerminalAnswer::Person(Some(PluginUserAnswer::Choice(at))) => at.to_string(),
+        TerminalAnswer::Person(Some(PluginUserAnswer::Text(text))) => text.clone(),
         TerminalAnswer::Command(word) => (*word).to_owned(),
     };
     json!({ "answer": answer })
 }
 
-fn one_line(text: &str) -> String {
-    rind_lib::text::one_line(text)
+fn escape_text_to_one_line(text: &str) -> String {
+    rind_lib::text::escape_to_one_line(text)
 }
 
-fn to_shown_line(line: ArgumentLine) -> PreviewLine {
-    let known = MARKS.into_iter().find(|mark| *mark == line.mark);
-    PreviewLine {
-        mark: known.unwrap_or(OTHER_MARK),
+fn argument_line_to_preview_line(line: ArgumentLine) -> FileChangePreviewLine {
+    let known = ALLOWED_ARGUMENT_LINE_PREFIXES
+        .into_iter()
+        .find(|mark| *mark == line.mark);
+    FileChangePreviewLine {
+        mark: known.unwrap_or(FALLBACK_ARGUMENT_LINE_PREFIX),
         text: line.text,
     }
 }
 
 /// Returns the effect class of this name; [`EffectClass::External`], the widest, if the name is
 /// unknown here.
-fn parse_effect_class(name: &str) -> EffectClass {
+fn parse_effect_class_or_external(name: &str) -> EffectClass {
     serde_json::from_value(Value::from(name)).unwrap_or(EffectClass::External)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::approve::{parse_answer, question_screen};
+    use super::super::super::approve::{build_terminal_question_screen, parse_answer};
     use super::*;
     use crate::terminal::TerminalSize;
     use rind_serve::questions::HookReason;
@@ -183,7 +193,9 @@ mod tests {
             columns: 100,
             rows: 30,
         };
-        let rows = question_screen(question).build_all_rows(size).join("\n");
+        let rows = build_terminal_question_screen(question)
+            .build_all_rows(size)
+            .join("\n");
         anstream::adapter::strip_str(&rows).to_string()
     }
 
@@ -248,7 +260,7 @@ mod tests {
                 let TerminalQuestionKind::Person(asked) = to_terminal_question_kind(about) else {
                     panic!("a question of a plugin");
                 };
-                assert_eq!(asked.kind.default_answer(), PersonAnswer::Choice(1));
+                assert_eq!(asked.kind.default_answer(), PluginUserAnswer::Choice(1));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use clap::Args as ClapArgs;
 use rind_nats::worker::ClusterStatus;
-use rind_nats::{QuotaReport, TenantQuotaLimits, TenantQuotas};
+use rind_nats::{QuotaReport, TenantQuotaClient, TenantQuotaLimits};
 
 use super::super::exit_code::bail_usage;
 use super::super::render;
@@ -36,8 +36,8 @@ impl QuotaArgs {
     /// # Errors
     /// The servers do not answer, or a limit is not a valid number.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (sessions, _) = self.nats.connect_inbox().await?;
-        let quotas = TenantQuotas::from_sessions(&sessions);
+        let (sessions, _) = self.nats.connect_with_session_inbox().await?;
+        let quotas = TenantQuotaClient::from_sessions(&sessions);
         let limits = TenantQuotaLimits {
             sessions_a_day: self.sessions,
             turns_a_minute: self.turns,
@@ -54,11 +54,11 @@ impl QuotaArgs {
         if is_declared || self.none {
             quotas.declare_limits(limits).await?;
         }
-        match quotas.read_report().await? {
+        match quotas.read_quota_report().await? {
             Some(report) => format_quota_lines(&report)
                 .iter()
-                .for_each(render::answer_line),
-            None => render::answer_line("the tenant has no quotas"),
+                .for_each(render::print_stdout_line),
+            None => render::print_stdout_line("the tenant has no quotas"),
         }
         Ok(())
     }
@@ -69,7 +69,7 @@ pub(super) fn print_quotas(status: &ClusterStatus) {
     if let Some(report) = &status.quotas {
         format_quota_lines(report)
             .iter()
-            .for_each(render::answer_line);
+            .for_each(render::print_stdout_line);
     }
     if let Some(fault) = &status.quota_fault {
         render::print_warning(fault);
@@ -91,7 +91,7 @@ fn format_quota_lines(report: &QuotaReport) -> Vec<String> {
     if let Some(limit) = limits.usd_a_day {
         lines.push(format!(
             "quota of US dollars a day: {} of {limit}",
-            used.usd()
+            used.daily_cost_usd()
         ));
     }
     lines

@@ -7,23 +7,25 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use rind_lib::text::format_error_chain;
-use rind_nats::call::{CallError, SessionRequests};
-use rind_nats::worker::TurnInbox;
+use rind_nats::call::{SessionRequestError, SessionRequestMessenger};
+use rind_nats::worker::SessionInboxClient;
 use rind_nats::{NatsError, NatsSessions};
 use rind_serve::body::{Body, Bytes};
-use rind_serve::gate::TurnGate;
-use rind_serve::remote::{RemoteError, RemoteSessionState, RemoteSessions, RemoteTurnOutcome};
+use rind_serve::gate::TurnAdmissionController;
+use rind_serve::remote::{
+    RemoteSessionClient, RemoteSessionError, RemoteSessionState, RemoteTurnOutcome,
+};
 
-use super::gate::KeylessTurnGate;
+use super::gate::MissingPluginSetKeyTurnGate;
 
 /// Time for which the list of open sessions is cached. A request for the list waits for all
 /// programs that hold sessions, so a program that was killed delays the list.
-const KNOWN: Duration = Duration::from_secs(1);
+const OPEN_SESSIONS_CACHE_TTL: Duration = Duration::from_secs(1);
 
 /// Sends requests to the other programs of a tenant that have sessions of the tenant open.
-pub(crate) struct NatsRemoteSessions {
-    calls: SessionRequests,
-    inbox: TurnInbox,
+pub(crate) struct NatsRemoteSessionClient {
+    calls: SessionRequestMessenger,
+    inbox: SessionInboxClient,
     sessions: NatsSessions,
     /// Class of the workers that run the turns; `None` if this program runs turns itself.
     class: Option<String>,
@@ -31,10 +33,14 @@ pub(crate) struct NatsRemoteSessions {
     states: tokio::sync::Mutex<Option<(Instant, Vec<RemoteSessionState>)>>,
 }
 
-impl NatsRemoteSessions {
-    pub(super) fn new(sessions: NatsSessions, inbox: TurnInbox, class: Option<String>) -> Self {
+impl NatsRemoteSessionClient {
+    pub(super) fn new(
+        sessions: NatsSessions,
+        inbox: SessionInboxClient,
+        class: Option<String>,
+    ) -> Self {
         Self {
-            calls: SessionRequests::new(&sessions),
+            calls: SessionRequestMessenger::new(&sessions),
             inbox,
             sessions,
             class,
@@ -43,19 +49,19 @@ impl NatsRemoteSessions {
     }
 }
 
-impl RemoteSessions for NatsRemoteSessions {
+impl RemoteSessionClient for NatsRemoteSessionClient {
     fn ask<'a>(
         &'a self,
         session: &'a str,
         request: Request<Bytes>,
-    ) -> BoxFuture<'a, Result<Response<Body>, RemoteError>> {
+    ) -> BoxFuture<'a, Result<Response<Body>, RemoteSessionError>> {
         Box::pin(async move {
             let may_change = request.method() != http::Method::GET;
             let answer = self
                 .calls
-                .ask(session, request)
+                .send_session_request(session, request)
                 .await
-                .map_err(to_remote_error)?;
+                .map_err(request_error_to_remote_session_error)?;
             if may_change {
                 *self.states.lock().await = None;
             }
@@ -63,12 +69,15 @@ impl RemoteSessions for NatsRemoteSessions {
         })
     }
 
-    fn is_session_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>> {
+    fn is_session_held<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<bool, RemoteSessionError>> {
         Box::pin(async move {
             self.calls
                 .is_session_held(session)
                 .await
-                .map_err(to_remote_error)
+                .map_err(request_error_to_remote_session_error)
         })
     }
 
@@ -76,17 +85,20 @@ impl RemoteSessions for NatsRemoteSessions {
         &'a self,
         session: &'a str,
         time: Duration,
-    ) -> BoxFuture<'a, Result<(), RemoteError>> {
+    ) -> BoxFuture<'a, Result<(), RemoteSessionError>> {
         Box::pin(async move {
-            let waited = self.calls.wait_for_holder(session, time).await;
-            waited.map_err(|error| to_remote_error(error.into()))
+            let waited = self.calls.wait_until_session_opened(session, time).await;
+            waited.map_err(|error| request_error_to_remote_session_error(error.into()))
         })
     }
 
-    fn is_waiting<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>> {
+    fn is_waiting<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<bool, RemoteSessionError>> {
         Box::pin(async move {
             let waits = self.inbox.has_queued_input(session).await;
-            waits.map_err(|error| to_remote_error(error.into()))
+            waits.map_err(|error| request_error_to_remote_session_error(error.into()))
         })
     }
 
@@ -99,11 +111,11 @@ impl RemoteSessions for NatsRemoteSessions {
         session: &'a str,
         id: &'a str,
         text: &'a str,
-    ) -> BoxFuture<'a, Result<(), RemoteError>> {
+    ) -> BoxFuture<'a, Result<(), RemoteSessionError>> {
         Box::pin(async move {
             let class = self.class.as_deref().unwrap_or("default");
             let sent = self.inbox.send(session, class, id, text).await;
-            sent.map_err(|error| to_remote_error(error.into()))
+            sent.map_err(|error| request_error_to_remote_session_error(error.into()))
         })
     }
 
@@ -111,10 +123,14 @@ impl RemoteSessions for NatsRemoteSessions {
         &'a self,
         session: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<RemoteTurnOutcome, RemoteError>> {
+    ) -> BoxFuture<'a, Result<RemoteTurnOutcome, RemoteSessionError>> {
         Box::pin(async move {
-            let ended = self.inbox.wait_for_end(&self.sessions, session, id).await;
-            let ended = ended.map_err(|error| to_remote_error(error.into()))?;
+            let ended = self
+                .inbox
+                .wait_for_turn_end(&self.sessions, session, id)
+                .await;
+            let ended =
+                ended.map_err(|error| request_error_to_remote_session_error(error.into()))?;
             Ok(RemoteTurnOutcome {
                 turn: ended.turn,
                 output: ended.output,
@@ -123,26 +139,27 @@ impl RemoteSessions for NatsRemoteSessions {
         })
     }
 
-    fn gate(&self) -> Option<Arc<dyn TurnGate>> {
-        Some(Arc::new(KeylessTurnGate::new(
+    fn gate(&self) -> Option<Arc<dyn TurnAdmissionController>> {
+        Some(Arc::new(MissingPluginSetKeyTurnGate::new(
             &self.sessions,
             self.class.is_some(),
         )))
     }
 
-    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteError>> {
+    fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteSessionError>> {
         Box::pin(async move {
             // Hold the lock during the request, so that concurrent callers wait for this answer
             // instead of requesting the list again.
             let mut known = self.states.lock().await;
             if let Some((asked, states)) = &*known
-                && asked.elapsed() < KNOWN
+                && asked.elapsed() < OPEN_SESSIONS_CACHE_TTL
             {
                 return Ok(states.clone());
             }
             let asked = Instant::now();
-            let boards = self.calls.request_other_holders_boards().await;
-            let boards = boards.map_err(|error| to_remote_error(error.into()))?;
+            let boards = self.calls.request_other_session_lists().await;
+            let boards =
+                boards.map_err(|error| request_error_to_remote_session_error(error.into()))?;
             let told = boards
                 .into_iter()
                 .map(|board| serde_json::from_value::<Vec<RemoteSessionState>>(board.told));
@@ -154,17 +171,17 @@ impl RemoteSessions for NatsRemoteSessions {
     }
 }
 
-fn to_remote_error(error: CallError) -> RemoteError {
+fn request_error_to_remote_session_error(error: SessionRequestError) -> RemoteSessionError {
     match error {
-        CallError::NoHolder => RemoteError::NoHolder,
-        CallError::TooLarge => RemoteError::TooLarge(error.to_string()),
-        CallError::Silent => RemoteError::Silent(error.to_string()),
-        CallError::Nats(NatsError::Config { .. } | NatsError::GivenUp { .. }) => {
-            RemoteError::Refused(error.to_string())
+        SessionRequestError::NoHolder => RemoteSessionError::NoHolder,
+        SessionRequestError::TooLarge => RemoteSessionError::TooLarge(error.to_string()),
+        SessionRequestError::Silent => RemoteSessionError::Silent(error.to_string()),
+        SessionRequestError::Nats(NatsError::Config { .. } | NatsError::GivenUp { .. }) => {
+            RemoteSessionError::Refused(error.to_string())
         }
-        CallError::Nats(NatsError::Refused { .. } | NatsError::OverQuota(_)) => {
-            RemoteError::Full(error.to_string())
+        SessionRequestError::Nats(NatsError::Refused { .. } | NatsError::OverQuota(_)) => {
+            RemoteSessionError::Full(error.to_string())
         }
-        other => RemoteError::Failed(format_error_chain(&other)),
+        other => RemoteSessionError::Failed(format_error_chain(&other)),
     }
 }

@@ -1,7 +1,7 @@
 //! Sends requests to the program of the cluster that holds the lease of a session, and follows the
 //! session's events even if another program takes over the lease.
 //!
-//! Does not depend on how events are shown. Start from [`SharedSession`].
+//! Does not depend on how events are shown. Start from [`ClusterSessionClient`].
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use futures_util::stream::{BoxStream, Peekable};
 use http::{Method, Request, Response, StatusCode};
 use rind_lib::text::format_error_chain;
 use rind_nats::NatsSessions;
-use rind_nats::call::{CallBody, CallError, SessionRequests};
+use rind_nats::call::{AnswerBodyStream, SessionRequestError, SessionRequestMessenger};
 use rind_serve::body::Bytes;
 use rind_serve::questions::OpenQuestion;
 use serde_json::{Value, json};
@@ -24,24 +24,24 @@ use super::super::approve::TerminalAnswer;
 use super::question::answer_request_body;
 
 /// Interval at which to check again whether a program has the session open.
-const PAUSE: Duration = Duration::from_secs(1);
+const SESSION_HOLDER_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Timeout for the first event from the program that holds the session, which may never send one.
-const FIRST: Duration = Duration::from_millis(500);
+const FIRST_EVENT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Maximum size of an event and of an answer, in bytes.
-const MAX_BYTES: usize = 16 << 20;
+const MAX_EVENT_OR_ANSWER_BYTES: usize = 16 << 20;
 
 /// Identifies a session of the cluster and sends requests to the program that holds it.
 #[derive(Clone)]
-pub(crate) struct SharedSession {
-    calls: SessionRequests,
+pub(crate) struct ClusterSessionClient {
+    calls: SessionRequestMessenger,
     pub(crate) id: String,
 }
 
 /// Event of a followed session, or a change of the program that has the session open.
 #[derive(Debug)]
-pub(crate) enum FollowedSessionUpdate {
+pub(crate) enum FollowedSessionEventOrHolderChange {
     /// A program holds the session.
     Held,
     /// An event, as JSON.
@@ -50,21 +50,27 @@ pub(crate) enum FollowedSessionUpdate {
     Released,
 }
 
-impl SharedSession {
+impl ClusterSessionClient {
     pub(crate) fn new(sessions: &NatsSessions, id: &str) -> Self {
         Self {
-            calls: SessionRequests::new(sessions),
+            calls: SessionRequestMessenger::new(sessions),
             id: id.to_owned(),
         }
     }
 
     /// Follows the events of the session until the receiver is dropped, even if another program
     /// takes over the session.
-    pub(crate) async fn follow(self, news: Sender<FollowedSessionUpdate>) {
+    pub(crate) async fn forward_events_across_holders(
+        self,
+        news: Sender<FollowedSessionEventOrHolderChange>,
+    ) {
         let mut after = None;
         while !news.is_closed() {
-            match self.follow_session_holder(&mut after, &news).await {
-                Ok(()) | Err(CallError::NoHolder) => {}
+            match self
+                .forward_events_of_current_holder(&mut after, &news)
+                .await
+            {
+                Ok(()) | Err(SessionRequestError::NoHolder) => {}
                 Err(error) => {
                     tracing::debug!(
                         error = format_error_chain(&error),
@@ -72,42 +78,53 @@ impl SharedSession {
                     );
                 }
             }
-            if self.calls.wait_for_holder(&self.id, PAUSE).await.is_err() {
-                tokio::time::sleep(PAUSE).await;
+            if self
+                .calls
+                .wait_until_session_opened(&self.id, SESSION_HOLDER_POLL_INTERVAL)
+                .await
+                .is_err()
+            {
+                tokio::time::sleep(SESSION_HOLDER_POLL_INTERVAL).await;
             }
         }
     }
 
     /// Forwards the events of the program that has the session open, until that program closes it.
-    async fn follow_session_holder(
+    async fn forward_events_of_current_holder(
         &self,
         after: &mut Option<u64>,
-        news: &Sender<FollowedSessionUpdate>,
-    ) -> Result<(), CallError> {
+        news: &Sender<FollowedSessionEventOrHolderChange>,
+    ) -> Result<(), SessionRequestError> {
         let from = after.map(|number| format!("?after={number}"));
         let path = format!("/events{}", from.unwrap_or_default());
         let answer = self.send_request(Method::GET, &path, Value::Null).await?;
         if answer.status() != StatusCode::OK {
             return Ok(());
         }
-        let _ = news.send(FollowedSessionUpdate::Held).await;
-        let mut events = read_events(answer.into_body());
-        if after.is_some() && !is_new_holder_log(&mut events).await {
+        let _ = news.send(FollowedSessionEventOrHolderChange::Held).await;
+        let mut events = parse_event_stream(answer.into_body());
+        if after.is_some() && !begins_with_new_holder_gap_event(&mut events).await {
             // Events up to `after` are not sent again, but questions among them may still be open.
             for question in self.fetch_open_questions().await? {
                 let event = json!({ "type": "question", "question": question });
-                let _ = news.send(FollowedSessionUpdate::Event(event)).await;
+                let _ = news
+                    .send(FollowedSessionEventOrHolderChange::Event(event))
+                    .await;
             }
         }
-        let followed = forward_events(&mut events, after, news).await;
-        let _ = news.send(FollowedSessionUpdate::Released).await;
+        let followed = forward_events_until_stream_end(&mut events, after, news).await;
+        let _ = news
+            .send(FollowedSessionEventOrHolderChange::Released)
+            .await;
         followed
     }
 
-    async fn fetch_open_questions(&self) -> Result<Vec<Value>, CallError> {
+    async fn fetch_open_questions(&self) -> Result<Vec<Value>, SessionRequestError> {
         let path = format!("/v1/questions?session={}", self.id);
-        let answer = self.request_holder(Method::GET, &path, Value::Null).await?;
-        let open = read_json(answer.into_body()).await?;
+        let answer = self
+            .send_request_to_holder(Method::GET, &path, Value::Null)
+            .await?;
+        let open = read_json_response_body(answer.into_body()).await?;
         Ok(open["questions"].as_array().cloned().unwrap_or_default())
     }
 
@@ -115,13 +132,15 @@ impl SharedSession {
     ///
     /// # Errors
     /// The holder does not answer.
-    pub(crate) async fn interrupt(&self) -> Result<bool, CallError> {
+    pub(crate) async fn interrupt_turn(&self) -> Result<bool, SessionRequestError> {
         match self
             .send_request(Method::POST, "/interrupt", json!({}))
             .await
         {
-            Err(CallError::NoHolder) => Ok(false),
-            answer => Ok(read_json(answer?.into_body()).await?["was_running"] == true),
+            Err(SessionRequestError::NoHolder) => Ok(false),
+            answer => {
+                Ok(read_json_response_body(answer?.into_body()).await?["was_running"] == true)
+            }
         }
     }
 
@@ -130,11 +149,11 @@ impl SharedSession {
     ///
     /// # Errors
     /// The program that has the session open does not answer, or refuses the text.
-    pub(crate) async fn steer(&self, text: &str) -> Result<Option<u64>, CallError> {
+    pub(crate) async fn steer_turn(&self, text: &str) -> Result<Option<u64>, SessionRequestError> {
         let answer = self.send_request(Method::POST, "/steer", json!({ "text": text }));
         match answer.await {
-            Err(CallError::NoHolder) => Ok(None),
-            answer => Ok(read_json(answer?.into_body()).await?["number"].as_u64()),
+            Err(SessionRequestError::NoHolder) => Ok(None),
+            answer => Ok(read_json_response_body(answer?.into_body()).await?["number"].as_u64()),
         }
     }
 
@@ -147,10 +166,10 @@ impl SharedSession {
         &self,
         question: &OpenQuestion,
         answer: &TerminalAnswer,
-    ) -> Result<StatusCode, CallError> {
+    ) -> Result<StatusCode, SessionRequestError> {
         let path = format!("/v1/questions/{}", question.id);
         let body = answer_request_body(&question.about, answer);
-        let answer = self.request_holder(Method::POST, &path, body);
+        let answer = self.send_request_to_holder(Method::POST, &path, body);
         Ok(answer.await?.status())
     }
 
@@ -158,7 +177,7 @@ impl SharedSession {
     ///
     /// # Errors
     /// The servers cannot be reached, or that program does not answer.
-    pub(crate) async fn is_session_held(&self) -> Result<bool, CallError> {
+    pub(crate) async fn is_session_held(&self) -> Result<bool, SessionRequestError> {
         self.calls.is_session_held(&self.id).await
     }
 
@@ -167,17 +186,17 @@ impl SharedSession {
         method: Method,
         what: &str,
         body: Value,
-    ) -> Result<Response<CallBody>, CallError> {
+    ) -> Result<Response<AnswerBodyStream>, SessionRequestError> {
         let path = format!("/v1/sessions/{}{what}", self.id);
-        self.request_holder(method, &path, body).await
+        self.send_request_to_holder(method, &path, body).await
     }
 
-    async fn request_holder(
+    async fn send_request_to_holder(
         &self,
         method: Method,
         path: &str,
         body: Value,
-    ) -> Result<Response<CallBody>, CallError> {
+    ) -> Result<Response<AnswerBodyStream>, SessionRequestError> {
         let body = match body {
             Value::Null => String::new(),
             body => body.to_string(),
@@ -187,16 +206,16 @@ impl SharedSession {
             .uri(path)
             .header("content-type", "application/json")
             .body(Bytes::from(body))
-            .map_err(|_| CallError::Unreadable)?;
-        self.calls.ask(&self.id, request).await
+            .map_err(|_| SessionRequestError::Unreadable)?;
+        self.calls.send_session_request(&self.id, request).await
     }
 }
 
 /// Events from a session's holder as JSON text, each with its number.
-type NumberedEvents = Peekable<BoxStream<'static, Result<(u64, String), CallError>>>;
+type NumberedEventStream = Peekable<BoxStream<'static, Result<(u64, String), SessionRequestError>>>;
 
 /// Parses a stream of server-sent events. Skips events without a number or data.
-fn read_events(body: CallBody) -> NumberedEvents {
+fn parse_event_stream(body: AnswerBodyStream) -> NumberedEventStream {
     // Bytes since the last complete event. The limit prevents an endless event from exhausting the
     // memory.
     let n_open = Arc::new(AtomicUsize::new(0));
@@ -204,8 +223,8 @@ fn read_events(body: CallBody) -> NumberedEvents {
     let parts = body.map(move |part| {
         let part = part?;
         match counted.fetch_add(part.len(), Ordering::Relaxed) + part.len() {
-            0..=MAX_BYTES => Ok(part),
-            _ => Err(CallError::Unreadable),
+            0..=MAX_EVENT_OR_ANSWER_BYTES => Ok(part),
+            _ => Err(SessionRequestError::Unreadable),
         }
     });
     let events = SseStream::from_bytes_stream(parts.boxed());
@@ -216,7 +235,7 @@ fn read_events(body: CallBody) -> NumberedEvents {
                 let number = event.id.as_deref().and_then(|id| id.parse().ok());
                 number.zip(event.data).map(Ok)
             }
-            Err(_) => Some(Err(CallError::Unreadable)),
+            Err(_) => Some(Err(SessionRequestError::Unreadable)),
         };
         std::future::ready(read)
     });
@@ -225,23 +244,23 @@ fn read_events(body: CallBody) -> NumberedEvents {
 
 /// Whether the events come from another program than before, which has become the session's holder.
 /// The log of a new holder begins with a `gap` event.
-async fn is_new_holder_log(events: &mut NumberedEvents) -> bool {
-    let first = tokio::time::timeout(FIRST, Pin::new(events).peek()).await;
+async fn begins_with_new_holder_gap_event(events: &mut NumberedEventStream) -> bool {
+    let first = tokio::time::timeout(FIRST_EVENT_TIMEOUT, Pin::new(events).peek()).await;
     matches!(first, Ok(Some(Ok((_, data)))) if data.contains("\"type\":\"gap\""))
 }
 
 /// Forwards the events of the session to the receiver until the stream of events ends.
-async fn forward_events(
-    events: &mut NumberedEvents,
+async fn forward_events_until_stream_end(
+    events: &mut NumberedEventStream,
     after: &mut Option<u64>,
-    news: &Sender<FollowedSessionUpdate>,
-) -> Result<(), CallError> {
+    news: &Sender<FollowedSessionEventOrHolderChange>,
+) -> Result<(), SessionRequestError> {
     while let Some(event) = events.next().await {
         let (number, data) = event?;
         *after = Some(number);
         if let Ok(event) = serde_json::from_str(&data)
             && news
-                .send(FollowedSessionUpdate::Event(event))
+                .send(FollowedSessionEventOrHolderChange::Event(event))
                 .await
                 .is_err()
         {
@@ -251,15 +270,15 @@ async fn forward_events(
     Ok(())
 }
 
-async fn read_json(mut body: CallBody) -> Result<Value, CallError> {
+async fn read_json_response_body(mut body: AnswerBodyStream) -> Result<Value, SessionRequestError> {
     let mut bytes = Vec::new();
     while let Some(part) = body.next().await {
         bytes.extend_from_slice(&part?);
-        if bytes.len() > MAX_BYTES {
-            return Err(CallError::Unreadable);
+        if bytes.len() > MAX_EVENT_OR_ANSWER_BYTES {
+            return Err(SessionRequestError::Unreadable);
         }
     }
-    serde_json::from_slice(&bytes).map_err(|_| CallError::Unreadable)
+    serde_json::from_slice(&bytes).map_err(|_| SessionRequestError::Unreadable)
 }
 
 #[cfg(test)]
@@ -275,12 +294,12 @@ mod tests {
             let (news, mut told) = tokio::sync::mpsc::channel(8);
             let mut after = None;
             let body = futures_util::stream::iter(parts).boxed();
-            forward_events(&mut read_events(body), &mut after, &news)
+            forward_events_until_stream_end(&mut parse_event_stream(body), &mut after, &news)
                 .await
                 .unwrap();
             drop(news);
             let mut events = Vec::new();
-            while let Some(FollowedSessionUpdate::Event(event)) = told.recv().await {
+            while let Some(FollowedSessionEventOrHolderChange::Event(event)) = told.recv().await {
                 events.push(event);
             }
             assert_eq!(events, [json!({"x": "\u{e9}"}), json!({})], "{size}");
@@ -293,7 +312,8 @@ mod tests {
         let part = Bytes::from(vec![b'x'; 1 << 20]);
         let body = futures_util::stream::repeat_with(move || Ok(part.clone())).boxed();
         let (news, _told) = tokio::sync::mpsc::channel(8);
-        let ended = forward_events(&mut read_events(body), &mut None, &news).await;
-        assert!(matches!(ended, Err(CallError::Unreadable)));
+        let ended =
+            forward_events_until_stream_end(&mut parse_event_stream(body), &mut None, &news).await;
+        assert!(matches!(ended, Err(SessionRequestError::Unreadable)));
     }
 }

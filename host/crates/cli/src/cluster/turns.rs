@@ -4,34 +4,39 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::files::{ClaimedSessionFiles, WorkerSessionFolder};
-use super::hosts::{ContinuationPermit, LoadedHost, TurnHosts};
+use super::files::{ClaimedSessionFiles, WorkerSessionFilesFolder};
+use super::hosts::{ReplacedHostTurnPermit, WorkerHostRegistry, WorkerHostWithOpenSessions};
 use super::plugins::PluginSetLoader;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{Request, Response};
 use rind_lib::lock::lock;
-use rind_nats::call::{BoardAnswerTaskGuard, CallHandler, SessionAnswerTaskGuard, SessionRequests};
-use rind_nats::worker::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns, WorkerTurnsState};
+use rind_nats::call::{
+    SessionListResponderGuard, SessionRequestHandler, SessionRequestMessenger,
+    SessionRequestTaskGuard,
+};
+use rind_nats::worker::{
+    ClaimedSession, QueuedInput, WorkerTurnExecutor, WorkerTurnExecutorState, WorkerTurnFailure,
+};
 use rind_nats::{NatsError, NatsSessions};
 use rind_serve::body::Bytes;
-use rind_serve::holder::{HeldSession, HeldSessionError, SessionHolder};
+use rind_serve::holder::{OpenSessionHandle, OpenSessionRegistry, SessionOpenOrTurnError};
 use serde_json::Value;
 
 /// Maximum time to wait after a turn until the session is idle, so that its files can be stored.
-const TURN_END: Duration = Duration::from_secs(1);
+const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs turns in the sessions that this worker has claimed, and answers requests about these
 /// sessions.
 pub(super) struct WorkerTurnRunner {
-    hosts: Arc<TurnHosts>,
+    hosts: Arc<WorkerHostRegistry>,
     sets: Arc<PluginSetLoader>,
-    calls: SessionRequests,
+    calls: SessionRequestMessenger,
     /// Worker's folder in which a session's files are restored before its turns and from which they
     /// are stored; `None` without `--snapshots`.
-    folder: Option<WorkerSessionFolder>,
-    _boards: BoardAnswerTaskGuard,
+    folder: Option<WorkerSessionFilesFolder>,
+    _boards: SessionListResponderGuard,
 }
 
 impl WorkerTurnRunner {
@@ -39,11 +44,11 @@ impl WorkerTurnRunner {
     /// sessions that it has open.
     pub(super) async fn open(
         sessions: &NatsSessions,
-        hosts: Arc<TurnHosts>,
+        hosts: Arc<WorkerHostRegistry>,
         sets: Arc<PluginSetLoader>,
-        folder: Option<WorkerSessionFolder>,
+        folder: Option<WorkerSessionFilesFolder>,
     ) -> Result<Self, NatsError> {
-        let calls = SessionRequests::new(sessions);
+        let calls = SessionRequestMessenger::new(sessions);
         let own = hosts.clone();
         let tell = move || -> BoxFuture<'static, (Vec<String>, Value)> {
             let own = own.clone();
@@ -57,45 +62,45 @@ impl WorkerTurnRunner {
             hosts,
             sets,
             folder,
-            _boards: calls.answer_board_requests(Arc::new(tell)).await?,
+            _boards: calls.answer_session_list_requests(Arc::new(tell)).await?,
             calls,
         })
     }
 }
 
-impl WorkerTurns for WorkerTurnRunner {
+impl WorkerTurnExecutor for WorkerTurnRunner {
     fn claim<'a>(
         &'a self,
         session: &'a str,
-    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {
         Box::pin(async move {
             // Do not open a session while this worker has no current host: another worker may have
             // loaded the plugins.
-            let host = self.hosts.current_host().ok_or(TurnFailure::Busy)?;
+            let host = self.hosts.current_host().ok_or(WorkerTurnFailure::Busy)?;
             let files = match &self.folder {
                 Some(folder) => Some(folder.restore_session_files(session).await?),
                 None => None,
             };
             let held = host
                 .holder
-                .hold_session(session)
+                .open_or_create_session(session)
                 .await
-                .map_err(to_turn_failure)?;
+                .map_err(session_error_to_worker_turn_failure)?;
             if let Some(files) = &files
-                && let Err(failure) = files.check_files_current().await
+                && let Err(failure) = files.check_files_unchanged_since_restore().await
             {
                 held.close().await;
                 return Err(failure);
             }
-            let calls = HolderCallHandler(Arc::new(Mutex::new(host.holder.clone())));
+            let calls = HeldSessionRequestHandler(Arc::new(Mutex::new(host.holder.clone())));
             let answered = match self.calls.answer(session, Arc::new(calls.clone())).await {
                 Ok(answered) => answered,
                 Err(error) => {
                     held.close().await;
-                    return Err(TurnFailure::Failed(error.to_string()));
+                    return Err(WorkerTurnFailure::Failed(error.to_string()));
                 }
             };
-            let claimed: Box<dyn ClaimedSession> = Box::new(WorkerHeldSession {
+            let claimed: Box<dyn ClaimedSession> = Box::new(WorkerClaimedSession {
                 session: session.to_owned(),
                 host,
                 hosts: self.hosts.clone(),
@@ -113,46 +118,48 @@ impl WorkerTurns for WorkerTurnRunner {
         Box::pin(self.hosts.wait_for_host())
     }
 
-    fn state(&self) -> WorkerTurnsState {
-        self.hosts.worker_turns_state()
+    fn state(&self) -> WorkerTurnExecutorState {
+        self.hosts.loaded_set_and_turn_refusal_reason()
     }
 }
 
 /// A session that this worker has claimed. Answers requests about the session until it is closed.
-struct WorkerHeldSession {
+struct WorkerClaimedSession {
     session: String,
-    host: Arc<LoadedHost>,
-    hosts: Arc<TurnHosts>,
+    host: Arc<WorkerHostWithOpenSessions>,
+    hosts: Arc<WorkerHostRegistry>,
     sets: Arc<PluginSetLoader>,
     /// Open session; `None` if it was closed to change its plugins and could not be opened again.
-    held: Option<HeldSession>,
-    calls: HolderCallHandler,
-    answered: SessionAnswerTaskGuard,
+    held: Option<OpenSessionHandle>,
+    calls: HeldSessionRequestHandler,
+    answered: SessionRequestTaskGuard,
     files: Option<ClaimedSessionFiles>,
 }
 
-impl WorkerHeldSession {
+impl WorkerClaimedSession {
     /// Reopens the session with the set of plugins with which the turn of `input` began, if that
     /// turn was interrupted and the set may still be used. Otherwise the turn continues with the
     /// current set, as its continuation entry records.
-    async fn reopen_with_earlier_set(
+    async fn reopen_with_earlier_plugin_set(
         &mut self,
         input: &QueuedInput,
-    ) -> Result<Option<ContinuationPermit>, TurnFailure> {
+    ) -> Result<Option<ReplacedHostTurnPermit>, WorkerTurnFailure> {
         let held = self.held.as_ref();
-        let wanted =
-            held.and_then(|held| held.interrupted_plugin_set(&input.id).map(str::to_owned));
-        let Some(wanted) = wanted.filter(|wanted| !self.host.has_loaded_set(wanted)) else {
+        let wanted = held.and_then(|held| {
+            held.interrupted_turn_plugin_set_digest(&input.id)
+                .map(str::to_owned)
+        });
+        let Some(wanted) = wanted.filter(|wanted| !self.host.has_loaded_plugin_set(wanted)) else {
             return Ok(None);
         };
         if self.host.plugin_set().is_none() {
             // The turn began with a published set of plugins, so it must not continue with the
             // plugins of this machine, even if that set no longer exists.
-            return Err(TurnFailure::Busy);
+            return Err(WorkerTurnFailure::Busy);
         }
         let earlier = self
             .sets
-            .load_earlier_plugin_set(&wanted, &self.hosts)
+            .load_host_of_earlier_set(&wanted, &self.hosts)
             .await;
         let Some(earlier) = earlier else {
             tracing::warn!(
@@ -166,50 +173,53 @@ impl WorkerHeldSession {
             held.close().await;
         }
         let continued = earlier.issue_continuation_permit();
-        let held = earlier.holder.hold_session(&self.session).await;
-        self.held = Some(held.map_err(to_turn_failure)?);
+        let held = earlier.holder.open_or_create_session(&self.session).await;
+        self.held = Some(held.map_err(session_error_to_worker_turn_failure)?);
         *lock(&self.calls.0) = earlier.holder.clone();
         self.host = earlier;
         Ok(Some(continued))
     }
 }
 
-impl ClaimedSession for WorkerHeldSession {
-    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
+impl ClaimedSession for WorkerClaimedSession {
+    fn run<'a>(
+        &'a mut self,
+        input: &'a QueuedInput,
+    ) -> BoxFuture<'a, Result<(), WorkerTurnFailure>> {
         Box::pin(async move {
-            let continued = self.reopen_with_earlier_set(input).await?;
+            let continued = self.reopen_with_earlier_plugin_set(input).await?;
             let Some(held) = &mut self.held else {
-                return Err(TurnFailure::Busy);
+                return Err(WorkerTurnFailure::Busy);
             };
             if continued.is_none() && !self.host.is_current_host() {
                 // The worker closes the session and claims it again with the current plugins.
-                return Err(TurnFailure::Busy);
+                return Err(WorkerTurnFailure::Busy);
             }
             let Some(files) = &mut self.files else {
-                let ended = held.run_input(&input.id, &input.text).await;
-                return ended.map_err(to_turn_failure);
+                let ended = held.run_turn_for_input(&input.id, &input.text).await;
+                return ended.map_err(session_error_to_worker_turn_failure);
             };
-            let (text, notice) = files.begin_turn(input).await?;
-            let teller = held.running_turn_sender();
+            let (text, notice) = files.record_turn_start(input).await?;
+            let teller = held.steering_sender();
             let tell = async {
                 if let Some(notice) = notice {
-                    teller.tell(notice).await;
-                    files.record_model_informed();
+                    teller.send_text_to_turn(notice).await;
+                    files.record_model_told_of_lost_files();
                 }
                 std::future::pending().await
             };
             let ended = tokio::select! {
-                ended = held.run_input(&input.id, &text) => ended,
+                ended = held.run_turn_for_input(&input.id, &text) => ended,
                 never = tell => never,
             };
-            ended.map_err(to_turn_failure)?;
-            files.end_turn();
+            ended.map_err(session_error_to_worker_turn_failure)?;
+            files.record_turn_end();
             // Wait for a turn that a person has started meanwhile: it would change files while they
             // are read.
-            let _ = tokio::time::timeout(TURN_END, held.wait_until_idle()).await;
-            match held.is_running() || !files.may_store_snapshot() {
+            let _ = tokio::time::timeout(SESSION_IDLE_TIMEOUT, held.wait_until_idle()).await;
+            match held.is_turn_running() || !files.should_store_files_snapshot() {
                 true => Ok(()),
-                false => files.store().await,
+                false => files.store_after_turn().await,
             }
         })
     }
@@ -220,12 +230,12 @@ impl ClaimedSession for WorkerHeldSession {
                 return;
             };
             if let Some(files) = &self.files
-                && held.is_running()
+                && held.is_turn_running()
             {
                 // A turn that a person started changes files as well, so store them after it.
-                files.record_other_turn();
+                files.record_turn_not_from_queue();
                 held.wait_until_idle().await;
-                files.store_changes().await;
+                files.store_files_if_changed().await;
             }
             held.wait_until_idle().await;
         })
@@ -237,41 +247,41 @@ impl ClaimedSession for WorkerHeldSession {
             // closing.
             drop(self.answered);
             if let Some(files) = &self.files {
-                files.store_changes().await;
+                files.store_files_if_changed().await;
             }
             if let Some(held) = self.held {
                 held.close().await;
             }
             if let Some(files) = &self.files {
-                files.release_session().await;
+                files.record_session_release().await;
             }
         })
     }
 }
 
-fn to_turn_failure(error: HeldSessionError) -> TurnFailure {
+fn session_error_to_worker_turn_failure(error: SessionOpenOrTurnError) -> WorkerTurnFailure {
     match error {
-        HeldSessionError::Busy => TurnFailure::Busy,
-        HeldSessionError::Fenced => TurnFailure::Fenced,
-        HeldSessionError::Refused(refusal) => {
-            TurnFailure::OverQuota(refusal.free_in.unwrap_or_default())
+        SessionOpenOrTurnError::Busy => WorkerTurnFailure::Busy,
+        SessionOpenOrTurnError::Fenced => WorkerTurnFailure::Fenced,
+        SessionOpenOrTurnError::Refused(refusal) => {
+            WorkerTurnFailure::OverQuota(refusal.free_in.unwrap_or_default())
         }
-        HeldSessionError::Failed(cause) => TurnFailure::Failed(cause),
+        SessionOpenOrTurnError::Failed(cause) => WorkerTurnFailure::Failed(cause),
     }
 }
 
-/// Answers requests about the sessions that a [`SessionHolder`] keeps open. The holder is replaced
-/// when a turn needs another set of plugins.
+/// Answers requests about the sessions that an [`OpenSessionRegistry`] keeps open. The registry is
+/// replaced when a turn needs another set of plugins.
 #[derive(Clone)]
-struct HolderCallHandler(Arc<Mutex<SessionHolder>>);
+struct HeldSessionRequestHandler(Arc<Mutex<OpenSessionRegistry>>);
 
-impl CallHandler for HolderCallHandler {
+impl SessionRequestHandler for HeldSessionRequestHandler {
     fn answer(
         &self,
         session: &str,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<BoxStream<'static, Bytes>>> {
-        let answered = lock(&self.0).answer(session, request);
+        let answered = lock(&self.0).answer_session_request(session, request);
         Box::pin(async move {
             answered.await.map(|body| {
                 // The body comes from this program, and cannot fail before its end.

@@ -13,9 +13,9 @@ use super::super::exit_code::ExitStatus;
 use super::super::signals::ShutdownSignals;
 use super::super::{open, render};
 use super::args::WorkerArgs;
-use super::files::WorkerSessionFolder;
-use super::hosts::{LoadedHost, TurnHosts};
-use super::plugins::{PluginSetLoader, check_keys, load_new_sets_forever};
+use super::files::WorkerSessionFilesFolder;
+use super::hosts::{WorkerHostRegistry, WorkerHostWithOpenSessions};
+use super::plugins::{PluginSetLoader, check_plugin_set_public_keys, load_new_sets_forever};
 use super::turns::WorkerTurnRunner;
 use rind_lib::beneath::{real_path, select_folders_inside};
 use rind_lib::session::SessionStore;
@@ -25,15 +25,18 @@ use rind_operator::settings::SessionChoice;
 
 /// Runs turns of the class until a signal arrives or the worker is drained.
 pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
-    check_keys(&args.plugins_key)?;
+    check_plugin_set_public_keys(&args.plugins_key)?;
     let sessions = args.nats.connect().await?;
     // A worker has no person at a terminal to ask.
-    let settings = args.open.run_settings(SessionChoice::New, false)?;
-    let (paths, hosts) = (settings.paths.clone(), Arc::new(TurnHosts::without_host()));
+    let settings = args.open.to_run_settings(SessionChoice::New, false)?;
+    let (paths, hosts) = (
+        settings.paths.clone(),
+        Arc::new(WorkerHostRegistry::without_host()),
+    );
     let folder = match args.snapshots {
         Some(max_mib) => {
             check_folders_outside_workspace(&paths.workspace, &rind_folders(&paths))?;
-            Some(WorkerSessionFolder::open(&sessions, &paths.workspace, max_mib).await?)
+            Some(WorkerSessionFilesFolder::open(&sessions, &paths.workspace, max_mib).await?)
         }
         None => None,
     };
@@ -46,8 +49,11 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
         let store = SessionStore::with_backend(Arc::new(sessions.clone()));
         let ready = prepared.with_store(store).build_host().await?;
         render::print_note(&ready.run.chosen);
-        let local = LoadedHost::new(&sessions, &ready.run, args.ask, None)?;
-        (Some(ready.exits), Arc::new(loader.without_set_key(local)))
+        let local = WorkerHostWithOpenSessions::new(&sessions, &ready.run, args.ask, None)?;
+        (
+            Some(ready.exits),
+            Arc::new(loader.with_local_host_until_publish(local)),
+        )
     } else {
         (None, Arc::new(loader))
     };
@@ -66,17 +72,17 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     let stop = CancellationToken::new();
     let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for SIGTERM")?;
     drop(exits);
-    tokio::spawn(interrupted.cancel_then_exit(stop.clone()));
+    tokio::spawn(interrupted.cancel_then_exit_on_second_signal(stop.clone()));
     let _follows = AbortOnDropHandle::new(tokio::spawn(follows));
     render::print_note(&format!(
         "worker {name} runs turns of the class {}",
         args.class
     ));
     #[cfg(feature = "otel")]
-    let metrics = super::metrics::WorkerMetrics::from_env(worker.observer(), &name);
+    let metrics = super::metrics::WorkerMetricsExporter::from_env(worker.observer(), &name);
     let report = worker.run(stop).await?;
     #[cfg(feature = "otel")]
-    metrics.finish().await;
+    metrics.flush_and_stop().await;
     render::print_note(&format!(
         "worker {name} ended: {} turns, {} sessions taken over by other workers, {} interrupted turns left to other workers, {} inputs given up (dead letters)",
         report.turns, report.fenced, report.interrupted, report.dead

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write as _};
 
 use anyhow::Context;
 
-use super::OpenSessionFacts;
+use super::SessionSnapshotForSlashCommands;
 use crate::exit_code::{Usage, bail_usage};
 use crate::input::fence_input;
 use crate::render;
@@ -18,18 +18,18 @@ use rind_lib::prompt::ledger;
 use rind_lib::session::{Body, Entry};
 use rind_lib::tokens;
 
-fn read_entries(open: &OpenSessionFacts) -> anyhow::Result<Vec<Entry>> {
-    let (entries, _) = open.host.store().read(open.stored.id())?;
+fn read_session_log_entries(open: &SessionSnapshotForSlashCommands) -> anyhow::Result<Vec<Entry>> {
+    let (entries, _) = open.host.store().read_entries(open.stored.id())?;
     Ok(entries)
 }
 
 /// Describes the tokens and the cost of all finished turns, and the tokens of each model.
-pub(super) fn describe_cost(open: &OpenSessionFacts) -> anyhow::Result<String> {
+pub(super) fn describe_cost(open: &SessionSnapshotForSlashCommands) -> anyhow::Result<String> {
     let (mut n_turns, mut n_cut) = (0, 0);
     let (mut usd, mut unpriced) = (0.0, 0);
     let mut usage = rind_lib::message::Usage::default();
     let mut models: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
-    for entry in read_entries(open)? {
+    for entry in read_session_log_entries(open)? {
         match entry.body {
             Body::TurnEnd { summary, .. } => {
                 n_turns += 1;
@@ -67,9 +67,9 @@ pub(super) fn describe_cost(open: &OpenSessionFacts) -> anyhow::Result<String> {
     }
     let mut text = format!(
         "{}: {} tokens in{}, {} out · {}",
-        render::format_count(n_turns, "turn"),
+        render::format_count_with_noun(n_turns, "turn"),
         usage.input_tokens,
-        render::estimated_mark(&usage),
+        render::estimated_usage_mark(&usage),
         usage.output_tokens,
         render::format_dollars(usd).unwrap_or_else(|| "$0".to_owned()),
     );
@@ -77,14 +77,14 @@ pub(super) fn describe_cost(open: &OpenSessionFacts) -> anyhow::Result<String> {
         let _ = write!(text, ", and {unpriced} tokens without a price");
     }
     for (model, (n, input, output)) in models {
-        let requests = render::format_count(n, "request");
+        let requests = render::format_count_with_noun(n, "request");
         let _ = write!(
             text,
             "\n  {model}: {requests}, {input} tokens in, {output} out"
         );
     }
     if n_cut > 0 {
-        let cut = render::format_count(n_cut, "interrupted turn");
+        let cut = render::format_count_with_noun(n_cut, "interrupted turn");
         let are = if n_cut == 1 { "is" } else { "are" };
         let _ = write!(text, "\n{cut} {are} not counted");
     }
@@ -92,11 +92,11 @@ pub(super) fn describe_cost(open: &OpenSessionFacts) -> anyhow::Result<String> {
 }
 
 /// Lists the parts of the system prompt, the tools and the kinds of messages with their tokens.
-pub(super) fn describe_context(
-    open: &OpenSessionFacts,
+pub(super) fn describe_context_token_usage(
+    open: &SessionSnapshotForSlashCommands,
     compact: &CompactConfig,
 ) -> anyhow::Result<String> {
-    let entries = read_entries(open)?;
+    let entries = read_session_log_entries(open)?;
     let turns = ledger::build_turn_ledgers(&entries);
     let mut rows: Vec<(String, u64)> = Vec::new();
     if let Some(turn) = turns.iter().rev().find(|turn| !turn.parts.is_empty()) {
@@ -107,8 +107,8 @@ pub(super) fn describe_context(
         rows.extend(kept.map(|row| {
             let part = &row.part;
             let (key, source) = (
-                render::one_line(&part.key, 60),
-                render::one_line(&part.source, 60),
+                render::truncate_to_one_line(&part.key, 60),
+                render::truncate_to_one_line(&part.source, 60),
             );
             (format!("system prompt: {key} ({source})"), part.tokens)
         }));
@@ -119,7 +119,7 @@ pub(super) fn describe_context(
         tokens::estimate_tokens(&text)
     });
     rows.push((
-        render::format_count(specs.len() as u64, "tool"),
+        render::format_count_with_noun(specs.len() as u64, "tool"),
         tools.sum(),
     ));
     let messages = open.stored.messages();
@@ -131,7 +131,7 @@ pub(super) fn describe_context(
         let of = messages.iter().filter(|message| message.role == role);
         let n = of.clone().count() as u64;
         rows.push((
-            render::format_count(n, what),
+            render::format_count_with_noun(n, what),
             of.map(estimate_message_tokens).sum(),
         ));
     }
@@ -180,7 +180,7 @@ pub(super) fn export_session(session: &Session, file: Option<&str>) -> anyhow::R
     };
     let written = made.write_all(text.as_bytes());
     written.with_context(|| format!("write {}", path.display()))?;
-    let n = render::format_count(messages.len() as u64, "message");
+    let n = render::format_count_with_noun(messages.len() as u64, "message");
     Ok(format!("wrote {n} to {}", path.display()))
 }
 

@@ -8,12 +8,12 @@
 
 use serde_json::{Map, Value};
 
-use super::LineCompletion;
+use super::InputLineCompletion;
 use rind_lib::json;
 use rind_lib::tool::schema;
-use rind_mcp::PromptArgument;
+use rind_mcp::ServedPromptArgument;
 
-struct ArgumentWord<'a> {
+struct CommandArgumentWord<'a> {
     /// Byte offset of the word in the line.
     start: usize,
     /// The word with quotes and escaping backslashes removed.
@@ -70,7 +70,7 @@ pub(super) fn parse_command_arguments(schema: &Value, text: &str) -> Result<Valu
 ///
 /// # Errors
 /// The arguments do not fit the schema; the error is a text for people.
-pub(super) fn convert_arguments(
+pub(super) fn convert_named_arguments(
     schema: &Value,
     named: Map<String, Value>,
 ) -> Result<Value, String> {
@@ -89,10 +89,10 @@ pub(super) fn convert_arguments(
 }
 
 /// Describes the arguments of a command that is offered as a prompt to another program.
-pub(super) fn describe_arguments(schema: &Value) -> Vec<PromptArgument> {
-    let required: Vec<&str> = required_names(schema).collect();
+pub(super) fn schema_to_prompt_arguments(schema: &Value) -> Vec<ServedPromptArgument> {
+    let required: Vec<&str> = required_property_names(schema).collect();
     let properties = schema_properties(schema).into_iter();
-    let described = properties.map(|(name, of)| PromptArgument {
+    let described = properties.map(|(name, of)| ServedPromptArgument {
         name: name.to_owned(),
         description: argument_description(of),
         is_required: required.contains(&name),
@@ -102,7 +102,7 @@ pub(super) fn describe_arguments(schema: &Value) -> Vec<PromptArgument> {
 
 /// Returns the permitted values of the argument `name` that begin with `begun`; none if the schema
 /// does not list its values.
-pub(super) fn complete_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
+pub(super) fn complete_argument_values(schema: &Value, name: &str, begun: &str) -> Vec<String> {
     let properties = schema_properties(schema).into_iter();
     let values = properties
         .filter(|(own, _)| *own == name)
@@ -119,7 +119,7 @@ fn fill_defaults(given: &mut Map<String, Value>, properties: &[(&str, &Value)]) 
 }
 
 fn check_arguments(schema: &Value, given: Map<String, Value>) -> Result<Value, String> {
-    let missing: Vec<String> = required_names(schema)
+    let missing: Vec<String> = required_property_names(schema)
         .filter(|name| !given.contains_key(*name))
         .map(|name| format!("`{name}`"))
         .collect();
@@ -127,7 +127,7 @@ fn check_arguments(schema: &Value, given: Map<String, Value>) -> Result<Value, S
         return Err(format!("{} is missing", missing.join(" and ")));
     }
     let given = Value::Object(given);
-    schema::compile(schema)?(&given)?;
+    schema::compile_json_schema_check(schema)?(&given)?;
     Ok(given)
 }
 
@@ -136,7 +136,7 @@ pub(super) fn argument_usage(schema: Option<&Value>) -> String {
     let Some(schema) = schema else {
         return "[text]".to_owned();
     };
-    let required: Vec<&str> = required_names(schema).collect();
+    let required: Vec<&str> = required_property_names(schema).collect();
     let properties = schema_properties(schema);
     let each = properties.iter().map(|(name, of)| {
         let values = list_permitted_values(of);
@@ -165,7 +165,11 @@ pub(super) fn argument_help(schema: &Value) -> Vec<String> {
 
 /// Proposes completions for the end of `text`, the arguments of a command. `text` starts `offset`
 /// bytes into the typed line.
-pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Vec<LineCompletion> {
+pub(super) fn complete_argument(
+    schema: &Value,
+    text: &str,
+    offset: usize,
+) -> Vec<InputLineCompletion> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
     let properties = schema_properties(schema);
@@ -186,7 +190,7 @@ pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Ve
         .filter(|(name, _)| !is_named(name))
         .skip(n_positional)
         .collect();
-    let proposal = |text: String, of: &Value| LineCompletion {
+    let proposal = |text: String, of: &Value| InputLineCompletion {
         start: offset + start,
         text,
         help: argument_description(of),
@@ -214,7 +218,7 @@ pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Ve
 
 /// The argument that is being typed at the end of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct PartialArgument {
+pub(super) struct PartialCommandArgument {
     pub(super) name: String,
     pub(super) value: String,
     /// Byte offset in the text at which the value of the argument begins.
@@ -225,7 +229,7 @@ pub(super) struct PartialArgument {
 
 /// Finds the argument that is being typed at the end of `text`. Returns `None` if all arguments are
 /// filled, or the value has a quote or a backslash.
-pub(super) fn find_partial_argument(schema: &Value, text: &str) -> Option<PartialArgument> {
+pub(super) fn find_partial_argument(schema: &Value, text: &str) -> Option<PartialCommandArgument> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
     if begun.contains(['"', '\'', '\\']) {
@@ -247,7 +251,7 @@ pub(super) fn find_partial_argument(schema: &Value, text: &str) -> Option<Partia
     if let Some((key, value)) = begun.split_once('=')
         && properties.iter().any(|(name, _)| *name == key)
     {
-        return Some(PartialArgument {
+        return Some(PartialCommandArgument {
             name: key.to_owned(),
             value: value.to_owned(),
             start: text.len() - value.len(),
@@ -256,7 +260,7 @@ pub(super) fn find_partial_argument(schema: &Value, text: &str) -> Option<Partia
     }
     let mut free = properties.iter().filter(|(name, _)| is_free(&others, name));
     let name = free.next()?.0.to_owned();
-    Some(PartialArgument {
+    Some(PartialCommandArgument {
         name,
         value: begun.to_owned(),
         start,
@@ -276,12 +280,12 @@ fn schema_properties(schema: &Value) -> Vec<(&str, &Value)> {
     let all = schema.get("properties").and_then(Value::as_object);
     let all = all.into_iter().flatten();
     let mut all: Vec<_> = all.map(|(name, of)| (name.as_str(), of)).collect();
-    let place = |name: &str| required_names(schema).position(|required| required == name);
+    let place = |name: &str| required_property_names(schema).position(|required| required == name);
     all.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
     all
 }
 
-fn required_names(schema: &Value) -> impl Iterator<Item = &str> {
+fn required_property_names(schema: &Value) -> impl Iterator<Item = &str> {
     let names = schema.get("required").and_then(Value::as_array);
     names.into_iter().flatten().filter_map(Value::as_str)
 }
@@ -289,16 +293,16 @@ fn required_names(schema: &Value) -> impl Iterator<Item = &str> {
 /// Returns the values that a property may have; none if the schema does not list them.
 fn list_permitted_values(of: &Value) -> Vec<String> {
     if let Some(values) = of.get("enum").and_then(Value::as_array) {
-        return values.iter().map(json::plain_text).collect();
+        return values.iter().map(json::format_value_for_display).collect();
     }
-    match read_property_type(of) {
+    match first_non_null_property_type(of) {
         "boolean" => vec!["true".to_owned(), "false".to_owned()],
         _ => Vec::new(),
     }
 }
 
 /// Returns the type of a property. If the schema lists several types, the first other than `null`.
-fn read_property_type(of: &Value) -> &str {
+fn first_non_null_property_type(of: &Value) -> &str {
     match of.get("type") {
         Some(Value::String(kind)) => kind,
         Some(Value::Array(kinds)) => {
@@ -310,11 +314,11 @@ fn read_property_type(of: &Value) -> &str {
 }
 
 fn is_list_property(of: &Value) -> bool {
-    read_property_type(of) == "array"
+    first_non_null_property_type(of) == "array"
 }
 
 fn is_free_text_property(of: &Value) -> bool {
-    read_property_type(of) == "string" && of.get("enum").is_none()
+    first_non_null_property_type(of) == "string" && of.get("enum").is_none()
 }
 
 fn insert_argument_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
@@ -332,7 +336,7 @@ fn insert_argument_value(given: &mut Map<String, Value>, name: &str, of: &Value,
 /// Converts a word to the type of its property. A word that does not fit stays text, and the schema
 /// check then reports it.
 fn convert_word_to_type(of: &Value, text: &str) -> Value {
-    let parsed = match read_property_type(of) {
+    let parsed = match first_non_null_property_type(of) {
         "integer" | "number" => text.parse::<serde_json::Number>().ok().map(Value::Number),
         "boolean" => match text {
             "true" | "yes" => Some(true.into()),
@@ -348,7 +352,7 @@ fn convert_word_to_type(of: &Value, text: &str) -> Value {
 /// Splits a word such as `depth=quick` into key and value. Returns `None` if the key is not a
 /// property.
 fn parse_named_argument<'a>(
-    word: &'a ArgumentWord<'_>,
+    word: &'a CommandArgumentWord<'_>,
     properties: &[(&'a str, &Value)],
 ) -> Option<(&'a str, &'a str)> {
     let (key, _) = word.typed.split_once('=')?;
@@ -358,7 +362,7 @@ fn parse_named_argument<'a>(
 }
 
 /// Splits a line at blanks outside of quotes.
-fn split_words(text: &str) -> Result<Vec<ArgumentWord<'_>>, String> {
+fn split_words(text: &str) -> Result<Vec<CommandArgumentWord<'_>>, String> {
     let mut words = Vec::new();
     let mut open: Option<(usize, String)> = None;
     let mut quote = None;
@@ -367,7 +371,7 @@ fn split_words(text: &str) -> Result<Vec<ArgumentWord<'_>>, String> {
         if quote.is_none() && letter.is_whitespace() {
             if let Some((start, word)) = open.take() {
                 let typed = text.get(start..at).unwrap_or_default();
-                words.push(ArgumentWord {
+                words.push(CommandArgumentWord {
                     start,
                     text: word,
                     typed,
@@ -389,7 +393,7 @@ fn split_words(text: &str) -> Result<Vec<ArgumentWord<'_>>, String> {
     }
     if let Some((start, word)) = open {
         let typed = text.get(start..).unwrap_or_default();
-        words.push(ArgumentWord {
+        words.push(CommandArgumentWord {
             start,
             text: word,
             typed,
@@ -403,7 +407,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::table::rows;
+    use crate::table::parse_test_table;
 
     fn schema() -> Value {
         json!({"type": "object", "properties": {
@@ -424,7 +428,7 @@ mod tests {
             path="a b" => {"path": "a b", "depth": "quick"}
             a\ b => {"path": "a b", "depth": "quick"}
         "#;
-        for [text, expected] in rows(table) {
+        for [text, expected] in parse_test_table(table) {
             let expected: Value = serde_json::from_str(&expected).unwrap();
             assert_eq!(
                 parse_command_arguments(&schema, &text),

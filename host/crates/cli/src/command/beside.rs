@@ -1,15 +1,15 @@
 //! Built-in commands that need only shared access to the open session, so that they work while a
 //! turn runs.
 //!
-//! Start from [`OpenSessionFacts`].
+//! Start from [`SessionSnapshotForSlashCommands`].
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::CommandSet;
+use super::SlashCommandSet;
 use crate::exit_code::bail_usage;
 use crate::render;
-use crate::render::changes::{ShownFileChange, change_lines};
+use crate::render::changes::{FileChangeToShow, format_file_change_lines};
 use rind_lib::checkpoint::CheckpointReader;
 use rind_lib::host::{Host, Session};
 use rind_lib::message::{Message, Role, ToolSpec};
@@ -19,24 +19,24 @@ use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::ApprovalMode;
 
 /// Maximum number of rows of one file's diff in `/diff`.
-const MAX_DIFF_ROWS: usize = 200;
+const MAX_DIFF_ROWS_PER_FILE: usize = 200;
 
 /// Maximum size of an answer that `/copy` copies, in bytes: terminals refuse or truncate longer
 /// texts.
-const MAX_COPIED_BYTES: usize = 64 << 10;
+const MAX_COPIED_ANSWER_BYTES: usize = 64 << 10;
 
 /// Number of messages at the end of a conversation in which `/copy` searches for the last answer.
-const MAX_MESSAGES: usize = 200;
+const MAX_SEARCHED_MESSAGES: usize = 200;
 
 /// Name of the main agent, as opposed to that of a subagent.
-const MAIN: &str = "main";
+const MAIN_AGENT_NAME: &str = "main";
 
 /// Reason that the model is shown when a person stops a background command.
-const BY_USER: &str = "by the user";
+const STOPPED_BY_USER_REASON: &str = "by the user";
 
-/// Facts about an open session that can be read while a running turn borrows the session.
+/// Handles of an open session that can be used while a running turn borrows the session.
 #[derive(Clone)]
-pub(crate) struct OpenSessionFacts {
+pub(crate) struct SessionSnapshotForSlashCommands {
     pub(super) host: Host,
     pub(super) stored: Arc<session::Session>,
     pub(super) tools: Vec<Arc<ToolSpec>>,
@@ -45,7 +45,7 @@ pub(crate) struct OpenSessionFacts {
     pub(super) background: BackgroundCommands,
 }
 
-impl OpenSessionFacts {
+impl SessionSnapshotForSlashCommands {
     pub(crate) fn from_session(session: &Session) -> Self {
         Self {
             host: session.host().clone(),
@@ -80,7 +80,7 @@ impl OpenSessionFacts {
 
     /// Returns the text of the model's last answer.
     pub(super) fn read_last_answer(&self) -> anyhow::Result<String> {
-        let messages = self.stored.last_messages(MAX_MESSAGES);
+        let messages = self.stored.last_messages(MAX_SEARCHED_MESSAGES);
         let is_answer = |message: &&Message| {
             message.role == Role::Assistant && !message.joined_text().trim().is_empty()
         };
@@ -88,7 +88,7 @@ impl OpenSessionFacts {
             bail_usage!("the model has not answered yet, so there is nothing to copy");
         };
         let text = answer.joined_text();
-        if text.len() > MAX_COPIED_BYTES {
+        if text.len() > MAX_COPIED_ANSWER_BYTES {
             bail_usage!(
                 "the last answer has {}, which is more than terminals accept; /export writes it to a file",
                 render::format_bytes(text.len() as u64)
@@ -101,15 +101,15 @@ impl OpenSessionFacts {
     /// itself.
     fn list_background_commands(&self) -> Vec<String> {
         let line = |command: &Arc<BackgroundCommand>| {
-            let clock = render::format_clock(command.age().as_secs());
-            let of = match command.agent() {
-                MAIN => String::new(),
-                agent => format!(" of {}", render::one_line(agent, 64)),
+            let clock = render::format_elapsed_seconds(command.running_time().as_secs());
+            let of = match command.agent_name() {
+                MAIN_AGENT_NAME => String::new(),
+                agent => format!(" of {}", render::truncate_to_one_line(agent, 64)),
             };
             format!(
                 "{}{of} in the background, {clock}: {}",
                 command.id(),
-                command.line()
+                command.masked_command_line()
             )
         };
         self.background
@@ -120,11 +120,11 @@ impl OpenSessionFacts {
     }
 
     /// Returns the values that `/stop` accepts, each with a description.
-    pub(super) fn propose_background_commands(&self) -> Vec<(String, String)> {
+    pub(super) fn stop_argument_values(&self) -> Vec<(String, String)> {
         let running = self.background.running_commands();
         let mut values: Vec<(String, String)> = running
             .iter()
-            .map(|command| (command.id().to_owned(), command.line()))
+            .map(|command| (command.id().to_owned(), command.masked_command_line()))
             .collect();
         if values.len() > 1 {
             values.push(("all".to_owned(), "every one of them".to_owned()));
@@ -133,7 +133,10 @@ impl OpenSessionFacts {
     }
 
     /// Stops one or all background commands; without an id, lists the background commands.
-    pub(super) fn stop_background_command(&self, id: Option<&str>) -> anyhow::Result<String> {
+    pub(super) fn stop_or_list_background_commands(
+        &self,
+        id: Option<&str>,
+    ) -> anyhow::Result<String> {
         let running = self.background.running_commands();
         let Some(id) = id.map(str::trim).filter(|id| !id.is_empty()) else {
             return Ok(match running.is_empty() {
@@ -150,26 +153,26 @@ impl OpenSessionFacts {
             .filter(wanted)
             .filter_map(|command| {
                 self.background
-                    .stop(command.id(), BY_USER)
+                    .stop_command(command.id(), STOPPED_BY_USER_REASON)
                     .map(|_| command.id())
             })
             .collect();
         if stopped.is_empty() {
             bail_usage!(
                 "no command `{}` runs in the background; /stop lists those that do",
-                render::one_line(id, 64)
+                render::truncate_to_one_line(id, 64)
             );
         }
         Ok(format!("stopping {}", stopped.join(", ")))
     }
 
     /// Describes the file changes of a turn; by default of the last turn that changed files.
-    pub(super) fn describe_diff(&self, turn: Option<&str>) -> anyhow::Result<String> {
-        let Some(folder) = self.stored.folder() else {
+    pub(super) fn describe_turn_file_changes(&self, turn: Option<&str>) -> anyhow::Result<String> {
+        let Some(folder) = self.stored.local_folder() else {
             bail_usage!("the store of this session keeps no earlier versions of files");
         };
         let reader = CheckpointReader::open(&folder)?;
-        let turns = reader.turns();
+        let turns = reader.changed_turn_numbers();
         let listed: Vec<String> = turns.iter().map(u32::to_string).collect();
         let turn = match turn {
             None => turns.last().copied(),
@@ -187,19 +190,19 @@ impl OpenSessionFacts {
             return Ok("no turn of this session has changed a file".to_owned());
         };
         let changes = reader.turn_changes(turn);
-        let n = render::format_count(changes.len() as u64, "change");
+        let n = render::format_count_with_noun(changes.len() as u64, "change");
         let mut text = format!("turn {turn}: {n}");
         if listed.len() > 1 {
             let _ = write!(text, "; turns that changed files: {}", listed.join(", "));
         }
         for change in &changes {
-            let shown = ShownFileChange {
+            let shown = FileChangeToShow {
                 path: &change.path,
                 from: &change.before,
                 to: &change.after,
-                contents: [&change.before, &change.after].map(|state| reader.content(state)),
+                contents: [&change.before, &change.after].map(|state| reader.file_content(state)),
             };
-            for line in change_lines(&shown, MAX_DIFF_ROWS) {
+            for line in format_file_change_lines(&shown, MAX_DIFF_ROWS_PER_FILE) {
                 let _ = write!(text, "\n{}", line.text);
             }
         }
@@ -207,25 +210,32 @@ impl OpenSessionFacts {
     }
 }
 
-impl CommandSet {
+impl SlashCommandSet {
     /// Describes the session, the folder, the mode and the loaded plugins and skills.
-    pub(super) fn describe_status(&self, open: Option<&OpenSessionFacts>) -> String {
+    pub(super) fn describe_session_and_plugins_status(
+        &self,
+        open: Option<&SessionSnapshotForSlashCommands>,
+    ) -> String {
         let mut text = format!("rind {}", env!("CARGO_PKG_VERSION"));
         let _ = write!(text, "\nfolder   {}", self.about.paths.workspace.display());
         match open {
             Some(open) => {
-                let n_turns = u64::from(open.stored.turn());
+                let n_turns = u64::from(open.stored.last_turn_number());
                 let n_messages = open.stored.n_messages() as u64;
                 let _ = write!(
                     text,
                     "\nsession  {} ({}, {})\nmodel    {}",
                     open.stored.id(),
-                    render::format_count(n_turns, "turn"),
-                    render::format_count(n_messages, "message"),
+                    render::format_count_with_noun(n_turns, "turn"),
+                    render::format_count_with_noun(n_messages, "message"),
                     open.describe_model()
                 );
                 if let Some(title) = open.stored.title() {
-                    let _ = write!(text, "\ntitle    {}", render::one_line(&title, 200));
+                    let _ = write!(
+                        text,
+                        "\ntitle    {}",
+                        render::truncate_to_one_line(&title, 200)
+                    );
                 }
                 if let Some(usd) = render::format_dollars(open.cost_usd()) {
                     let _ = write!(text, "\ncost     {usd}");
@@ -233,8 +243,11 @@ impl CommandSet {
             }
             None => text.push_str("\nsession  none is open"),
         }
-        let _ = write!(text, "\nmode     {}", self.describe_mode());
-        for line in open.map_or_else(Vec::new, OpenSessionFacts::list_background_commands) {
+        let _ = write!(text, "\nmode     {}", self.describe_approval_mode());
+        for line in open.map_or_else(
+            Vec::new,
+            SessionSnapshotForSlashCommands::list_background_commands,
+        ) {
             let _ = write!(text, "\nruns     {line}");
         }
         let plugins = &self.about.plugins;
@@ -253,7 +266,7 @@ impl CommandSet {
     }
 
     /// Describes the approval mode and whether `--dry-run` is set.
-    pub(super) fn describe_mode(&self) -> String {
+    pub(super) fn describe_approval_mode(&self) -> String {
         let mode = self.about.switch.mode();
         let dry_run = match self.about.is_dry_run {
             true => "; --dry-run: calls that do more than read are described and not run",
@@ -263,12 +276,15 @@ impl CommandSet {
     }
 
     /// Switches the approval mode, or lists the modes.
-    pub(super) fn switch_mode(&self, name: Option<&str>) -> anyhow::Result<String> {
+    pub(super) fn switch_or_list_approval_modes(
+        &self,
+        name: Option<&str>,
+    ) -> anyhow::Result<String> {
         if let Some(name) = name {
             let mode = name.parse::<ApprovalMode>();
             let mode = mode.map_err(crate::exit_code::Usage)?;
             self.about.switch.set_mode(mode);
-            return Ok(format!("mode {}", self.describe_mode()));
+            return Ok(format!("mode {}", self.describe_approval_mode()));
         }
         let now = self.about.switch.mode();
         let rows = ApprovalMode::ALL.map(|mode| {

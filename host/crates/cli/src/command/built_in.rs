@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{CommandEntry, CommandKind, CommandOrigin, CommandSet, own};
+use super::{
+    SlashCommandDefinition, SlashCommandImplementation, SlashCommandOrigin, SlashCommandSet, own,
+};
 
-pub(super) struct BuiltIn {
+pub(super) struct BuiltInSlashCommand {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
     /// Name and description of the argument.
@@ -17,16 +19,16 @@ pub(super) struct BuiltIn {
     /// session.
     is_beside: bool,
     /// Values to propose for the argument.
-    pub(super) values: Option<Values>,
-    pub(super) does: BuiltInAction,
+    pub(super) values: Option<ProposeArgumentValuesFn>,
+    pub(super) does: BuiltInSlashCommandId,
 }
 
 /// Returns values to propose for an argument, each with a short description.
-type Values = fn(&CommandSet) -> Vec<(String, String)>;
+type ProposeArgumentValuesFn = fn(&SlashCommandSet) -> Vec<(String, String)>;
 
 /// Identifies the function that runs a built-in command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BuiltInAction {
+pub(super) enum BuiltInSlashCommandId {
     Help,
     Model,
     Plugins,
@@ -54,8 +56,12 @@ pub(super) enum BuiltInAction {
     Init,
 }
 
-impl BuiltIn {
-    const fn new(name: &'static str, does: BuiltInAction, description: &'static str) -> Self {
+impl BuiltInSlashCommand {
+    const fn new(
+        name: &'static str,
+        does: BuiltInSlashCommandId,
+        description: &'static str,
+    ) -> Self {
         Self {
             name,
             description,
@@ -90,102 +96,102 @@ impl BuiltIn {
 
     /// Whether the command needs the terminal of a chat, or ends the chat's session.
     pub(super) fn needs_terminal(&self) -> bool {
-        use BuiltInAction::{Copy, New, Quit, Reload, Resume};
+        use BuiltInSlashCommandId::{Copy, New, Quit, Reload, Resume};
         matches!(self.does, Copy | New | Quit | Reload | Resume)
     }
 
     /// Whether the command must wait for the end of a running turn.
-    pub(super) fn waits_for_turn(&self) -> bool {
-        let makes_input = self.does == BuiltInAction::Init;
+    pub(super) fn should_wait_for_turn_end(&self) -> bool {
+        let makes_input = self.does == BuiltInSlashCommandId::Init;
         makes_input || (self.is_about_session && !self.is_beside)
     }
 
-    const fn with_proposed_values(mut self, values: Values) -> Self {
+    const fn with_proposed_argument_values(mut self, values: ProposeArgumentValuesFn) -> Self {
         self.values = Some(values);
         self
     }
 }
 
 /// All built-in commands, in the order of the help.
-const TABLE: &[BuiltIn] = &[
-    BuiltIn::new("help", BuiltInAction::Help, "List commands, or explain one")
+const BUILT_IN_COMMANDS: &[BuiltInSlashCommand] = &[
+    BuiltInSlashCommand::new("help", BuiltInSlashCommandId::Help, "List commands, or explain one")
         .with_argument("command", "Name of a command")
-        .with_proposed_values(own::propose_commands),
-    BuiltIn::new(
+        .with_proposed_argument_values(own::help_argument_proposals),
+    BuiltInSlashCommand::new(
         "model",
-        BuiltInAction::Model,
+        BuiltInSlashCommandId::Model,
         "Show the model, or ask another one from the next turn on",
     )
     .with_argument(
         "name",
         "Name of a model of the same provider, or PROVIDER/NAME",
     )
-    .with_proposed_values(own::propose_models),
-    BuiltIn::new(
+    .with_proposed_argument_values(own::model_argument_proposals),
+    BuiltInSlashCommand::new(
         "mode",
-        BuiltInAction::Mode,
+        BuiltInSlashCommandId::Mode,
         "List the modes of approval, or switch to one",
     )
     .with_argument("name", "ask, accept-edits, plan or full")
-    .with_proposed_values(own::propose_modes),
-    BuiltIn::new(
+    .with_proposed_argument_values(own::mode_argument_proposals),
+    BuiltInSlashCommand::new(
         "status",
-        BuiltInAction::Status,
+        BuiltInSlashCommandId::Status,
         "Show session, model, mode, folder, plugins and commands in the background",
     ),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "stop",
-        BuiltInAction::Stop,
+        BuiltInSlashCommandId::Stop,
         "Stop a command in the background, or list those that run",
     )
     .with_argument("id", "Id of a command, as in bg-1, or `all`")
-    .with_proposed_values(own::propose_background_commands)
+    .with_proposed_argument_values(own::propose_stop_command_arguments)
     .require_session()
     .allow_during_turn(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "plugins",
-        BuiltInAction::Plugins,
+        BuiltInSlashCommandId::Plugins,
         "List the running plugins, and why others do not run",
     ),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "permissions",
-        BuiltInAction::Permissions,
+        BuiltInSlashCommandId::Permissions,
         "List the mode, the permissions of plugins, and the rules for tool calls",
     ),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "skills",
-        BuiltInAction::Skills,
+        BuiltInSlashCommandId::Skills,
         "List skills: who may run them, and which are active",
     ),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "done",
-        BuiltInAction::Done,
+        BuiltInSlashCommandId::Done,
         "End the skills that stay active from turn to turn",
     )
     .require_session(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "cost",
-        BuiltInAction::Cost,
+        BuiltInSlashCommandId::Cost,
         "Show tokens and cost of this session",
     )
     .require_session()
     .allow_during_turn(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "context",
-        BuiltInAction::Context,
+        BuiltInSlashCommandId::Context,
         "Show what fills the model's context window",
     )
     .require_session()
     .allow_during_turn(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "compact",
-        BuiltInAction::Compact,
+        BuiltInSlashCommandId::Compact,
         "Replace older messages with a summary now",
     )
     .require_session(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "diff",
-        BuiltInAction::Diff,
+        BuiltInSlashCommandId::Diff,
         "Show which files a turn changed, with the changed lines",
     )
     .with_argument(
@@ -194,51 +200,51 @@ const TABLE: &[BuiltIn] = &[
     )
     .require_session()
     .allow_during_turn(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "undo",
-        BuiltInAction::Undo,
+        BuiltInSlashCommandId::Undo,
         "Take back the last turn: the conversation, the files, or both",
     )
     .with_argument(
         "parts",
         "`conversation`, `files` or `both`; add `overwrite` to restore files that were changed since",
     )
-    .with_proposed_values(own::propose_undo_parts)
+    .with_proposed_argument_values(own::undo_argument_proposals)
     .require_session(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "rewind",
-        BuiltInAction::Rewind,
+        BuiltInSlashCommandId::Rewind,
         "Go back to before a turn, as /undo does; without a number, list turns",
     )
     .with_argument("turn", "Number of the turn, then the arguments of /undo")
     .require_session(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "continue",
-        BuiltInAction::Continue,
+        BuiltInSlashCommandId::Continue,
         "Continue the turn that was interrupted when the program ended",
     )
     .require_session(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "fork",
-        BuiltInAction::Fork,
+        BuiltInSlashCommandId::Fork,
         "Copy this session and continue in the copy",
     )
     .require_session(),
-    BuiltIn::new("rename", BuiltInAction::Rename, "Give this session a title")
+    BuiltInSlashCommand::new("rename", BuiltInSlashCommandId::Rename, "Give this session a title")
         .with_argument("title", "The title, a few words")
         .require_argument()
         .require_session()
         .allow_during_turn(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "copy",
-        BuiltInAction::Copy,
+        BuiltInSlashCommandId::Copy,
         "Put the last answer into the clipboard, through the terminal",
     )
     .require_session()
     .allow_during_turn(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "export",
-        BuiltInAction::Export,
+        BuiltInSlashCommandId::Export,
         "Write the conversation to a Markdown file",
     )
     .with_argument(
@@ -246,51 +252,51 @@ const TABLE: &[BuiltIn] = &[
         "File to write, relative to the workspace; it must not exist yet",
     )
     .require_session(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "resume",
-        BuiltInAction::Resume,
+        BuiltInSlashCommandId::Resume,
         "List sessions of this folder, or continue one",
     )
     .with_argument("session", "Id of a session, the beginning of an id, or `last`")
-    .with_proposed_values(own::propose_sessions),
-    BuiltIn::new(
+    .with_proposed_argument_values(own::resume_argument_proposals),
+    BuiltInSlashCommand::new(
         "new",
-        BuiltInAction::New,
+        BuiltInSlashCommandId::New,
         "Begin a new conversation; this one is kept",
     )
     .require_session(),
-    BuiltIn::new("clear", BuiltInAction::New, "The same as /new").require_session(),
-    BuiltIn::new(
+    BuiltInSlashCommand::new("clear", BuiltInSlashCommandId::New, "The same as /new").require_session(),
+    BuiltInSlashCommand::new(
         "init",
-        BuiltInAction::Init,
+        BuiltInSlashCommandId::Init,
         "Let the model look at the project and write AGENTS.md, its notes for agents",
     ),
-    BuiltIn::new(
+    BuiltInSlashCommand::new(
         "reload",
-        BuiltInAction::Reload,
+        BuiltInSlashCommandId::Reload,
         "Reload settings, plugins, skills and templates, and continue this session",
     )
     .require_session(),
-    BuiltIn::new("quit", BuiltInAction::Quit, "End the program"),
+    BuiltInSlashCommand::new("quit", BuiltInSlashCommandId::Quit, "End the program"),
 ];
 
 pub(super) fn built_in_names() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().map(|command| command.name)
+    BUILT_IN_COMMANDS.iter().map(|command| command.name)
 }
 
-pub(super) fn built_in_entries() -> Vec<CommandEntry> {
-    let entry = |command: &'static BuiltIn| CommandEntry {
+pub(super) fn built_in_entries() -> Vec<SlashCommandDefinition> {
+    let entry = |command: &'static BuiltInSlashCommand| SlashCommandDefinition {
         name: command.name.to_owned(),
         description: command.description.to_owned(),
         arguments: Some(build_command_schema(command)),
-        origin: CommandOrigin::BuiltIn,
+        origin: SlashCommandOrigin::BuiltIn,
         may: Vec::new(),
-        kind: CommandKind::BuiltIn(command),
+        kind: SlashCommandImplementation::BuiltIn(command),
     };
-    TABLE.iter().map(entry).collect()
+    BUILT_IN_COMMANDS.iter().map(entry).collect()
 }
 
-fn build_command_schema(command: &BuiltIn) -> Value {
+fn build_command_schema(command: &BuiltInSlashCommand) -> Value {
     let mut properties = serde_json::Map::new();
     if let Some((name, help)) = command.argument {
         let property = json!({"type": "string", "description": help});

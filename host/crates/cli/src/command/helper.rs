@@ -15,18 +15,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::super::worker::{INPUT, OUTPUT, WorkerProcessSpec};
+use super::super::worker::{WORKER_INPUT_FILE_NAME, WORKER_OUTPUT_FILE_NAME, WorkerProcessSpec};
 use super::language::{self, TemplateFault};
-use rind_lib::tool::process::Finished;
+use rind_lib::tool::process::FinishedProcess;
 
 /// Hidden subcommand that starts the process in which templates are parsed and rendered.
-pub(crate) const TEMPLATE_COMMAND: &str = "__template";
+pub(crate) const TEMPLATE_WORKER_SUBCOMMAND: &str = "__template";
 
 /// Limits of the process that renders templates. An ordinary template takes milliseconds and little
 /// memory, far less than its fuel would let it allocate. The stack is several times as large as the
 /// deepest nesting of the parser needs.
-const WORKER: WorkerProcessSpec = WorkerProcessSpec {
-    command: TEMPLATE_COMMAND,
+const TEMPLATE_WORKER_LIMITS: WorkerProcessSpec = WorkerProcessSpec {
+    command: TEMPLATE_WORKER_SUBCOMMAND,
     name: "renders templates",
     deadline: Duration::from_secs(30),
     max_cpu_seconds: 2,
@@ -36,11 +36,11 @@ const WORKER: WorkerProcessSpec = WorkerProcessSpec {
 
 /// Maximum number of processes that may die while templates are checked. After that, the remaining
 /// templates are not checked.
-const MAX_ENDED: usize = 3;
+const MAX_DEAD_TEMPLATE_WORKERS: usize = 3;
 
 /// Reason why a template was not parsed or rendered.
 #[derive(Debug)]
-pub(super) enum TemplateFailure {
+pub(super) enum TemplateRenderError {
     Fault(TemplateFault),
     /// The worker process was killed or could not be started, with the reason.
     Ended(String),
@@ -48,7 +48,8 @@ pub(super) enum TemplateFailure {
 
 /// Parses and renders templates.
 pub(super) enum TemplateRenderer {
-    /// Path of a program that understands [`TEMPLATE_COMMAND`], normally Rind's own binary.
+    /// Path of a program that understands [`TEMPLATE_WORKER_SUBCOMMAND`], normally Rind's own
+    /// binary.
     Program(PathBuf),
     /// Runs the jobs in this process, without limits.
     #[cfg(test)]
@@ -75,24 +76,24 @@ impl TemplateJob<'_> {
             Some(arguments) => {
                 language::render_template(&self.source, arguments).map(TemplateResult::Text)
             }
-            None => language::template_variables(&self.source).map(TemplateResult::Names),
+            None => language::find_undeclared_variables(&self.source).map(TemplateResult::Names),
         }
     }
 }
 
 impl TemplateRenderer {
     /// Returns for each template the variables that it uses but does not set.
-    pub(super) async fn find_variables(
+    pub(super) async fn find_undeclared_template_variables(
         &self,
         sources: &[&str],
-    ) -> Vec<Result<BTreeSet<String>, TemplateFailure>> {
+    ) -> Vec<Result<BTreeSet<String>, TemplateRenderError>> {
         let mut names = Vec::new();
         let mut n_ended = 0;
         while names.len() < sources.len() {
             let left = sources.iter().skip(names.len());
-            if n_ended == MAX_ENDED {
+            if n_ended == MAX_DEAD_TEMPLATE_WORKERS {
                 let why = "not checked: other templates ended the process that checks them";
-                names.extend(left.map(|_| Err(TemplateFailure::Ended(why.to_owned()))));
+                names.extend(left.map(|_| Err(TemplateRenderError::Ended(why.to_owned()))));
                 break;
             }
             let jobs = left.map(|source| TemplateJob {
@@ -100,25 +101,28 @@ impl TemplateRenderer {
                 arguments: None,
             });
             let none = CancellationToken::new();
-            let (done, ended) = match self.run_jobs(jobs.collect(), &none).await {
+            let (done, ended) = match self
+                .run_template_jobs_in_sandbox(jobs.collect(), &none)
+                .await
+            {
                 Ok(ran) => ran,
                 // The process could not be started. This is no fault of a template, and another
                 // process would fail to start too.
                 Err(why) => {
                     let left = sources.iter().skip(names.len());
-                    names.extend(left.map(|_| Err(TemplateFailure::Ended(why.clone()))));
+                    names.extend(left.map(|_| Err(TemplateRenderError::Ended(why.clone()))));
                     break;
                 }
             };
             names.extend(done.into_iter().map(|done| match done {
                 Ok(TemplateResult::Names(names)) => Ok(names),
-                Ok(TemplateResult::Text(_)) => {
-                    Err(TemplateFailure::Ended(WORKER.describe_missing_answer()))
-                }
-                Err(fault) => Err(TemplateFailure::Fault(fault)),
+                Ok(TemplateResult::Text(_)) => Err(TemplateRenderError::Ended(
+                    TEMPLATE_WORKER_LIMITS.missing_worker_answer_error(),
+                )),
+                Err(fault) => Err(TemplateRenderError::Fault(fault)),
             }));
             if let Some(why) = ended {
-                names.push(Err(TemplateFailure::Ended(why)));
+                names.push(Err(TemplateRenderError::Ended(why)));
                 n_ended += 1;
             }
         }
@@ -131,22 +135,22 @@ impl TemplateRenderer {
         source: &str,
         arguments: &Value,
         cancel: &CancellationToken,
-    ) -> Result<String, TemplateFailure> {
+    ) -> Result<String, TemplateRenderError> {
         let job = TemplateJob {
             source: Cow::Borrowed(source),
             arguments: Some(Cow::Borrowed(arguments)),
         };
         let (done, ended) = self
-            .run_jobs(vec![job], cancel)
+            .run_template_jobs_in_sandbox(vec![job], cancel)
             .await
-            .map_err(TemplateFailure::Ended)?;
+            .map_err(TemplateRenderError::Ended)?;
         match (done.into_iter().next(), ended) {
             (Some(Ok(TemplateResult::Text(text))), _) => Ok(text),
-            (Some(Err(fault)), _) => Err(TemplateFailure::Fault(fault)),
-            (_, Some(why)) => Err(TemplateFailure::Ended(why)),
-            (Some(Ok(TemplateResult::Names(_))) | None, None) => {
-                Err(TemplateFailure::Ended(WORKER.describe_missing_answer()))
-            }
+            (Some(Err(fault)), _) => Err(TemplateRenderError::Fault(fault)),
+            (_, Some(why)) => Err(TemplateRenderError::Ended(why)),
+            (Some(Ok(TemplateResult::Names(_))) | None, None) => Err(TemplateRenderError::Ended(
+                TEMPLATE_WORKER_LIMITS.missing_worker_answer_error(),
+            )),
         }
     }
 
@@ -155,18 +159,19 @@ impl TemplateRenderer {
     ///
     /// # Errors
     /// The reason why the process could not be started.
-    async fn run_jobs(
+    async fn run_template_jobs_in_sandbox(
         &self,
         jobs: Vec<TemplateJob<'_>>,
         cancel: &CancellationToken,
     ) -> Result<(Vec<Result<TemplateResult, TemplateFault>>, Option<String>), String> {
         match self {
             Self::Program(program) => {
-                let ran = run_in_process(program, &jobs, cancel).await;
+                let ran = run_jobs_in_helper_process(program, &jobs, cancel).await;
                 let (done, finished) = ran.map_err(|why| {
                     format!("{why}; if rind was replaced while it ran, start it again")
                 })?;
-                let left = (done.len() < jobs.len()).then(|| WORKER.end_reason(&finished));
+                let left = (done.len() < jobs.len())
+                    .then(|| TEMPLATE_WORKER_LIMITS.incomplete_worker_output_reason(&finished));
                 Ok((done, left))
             }
             #[cfg(test)]
@@ -175,13 +180,15 @@ impl TemplateRenderer {
     }
 }
 
-async fn run_in_process(
+async fn run_jobs_in_helper_process(
     program: &Path,
     jobs: &[TemplateJob<'_>],
     cancel: &CancellationToken,
-) -> Result<(Vec<Result<TemplateResult, TemplateFault>>, Finished), String> {
+) -> Result<(Vec<Result<TemplateResult, TemplateFault>>, FinishedProcess), String> {
     let jobs = serde_json::to_vec(jobs).map_err(|error| error.to_string())?;
-    let (text, finished) = WORKER.run_worker(program, &jobs, cancel).await?;
+    let (text, finished) = TEMPLATE_WORKER_LIMITS
+        .run_worker(program, &jobs, cancel)
+        .await?;
     // If the process died while it wrote a line, that last line is incomplete: ignore it.
     let done = text
         .lines()
@@ -190,18 +197,20 @@ async fn run_in_process(
 }
 
 /// Runs as the main function of the process that renders templates. `args` are the arguments after
-/// [`TEMPLATE_COMMAND`].
+/// [`TEMPLATE_WORKER_SUBCOMMAND`].
 ///
 /// # Errors
 /// The reason why not all jobs were done, which the caller prints to standard error.
-pub(crate) fn template_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
-    WORKER.main(args, run_template_jobs)
+pub(crate) fn template_helper_process_main(
+    args: impl Iterator<Item = OsString>,
+) -> Result<(), String> {
+    TEMPLATE_WORKER_LIMITS.main(args, run_template_jobs)
 }
 
 fn run_template_jobs(folder: &Path) -> std::io::Result<()> {
-    let jobs = fs::read(folder.join(INPUT))?;
+    let jobs = fs::read(folder.join(WORKER_INPUT_FILE_NAME))?;
     let jobs: Vec<TemplateJob> = serde_json::from_slice(&jobs)?;
-    let mut output = File::create(folder.join(OUTPUT))?;
+    let mut output = File::create(folder.join(WORKER_OUTPUT_FILE_NAME))?;
     for job in &jobs {
         let mut line = serde_json::to_vec(&job.run())?;
         line.push(b'\n');

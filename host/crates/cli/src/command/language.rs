@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Fuel for rendering one template: some 50,000 instructions, or 3 MB of text.
-const FUEL: u64 = 50_000;
+const TEMPLATE_RENDER_FUEL: u64 = 50_000;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TemplateFault {
@@ -27,7 +27,7 @@ pub(super) struct TemplateFault {
 ///
 /// # Errors
 /// The template cannot be parsed.
-pub(super) fn template_variables(source: &str) -> Result<BTreeSet<String>, TemplateFault> {
+pub(super) fn find_undeclared_variables(source: &str) -> Result<BTreeSet<String>, TemplateFault> {
     let environment = build_environment();
     let parsed = environment.template_from_named_str("template", source);
     let parsed = parsed.map_err(|error| template_fault(&error))?;
@@ -52,7 +52,7 @@ fn build_environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    environment.set_fuel(Some(FUEL));
+    environment.set_fuel(Some(TEMPLATE_RENDER_FUEL));
     environment
 }
 

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{CommandEntry, CommandKind, LineCompletion};
+use super::{InputLineCompletion, SlashCommandDefinition, SlashCommandImplementation};
 
 #[derive(Clone)]
-pub(super) struct CommandList(Arc<[Arc<CommandEntry>]>);
+pub(super) struct RankedSlashCommandList(Arc<[Arc<SlashCommandDefinition>]>);
 
-impl CommandList {
+impl RankedSlashCommandList {
     /// Sorts commands by the rank of their source. Commands of one source keep their order.
-    pub(super) fn new(entries: impl IntoIterator<Item = Arc<CommandEntry>>) -> Self {
-        let mut entries: Vec<Arc<CommandEntry>> = entries.into_iter().collect();
+    pub(super) fn new(entries: impl IntoIterator<Item = Arc<SlashCommandDefinition>>) -> Self {
+        let mut entries: Vec<Arc<SlashCommandDefinition>> = entries.into_iter().collect();
         entries.sort_by(|one, other| {
             one.origin
                 .name_lookup_rank()
@@ -19,17 +19,20 @@ impl CommandList {
         Self(entries.into())
     }
 
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<CommandEntry>> {
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<SlashCommandDefinition>> {
         self.0.iter()
     }
 
     /// Returns the command that a typed name calls, and the command's index.
-    pub(super) fn find_entry(&self, name: &str) -> Option<(usize, &Arc<CommandEntry>)> {
+    pub(super) fn find_command_by_typed_name(
+        &self,
+        name: &str,
+    ) -> Option<(usize, &Arc<SlashCommandDefinition>)> {
         let mut entries = self.iter().enumerate();
         entries.find(|(_, entry)| match name.split_once(':') {
-            None => entry.has_command_name(name) && !entry.is_server_prompt(),
+            None => entry.matches_typed_name(name) && !entry.is_mcp_server_prompt(),
             Some((qualifier, own)) => {
-                entry.has_command_name(own) && entry.origin.qualifier() == qualifier
+                entry.matches_typed_name(own) && entry.origin.command_name_prefix() == qualifier
             }
         })
     }
@@ -37,10 +40,15 @@ impl CommandList {
     /// Returns the command before `entry` in this list that has the same name, and is therefore
     /// called instead of `entry` by the name alone. A prompt of an MCP server can be shadowed only
     /// by a prompt of the same server, because it is always called with the server's name.
-    pub(super) fn shadowing_entry(&self, at: usize, entry: &CommandEntry) -> Option<&CommandEntry> {
-        let qualifier = entry.origin.qualifier();
-        let has_name = |other: &&Arc<CommandEntry>| {
-            let is_meant = !entry.is_server_prompt() || other.origin.qualifier() == qualifier;
+    pub(super) fn find_command_shadowing(
+        &self,
+        at: usize,
+        entry: &SlashCommandDefinition,
+    ) -> Option<&SlashCommandDefinition> {
+        let qualifier = entry.origin.command_name_prefix();
+        let has_name = |other: &&Arc<SlashCommandDefinition>| {
+            let is_meant =
+                !entry.is_mcp_server_prompt() || other.origin.command_name_prefix() == qualifier;
             other.name == entry.name && is_meant
         };
         let mut before = self.iter().take(at);
@@ -51,20 +59,26 @@ impl CommandList {
     /// Returns the name with which a person calls the command. The source of the command is a
     /// prefix of the name if the bare name calls another command, and for every prompt of an MCP
     /// server.
-    pub(super) fn display_name(&self, at: usize, entry: &CommandEntry) -> String {
-        match self.shadowing_entry(at, entry) {
-            None if !entry.is_server_prompt() => entry.name.clone(),
-            _ => format!("{}:{}", entry.origin.qualifier(), entry.name),
+    pub(super) fn unambiguous_command_name(
+        &self,
+        at: usize,
+        entry: &SlashCommandDefinition,
+    ) -> String {
+        match self.find_command_shadowing(at, entry) {
+            None if !entry.is_mcp_server_prompt() => entry.name.clone(),
+            _ => format!("{}:{}", entry.origin.command_name_prefix(), entry.name),
         }
     }
 
     /// Proposes completions for a name that begins with `begun`.
-    pub(super) fn complete_name(&self, begun: &str) -> Vec<LineCompletion> {
+    pub(super) fn complete_name(&self, begun: &str) -> Vec<InputLineCompletion> {
         let mut found = Vec::new();
         for (at, entry) in self.iter().enumerate() {
-            let text = self.display_name(at, entry);
-            if text.starts_with(begun) && !matches!(entry.kind, CommandKind::Broken(_)) {
-                found.push(LineCompletion {
+            let text = self.unambiguous_command_name(at, entry);
+            if text.starts_with(begun)
+                && !matches!(entry.kind, SlashCommandImplementation::Broken(_))
+            {
+                found.push(InputLineCompletion {
                     start: 1,
                     text,
                     help: entry.description.clone(),
@@ -78,8 +92,8 @@ impl CommandList {
 
     /// Returns an error text for an unknown command, with similar names.
     pub(super) fn format_unknown_command_error(&self, name: &str) -> String {
-        let full_name = |entry: &CommandEntry| match entry.is_server_prompt() {
-            true => format!("{}:{}", entry.origin.qualifier(), entry.name),
+        let full_name = |entry: &SlashCommandDefinition| match entry.is_mcp_server_prompt() {
+            true => format!("{}:{}", entry.origin.command_name_prefix(), entry.name),
             false => entry.name.clone(),
         };
         let names = self.iter().map(|entry| full_name(entry));

@@ -3,7 +3,7 @@
 //!
 //! Owns the commands and their order, the resolution of names that several commands share, and the
 //! parsing of a typed line into a call. Only a person calls commands; the model cannot. Does not
-//! use the terminal: the caller shows the outcome. Start from [`CommandSet::parse_call`].
+//! use the terminal: the caller shows the outcome. Start from [`SlashCommandSet::parse_call`].
 
 mod about;
 mod arguments;
@@ -27,42 +27,42 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::Value;
 
-pub(super) use self::beside::OpenSessionFacts;
-use self::built_in::BuiltIn;
+pub(super) use self::beside::SessionSnapshotForSlashCommands;
+use self::built_in::BuiltInSlashCommand;
 use self::helper::TemplateRenderer;
-use self::list::CommandList;
-use self::origin::CommandOrigin;
-pub(super) use self::prompts::CommandPrompts;
-pub(super) use self::run::permissions_event;
+use self::list::RankedSlashCommandList;
+use self::origin::SlashCommandOrigin;
+pub(super) use self::prompts::CommandsServedAsMcpPrompts;
+pub(super) use self::run::build_permissions_command_event;
 use self::template::CommandTemplate;
-use super::open::Asker;
+use super::open::OptionalTerminalQuestionSender;
 use rind_lib::agent::CompactConfig;
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::host::PartialText;
+use rind_lib::host::InputCompletionRequest;
 use rind_lib::lock::lock;
-use rind_lib::message::Attachment;
+use rind_lib::message::PromptImageAttachment;
 use rind_lib::paths::Paths;
-use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
-use rind_lib::provider::{Provider, SelectedModel};
-use rind_lib::skill::{Skill, Skills, key};
-use rind_lib::tool::policy::ModeSwitch;
-use rind_mcp::ServerPrompts;
+use rind_lib::plugin::load::{FoundPluginSet, LoadedPlugin};
+use rind_lib::provider::{Provider, SelectedProviderAndModel};
+use rind_lib::skill::{SessionSkills, Skill, key};
+use rind_lib::tool::policy::SharedApprovalMode;
+use rind_mcp::ApprovedServerPrompts;
 
 /// Maximum length of the description of a command, in bytes.
-const MAX_DESCRIPTION_BYTES: usize = 200;
+const MAX_COMMAND_DESCRIPTION_BYTES: usize = 200;
 
 /// Maximum length of the name of a command, in bytes.
-const MAX_NAME_BYTES: usize = 64;
+const MAX_COMMAND_NAME_BYTES: usize = 64;
 
 /// Every command that can be called.
-pub(super) struct CommandSet {
-    list: RwLock<CommandList>,
+pub(super) struct SlashCommandSet {
+    list: RwLock<RankedSlashCommandList>,
     about: BuiltInCommandContext,
     helper: TemplateRenderer,
     /// Channel for questions to the person at the terminal; `None` outside a session.
-    asker: Mutex<Asker>,
+    asker: Mutex<OptionalTerminalQuestionSender>,
     /// The open session; `None` if no session is open.
-    open: Mutex<Option<OpenSessionFacts>>,
+    open: Mutex<Option<SessionSnapshotForSlashCommands>>,
     /// Names of the models that the server listed; empty until the server was asked.
     models: Mutex<Vec<String>>,
 }
@@ -70,51 +70,52 @@ pub(super) struct CommandSet {
 /// Parts of the host that built-in commands show and change.
 pub(super) struct BuiltInCommandContext {
     pub(super) paths: Paths,
-    pub(super) plugins: Arc<PluginSet>,
+    pub(super) plugins: Arc<FoundPluginSet>,
     /// Permission rules of the settings, one line of text each.
     pub(super) rules: Vec<String>,
     /// Settings for compacting conversations.
     pub(super) compact: CompactConfig,
-    pub(super) skills: Arc<Skills>,
+    pub(super) skills: Arc<SessionSkills>,
     /// The current approval mode, which `/mode` switches.
-    pub(super) switch: ModeSwitch,
+    pub(super) switch: SharedApprovalMode,
     /// Whether calls that do more than read are only described and not run.
     pub(super) is_dry_run: bool,
     /// Prompts of the MCP servers that the operator accepted.
-    pub(super) servers: Vec<ServerPrompts>,
+    pub(super) servers: Vec<ApprovedServerPrompts>,
 }
 
-struct CommandEntry {
+struct SlashCommandDefinition {
     name: String,
     description: String,
     /// JSON Schema of the arguments. `None`: the command takes the text after its name as one
     /// string.
     arguments: Option<Value>,
-    origin: CommandOrigin,
+    origin: SlashCommandOrigin,
     /// Permissions of the plugin that runs the command, in plain language; empty for a command that
     /// only produces text.
     may: Vec<String>,
-    kind: CommandKind,
+    kind: SlashCommandImplementation,
 }
 
-impl CommandEntry {
+impl SlashCommandDefinition {
     /// Whether a typed name calls this command. Names of skills are compared by their [`key`],
     /// which ignores case and invisible characters.
-    fn has_command_name(&self, name: &str) -> bool {
+    fn matches_typed_name(&self, name: &str) -> bool {
         self.name == name
-            || matches!(self.kind, CommandKind::Skill(_)) && key(&self.name) == key(name)
+            || matches!(self.kind, SlashCommandImplementation::Skill(_))
+                && key(&self.name) == key(name)
     }
 
     /// Whether the command is a prompt of an MCP server.
-    fn is_server_prompt(&self) -> bool {
-        matches!(self.origin, CommandOrigin::Server(_))
+    fn is_mcp_server_prompt(&self) -> bool {
+        matches!(self.origin, SlashCommandOrigin::Server(_))
     }
 
     /// Returns a line with the reason if this is a template that cannot be used.
-    fn fault(&self) -> Option<String> {
-        let is_skill = matches!(self.origin, CommandOrigin::Skill(..));
+    fn broken_template_warning_line(&self) -> Option<String> {
+        let is_skill = matches!(self.origin, SlashCommandOrigin::Skill(..));
         match &self.kind {
-            CommandKind::Broken(why) if !is_skill => Some(format!(
+            SlashCommandImplementation::Broken(why) if !is_skill => Some(format!(
                 "the command /{} of {} cannot be used: {why}",
                 self.name, self.origin
             )),
@@ -123,8 +124,8 @@ impl CommandEntry {
     }
 }
 
-enum CommandKind {
-    BuiltIn(&'static BuiltIn),
+enum SlashCommandImplementation {
+    BuiltIn(&'static BuiltInSlashCommand),
     Template(CommandTemplate),
     Plugin(String),
     Skill(Arc<Skill>),
@@ -136,21 +137,21 @@ enum CommandKind {
 
 /// A call of a command, ready to run.
 #[derive(Clone)]
-pub(super) struct CommandCall {
-    entry: Arc<CommandEntry>,
+pub(super) struct SlashCommandCall {
+    entry: Arc<SlashCommandDefinition>,
     arguments: Value,
     line: String,
 }
 
-impl CommandCall {
+impl SlashCommandCall {
     /// Returns the line as it was typed.
-    pub(super) fn line(&self) -> &str {
+    pub(super) fn typed_line(&self) -> &str {
         &self.line
     }
 }
 
 #[derive(Debug)]
-pub(super) enum CommandCallResult {
+pub(super) enum SlashCommandRunOutcome {
     /// Untrusted text for the person. It is escaped when it is shown.
     Text(String),
     /// Input of a turn.
@@ -159,17 +160,17 @@ pub(super) enum CommandCallResult {
         /// The command and its source, such as `/review of the project's prompts`.
         command: String,
         /// Images that belong to the text.
-        images: Vec<Attachment>,
+        images: Vec<PromptImageAttachment>,
     },
     /// No text and no action: the command has done its work.
     Nothing,
     /// An action that only the owner of the session can take.
-    Action(SessionOwnerAction),
+    Action(PostCommandSessionAction),
 }
 
 /// Action that a command leaves to the code that owns the session, such as the chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum SessionOwnerAction {
+pub(super) enum PostCommandSessionAction {
     Quit,
     /// Continue the interrupted turn.
     Continue,
@@ -190,7 +191,7 @@ pub(super) enum SessionOwnerAction {
 
 /// Name, description and usage of a command, for another program that lists the commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CommandListing {
+pub(super) struct SlashCommandDescription {
     /// Name without the slash.
     pub(super) name: String,
     pub(super) description: String,
@@ -200,7 +201,7 @@ pub(super) struct CommandListing {
 
 /// A proposed completion of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LineCompletion {
+pub(super) struct InputLineCompletion {
     /// Byte offset in the line from which `text` replaces the rest.
     pub(super) start: usize,
     pub(super) text: String,
@@ -215,21 +216,21 @@ pub(super) fn split_command(line: &str) -> Option<(&str, &str)> {
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let (name, arguments) = rest.split_at(end);
     let (qualifier, own) = name.split_once(':').unwrap_or(("x", name));
-    let is_typed = |name: &str| is_command_name(name) || is_skill_name(name);
-    (is_typed(own) && is_command_name(qualifier)).then(|| (name, arguments.trim()))
+    let is_typed = |name: &str| is_valid_command_name(name) || is_valid_skill_name(name);
+    (is_typed(own) && is_valid_command_name(qualifier)).then(|| (name, arguments.trim()))
 }
 
 /// Whether `name` can be the name of a skill, which is also the name of the skill's folder.
-fn is_skill_name(name: &str) -> bool {
+fn is_valid_skill_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-    name.len() <= MAX_NAME_BYTES
+    name.len() <= MAX_COMMAND_NAME_BYTES
         && name.chars().all(fits)
         && name.starts_with(char::is_alphanumeric)
 }
 
 /// A template of a project, as a person reads it before trusting the project.
 #[derive(Clone, Debug)]
-pub(super) struct ProjectTemplate {
+pub(super) struct ProjectCommandTemplate {
     pub(super) name: String,
     pub(super) description: String,
     /// Prompt that replaces the slash command that the person typed.
@@ -237,11 +238,16 @@ pub(super) struct ProjectTemplate {
 }
 
 /// Returns the templates of a project.
-pub(super) fn project_templates(paths: &Paths, held: &InMemoryFolder) -> Vec<ProjectTemplate> {
+pub(super) fn project_templates(
+    paths: &Paths,
+    held: &InMemoryFolder,
+) -> Vec<ProjectCommandTemplate> {
     let entries = find::commands_of_project(paths, held).into_iter();
-    let templates = entries.map(|entry| ProjectTemplate {
+    let templates = entries.map(|entry| ProjectCommandTemplate {
         text: match &entry.kind {
-            CommandKind::Template(template) => template.source().to_owned(),
+            SlashCommandImplementation::Template(template) => {
+                template.body_at_original_line_numbers().to_owned()
+            }
             _ => String::new(),
         },
         name: entry.name,
@@ -251,22 +257,22 @@ pub(super) fn project_templates(paths: &Paths, held: &InMemoryFolder) -> Vec<Pro
 }
 
 /// Returns the names that skills must not have, because built-in commands have them.
-pub(super) fn reserved_names() -> Vec<&'static str> {
+pub(super) fn reserved_skill_names() -> Vec<&'static str> {
     built_in::built_in_names().collect()
 }
 
-fn is_command_name(name: &str) -> bool {
+fn is_valid_command_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits)
+    !name.is_empty() && name.len() <= MAX_COMMAND_NAME_BYTES && name.chars().all(fits)
 }
 
 /// Whether a template may have this name. Names of templates may contain `_`, those of other
 /// commands may not.
 fn is_valid_template_name(name: &str) -> bool {
-    is_command_name(&name.replace('_', "-"))
+    is_valid_command_name(&name.replace('_', "-"))
 }
 
-impl CommandSet {
+impl SlashCommandSet {
     /// Collects the commands: built-in commands, commands of plugins, skills, prompts of MCP
     /// servers, and templates of plugins, of the user and, if trusted, of the project. `program` is
     /// Rind's own binary, which renders templates in a separate process.
@@ -275,16 +281,16 @@ impl CommandSet {
         project: Option<&InMemoryFolder>,
         program: PathBuf,
     ) -> Self {
-        Self::with_helper(about, project, TemplateRenderer::Program(program)).await
+        Self::new_with_template_renderer(about, project, TemplateRenderer::Program(program)).await
     }
 
-    async fn with_helper(
+    async fn new_with_template_renderer(
         about: BuiltInCommandContext,
         project: Option<&InMemoryFolder>,
         helper: TemplateRenderer,
     ) -> Self {
         let mut entries = built_in::built_in_entries();
-        entries.extend(find::user_commands(&about.paths));
+        entries.extend(find::read_user_template_commands(&about.paths));
         entries.extend(find::plugin_commands(&about.plugins));
         entries.extend(
             project
@@ -292,10 +298,12 @@ impl CommandSet {
                 .flat_map(|held| find::commands_of_project(&about.paths, held)),
         );
         entries.extend(find::skill_commands(&about.skills));
-        entries.extend(find::server_commands(&about.servers));
-        find::check_command_templates(&mut entries, &helper).await;
+        entries.extend(find::mcp_prompts_to_commands(&about.servers));
+        find::mark_broken_command_templates(&mut entries, &helper).await;
         Self {
-            list: RwLock::new(CommandList::new(entries.into_iter().map(Arc::new))),
+            list: RwLock::new(RankedSlashCommandList::new(
+                entries.into_iter().map(Arc::new),
+            )),
             about,
             helper,
             asker: Mutex::default(),
@@ -305,22 +313,22 @@ impl CommandSet {
     }
 
     /// Sets the channel through which commands ask the person at the terminal.
-    pub(super) fn set_question_asker(&self, asker: Asker) {
+    pub(super) fn set_question_asker(&self, asker: OptionalTerminalQuestionSender) {
         *lock(&self.asker) = asker;
     }
 
     /// Records the open session, so that commands can read it while a turn borrows the session.
-    pub(super) fn set_open_session(&self, open: OpenSessionFacts) {
+    pub(super) fn set_open_session(&self, open: SessionSnapshotForSlashCommands) {
         *lock(&self.open) = Some(open);
     }
 
     /// Drops the reference to the open session, which would keep the session's file locked.
-    pub(super) fn clear_open_session(&self) {
+    pub(super) fn drop_open_session_reference(&self) {
         *lock(&self.open) = None;
     }
 
     /// Records the model that the open session uses from now on.
-    pub(super) fn set_open_session_model(&self, selected: &SelectedModel) {
+    pub(super) fn set_open_session_model(&self, selected: &SelectedProviderAndModel) {
         if let Some(open) = &mut *lock(&self.open) {
             open.provider = selected.provider.clone();
             open.model.clone_from(&selected.model);
@@ -335,45 +343,47 @@ impl CommandSet {
             .map(|open| (open.provider.clone(), open.model.clone()))
     }
 
-    fn open_session_facts(&self) -> Option<OpenSessionFacts> {
+    fn open_session_snapshot(&self) -> Option<SessionSnapshotForSlashCommands> {
         lock(&self.open).clone()
     }
 
     /// Sets the model names that `/model` proposes.
-    pub(super) fn set_models(&self, names: Vec<String>) {
+    pub(super) fn set_model_names_to_propose(&self, names: Vec<String>) {
         *lock(&self.models) = names;
     }
 
     /// Returns the names of the models that the provider's server listed.
-    pub(super) fn models(&self) -> Vec<String> {
+    pub(super) fn model_names_to_propose(&self) -> Vec<String> {
         lock(&self.models).clone()
     }
 
-    fn asker(&self) -> Asker {
+    fn terminal_question_sender(&self) -> OptionalTerminalQuestionSender {
         lock(&self.asker).clone()
     }
 
     /// Returns a line with the reason for each template that cannot be used. Faults of skills are
     /// reported elsewhere, when skills are discovered.
-    pub(super) fn template_faults(&self) -> Vec<String> {
-        let list = self.list();
-        list.iter().filter_map(|entry| entry.fault()).collect()
+    pub(super) fn broken_template_warning_lines(&self) -> Vec<String> {
+        let list = self.command_list();
+        list.iter()
+            .filter_map(|entry| entry.broken_template_warning_line())
+            .collect()
     }
 
     /// Replaces the commands and templates of a plugin by those of its new version.
-    pub(super) async fn replace_plugin(&self, plugin: &LoadedPlugin) {
+    pub(super) async fn replace_plugin_commands(&self, plugin: &LoadedPlugin) {
         let mut entries = find::commands_of_plugin(plugin);
-        find::check_command_templates(&mut entries, &self.helper).await;
+        find::mark_broken_command_templates(&mut entries, &self.helper).await;
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
-        let is_own = |entry: &&Arc<CommandEntry>| match &entry.origin {
-            CommandOrigin::Plugin(_, name) => *name == plugin.manifest.name,
+        let is_own = |entry: &&Arc<SlashCommandDefinition>| match &entry.origin {
+            SlashCommandOrigin::Plugin(_, name) => *name == plugin.manifest.name,
             _ => false,
         };
         let others = list.iter().filter(|entry| !is_own(entry)).cloned();
-        *list = CommandList::new(others.chain(entries.into_iter().map(Arc::new)));
+        *list = RankedSlashCommandList::new(others.chain(entries.into_iter().map(Arc::new)));
     }
 
-    fn list(&self) -> CommandList {
+    fn command_list(&self) -> RankedSlashCommandList {
         let list = self.list.read();
         list.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -383,15 +393,15 @@ impl CommandSet {
     /// # Errors
     /// There is no such command, or its arguments do not fit. The error is a text for the person
     /// who typed the line.
-    pub(super) fn parse_call(&self, line: &str) -> Result<CommandCall, String> {
+    pub(super) fn parse_call(&self, line: &str) -> Result<SlashCommandCall, String> {
         let Some((name, text)) = split_command(line) else {
             return Err(format!("`{}` is no command", line.escape_debug()));
         };
-        let list = self.list();
-        let Some((_, entry)) = list.find_entry(name) else {
+        let list = self.command_list();
+        let Some((_, entry)) = list.find_command_by_typed_name(name) else {
             return Err(list.format_unknown_command_error(name));
         };
-        if let CommandKind::Broken(why) = &entry.kind {
+        if let SlashCommandImplementation::Broken(why) = &entry.kind {
             return Err(format!("/{name} cannot be used: {why}"));
         }
         let arguments = match &entry.arguments {
@@ -400,7 +410,7 @@ impl CommandSet {
         };
         let arguments = arguments
             .map_err(|why| format!("{why}; usage: {}", help::command_usage_line(name, entry)))?;
-        Ok(CommandCall {
+        Ok(SlashCommandCall {
             entry: entry.clone(),
             arguments,
             line: line.to_owned(),
@@ -408,22 +418,22 @@ impl CommandSet {
     }
 
     /// Lists the commands that another program can show and call: those that need no terminal.
-    pub(super) fn list_commands_without_terminal(&self) -> Vec<CommandListing> {
-        let list = self.list();
+    pub(super) fn list_commands_without_terminal(&self) -> Vec<SlashCommandDescription> {
+        let list = self.command_list();
         let mut offers = Vec::new();
         for (at, entry) in list.iter().enumerate() {
             let is_left_out = match &entry.kind {
-                CommandKind::BuiltIn(command) => command.needs_terminal(),
-                CommandKind::Broken(_) => true,
+                SlashCommandImplementation::BuiltIn(command) => command.needs_terminal(),
+                SlashCommandImplementation::Broken(_) => true,
                 _ => false,
             };
             if is_left_out {
                 continue;
             }
-            let name = list.display_name(at, entry);
+            let name = list.unambiguous_command_name(at, entry);
             let usage = help::command_usage_line(&name, entry);
             let arguments = usage.split_once(' ').map_or("", |(_, arguments)| arguments);
-            offers.push(CommandListing {
+            offers.push(SlashCommandDescription {
                 arguments: arguments.to_owned(),
                 description: entry.description.clone(),
                 name,
@@ -438,47 +448,47 @@ impl CommandSet {
     }
 
     /// Whether a call invokes a built-in command that needs an open session.
-    pub(super) fn needs_session(&self, call: &CommandCall) -> bool {
-        matches!(&call.entry.kind, CommandKind::BuiltIn(command) if command.is_about_session)
+    pub(super) fn is_call_needing_session(&self, call: &SlashCommandCall) -> bool {
+        matches!(&call.entry.kind, SlashCommandImplementation::BuiltIn(command) if command.is_about_session)
     }
 
     /// Whether a call invokes a built-in command.
-    pub(super) fn is_built_in(&self, call: &CommandCall) -> bool {
-        matches!(call.entry.kind, CommandKind::BuiltIn(_))
+    pub(super) fn is_built_in_call(&self, call: &SlashCommandCall) -> bool {
+        matches!(call.entry.kind, SlashCommandImplementation::BuiltIn(_))
     }
 
     /// Whether the command must wait for the end of a running turn, because both need exclusive
     /// access to the session.
-    pub(super) fn waits_for_turn(&self, call: &CommandCall) -> bool {
+    pub(super) fn should_wait_for_turn_end(&self, call: &SlashCommandCall) -> bool {
         match &call.entry.kind {
-            CommandKind::BuiltIn(command) => command.waits_for_turn(),
+            SlashCommandImplementation::BuiltIn(command) => command.should_wait_for_turn_end(),
             _ => true,
         }
     }
 
     /// Whether a call invokes a built-in command that works without a session.
-    pub(super) fn works_without_session(&self, call: &CommandCall) -> bool {
-        matches!(&call.entry.kind, CommandKind::BuiltIn(command) if !command.is_about_session)
+    pub(super) fn is_built_in_call_without_session(&self, call: &SlashCommandCall) -> bool {
+        matches!(&call.entry.kind, SlashCommandImplementation::BuiltIn(command) if !command.is_about_session)
     }
 
     /// Parses a line in which an argument for the prompt of an MCP server is being typed. Returns
     /// the server, the argument, and the byte offset of the argument's value in the line.
-    pub(super) fn parse_server_prompt_argument(
+    pub(super) fn parse_partial_mcp_prompt_argument(
         &self,
         line: &str,
-    ) -> Option<(String, PartialText, usize)> {
+    ) -> Option<(String, InputCompletionRequest, usize)> {
         let rest = line.strip_prefix('/')?;
         let (name, text) = rest.split_at(rest.find(char::is_whitespace)?);
-        let list = self.list();
-        let (_, entry) = list.find_entry(name)?;
-        let (CommandOrigin::Server(server), CommandKind::ServerPrompt(prompt)) =
+        let list = self.command_list();
+        let (_, entry) = list.find_command_by_typed_name(name)?;
+        let (SlashCommandOrigin::Server(server), SlashCommandImplementation::ServerPrompt(prompt)) =
             (&entry.origin, &entry.kind)
         else {
             return None;
         };
         let begun = arguments::find_partial_argument(entry.arguments.as_ref()?, text.trim_start())?;
         let start = line.len() - text.trim_start().len() + begun.start;
-        let begun = PartialText::Argument {
+        let begun = InputCompletionRequest::Argument {
             prompt: prompt.clone(),
             name: begun.name,
             value: begun.value,
@@ -489,26 +499,26 @@ impl CommandSet {
 
     /// Proposes completions for a line that begins with a slash: first for the name of the command,
     /// then for its arguments.
-    pub(super) fn complete_line(&self, line: &str) -> Vec<LineCompletion> {
+    pub(super) fn complete_line(&self, line: &str) -> Vec<InputLineCompletion> {
         let Some(rest) = line.strip_prefix('/') else {
             return Vec::new();
         };
         let Some(end) = rest.find(char::is_whitespace) else {
-            return self.list().complete_name(rest);
+            return self.command_list().complete_name(rest);
         };
         let (name, text) = rest.split_at(end);
-        let list = self.list();
-        let Some((_, entry)) = list.find_entry(name) else {
+        let list = self.command_list();
+        let Some((_, entry)) = list.find_command_by_typed_name(name) else {
             return Vec::new();
         };
         let blanks = text.len() - text.trim_start().len();
         let (text, offset) = (text.trim_start(), 1 + end + blanks);
-        if let CommandKind::BuiltIn(command) = &entry.kind
+        if let SlashCommandImplementation::BuiltIn(command) = &entry.kind
             && let Some(list) = command.values
         {
             let values = list(self).into_iter();
             let fits = values.filter(|(value, _)| value.starts_with(text));
-            let proposal = |(text, help)| LineCompletion {
+            let proposal = |(text, help)| InputLineCompletion {
                 start: offset,
                 text,
                 help,
@@ -524,21 +534,24 @@ impl CommandSet {
 
 /// Returns a line with the reason for each template that cannot be used: templates of the user, of
 /// plugins and, if trusted, of the project.
-pub(super) async fn template_faults(
+pub(super) async fn find_all_template_faults(
     paths: &Paths,
-    plugins: &PluginSet,
+    plugins: &FoundPluginSet,
     project: Option<&InMemoryFolder>,
     program: PathBuf,
 ) -> Vec<String> {
-    let mut entries = find::user_commands(paths);
+    let mut entries = find::read_user_template_commands(paths);
     entries.extend(find::plugin_commands(plugins));
     entries.extend(
         project
             .into_iter()
             .flat_map(|held| find::commands_of_project(paths, held)),
     );
-    find::check_command_templates(&mut entries, &TemplateRenderer::Program(program)).await;
-    entries.iter().filter_map(CommandEntry::fault).collect()
+    find::mark_broken_command_templates(&mut entries, &TemplateRenderer::Program(program)).await;
+    entries
+        .iter()
+        .filter_map(SlashCommandDefinition::broken_template_warning_line)
+        .collect()
 }
 
 /// Returns the folder of the user's own templates.

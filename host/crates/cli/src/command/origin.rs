@@ -5,7 +5,7 @@ use rind_lib::grant::Trust;
 use rind_lib::skill::Source;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CommandOrigin {
+pub(super) enum SlashCommandOrigin {
     BuiltIn,
     /// The folder `prompts` next to the user's settings.
     User,
@@ -18,27 +18,27 @@ pub(super) enum CommandOrigin {
     Server(String),
 }
 
-impl CommandOrigin {
+impl SlashCommandOrigin {
     /// Returns the rank in name lookup; the lowest is first. Commands of the project rank after
     /// those of the user.
     pub(super) fn name_lookup_rank(&self) -> (u8, &str) {
         match self {
             Self::BuiltIn => (0, ""),
             Self::User => (1, ""),
-            Self::Plugin(trust, name) => (rank_plugin_trust(*trust), name),
+            Self::Plugin(trust, name) => (name_lookup_rank_for_trust(*trust), name),
             Self::Project => (5, ""),
-            Self::Skill(trust, Source::Plugin(name)) => (rank_plugin_trust(*trust), name),
+            Self::Skill(trust, Source::Plugin(name)) => (name_lookup_rank_for_trust(*trust), name),
             // Rank skills after the templates of the same origin.
             Self::Skill(Trust::User, _) => (1, "skills"),
             Self::Skill(Trust::Project, _) => (5, "skills"),
-            Self::Skill(trust, _) => (rank_plugin_trust(*trust), "skills"),
+            Self::Skill(trust, _) => (name_lookup_rank_for_trust(*trust), "skills"),
             Self::Server(name) => (8, name),
         }
     }
 
     /// Returns the prefix that selects a command among several with the same name, as in
     /// `prefix:name`.
-    pub(super) fn qualifier(&self) -> &str {
+    pub(super) fn command_name_prefix(&self) -> &str {
         match self {
             Self::BuiltIn => "rind",
             Self::User => "user",
@@ -51,7 +51,7 @@ impl CommandOrigin {
     }
 }
 
-impl std::fmt::Display for CommandOrigin {
+impl std::fmt::Display for SlashCommandOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built in"),
@@ -75,7 +75,7 @@ impl std::fmt::Display for CommandOrigin {
 
 /// Returns the precedence of the commands of a plugin with this trust; a lower number takes
 /// precedence.
-fn rank_plugin_trust(trust: Trust) -> u8 {
+fn name_lookup_rank_for_trust(trust: Trust) -> u8 {
     match trust {
         Trust::Managed => 2,
         Trust::Package => 3,

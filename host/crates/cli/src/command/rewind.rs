@@ -9,43 +9,45 @@ use std::sync::Arc;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::CommandSet;
-use crate::approve::{CommandQuestion, DECLINED, ask_command_question};
+use super::SlashCommandSet;
+use crate::approve::{BuiltInCommandQuestion, DECLINE_ANSWER, ask_built_in_command_question};
 use crate::exit_code::bail_usage;
-use crate::open::Asker;
-use crate::question::{QuestionLine, QuestionScreen};
-use crate::render::changes::{ShownFileChange, change_lines, describe_file_change};
-use crate::render::{self, BOLD, DIM, WARN};
-use rind_lib::checkpoint::{Checkpoints, PlannedChange, RewindPlan, RewindResult};
+use crate::open::OptionalTerminalQuestionSender;
+use crate::question::{QuestionScreenContent, TerminalQuestionLine};
+use crate::render::changes::{FileChangeToShow, describe_file_change, format_file_change_lines};
+use crate::render::{self, BOLD_STYLE, DIM_STYLE, WARNING_STYLE};
+use rind_lib::checkpoint::{
+    FileRewindPlan, FileRewindResult, PlannedRewindChange, SessionCheckpoints,
+};
 use rind_lib::host::Session;
 use rind_lib::session::{self, Body, UndoneTurn};
 
 /// Maximum number of rows of one file's diff in a question.
-const MAX_ROWS: usize = 60;
+const MAX_DIFF_ROWS_PER_FILE: usize = 60;
 
 /// Maximum number of files whose diff is in a question; other files are only named.
-const MAX_DIFFS: usize = 40;
+const MAX_FILES_WITH_SHOWN_DIFF: usize = 40;
 
 /// Maximum number of paths in a list.
-const MAX_PATHS: usize = 50;
+const MAX_LISTED_PATHS: usize = 50;
 
 /// Maximum number of turns that `/rewind` lists, counted back from the latest.
-const MAX_TURNS: usize = 20;
+const MAX_LISTED_TURNS: usize = 20;
 
 /// Parts of the session to undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RewindParts {
+enum SessionUndoScope {
     Conversation,
     Files,
     Both,
 }
 
-impl RewindParts {
-    fn rewinds_files(self) -> bool {
+impl SessionUndoScope {
+    fn includes_files(self) -> bool {
         self != Self::Conversation
     }
 
-    fn rewinds_conversation(self) -> bool {
+    fn includes_conversation(self) -> bool {
         self != Self::Files
     }
 }
@@ -53,7 +55,7 @@ impl RewindParts {
 /// Arguments of `/undo`, and those of `/rewind` after the number of the turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RewindArguments {
-    parts: Option<RewindParts>,
+    parts: Option<SessionUndoScope>,
     overwrites: bool,
 }
 
@@ -63,9 +65,9 @@ fn parse_rewind_arguments<'a>(
     let mut parsed = RewindArguments::default();
     for word in words {
         match word.to_lowercase().as_str() {
-            "conversation" => parsed.parts = Some(RewindParts::Conversation),
-            "files" => parsed.parts = Some(RewindParts::Files),
-            "both" => parsed.parts = Some(RewindParts::Both),
+            "conversation" => parsed.parts = Some(SessionUndoScope::Conversation),
+            "files" => parsed.parts = Some(SessionUndoScope::Files),
+            "both" => parsed.parts = Some(SessionUndoScope::Both),
             "overwrite" => parsed.overwrites = true,
             _ => bail_usage!(
                 "unknown argument `{}`; use `conversation`, `files` or `both`, and add `overwrite` for files that were changed since",
@@ -73,14 +75,14 @@ fn parse_rewind_arguments<'a>(
             ),
         }
     }
-    if parsed.overwrites && parsed.parts.is_none_or(|parts| !parts.rewinds_files()) {
+    if parsed.overwrites && parsed.parts.is_none_or(|parts| !parts.includes_files()) {
         bail_usage!("`overwrite` applies to files: add `files` or `both`");
     }
     Ok(parsed)
 }
 
 pub(super) async fn run_undo(
-    commands: &CommandSet,
+    commands: &SlashCommandSet,
     session: &mut Session,
     words: &str,
     cancel: &CancellationToken,
@@ -92,18 +94,25 @@ pub(super) async fn run_undo(
         Err(rind_lib::host::Error::Session(session::Error::Summarized { turn })) => turn,
         Err(error) => return Err(error.into()),
     };
-    undo_turns_since(commands.asker(), session, turn, words, cancel).await
+    ask_and_undo_turns_since(
+        commands.terminal_question_sender(),
+        session,
+        turn,
+        words,
+        cancel,
+    )
+    .await
 }
 
 pub(super) async fn run_rewind(
-    commands: &CommandSet,
+    commands: &SlashCommandSet,
     session: &mut Session,
     words: &str,
     cancel: &CancellationToken,
 ) -> anyhow::Result<String> {
     let mut words = words.split_whitespace();
     let Some(number) = words.next() else {
-        return list_turns(session);
+        return format_turn_list(session);
     };
     let last = session.turn_number();
     let turn = number.parse().ok().filter(|turn| (1..=last).contains(turn));
@@ -114,19 +123,27 @@ pub(super) async fn run_rewind(
         );
     };
     let words = parse_rewind_arguments(words)?;
-    undo_turns_since(commands.asker(), session, turn, words, cancel).await
+    ask_and_undo_turns_since(
+        commands.terminal_question_sender(),
+        session,
+        turn,
+        words,
+        cancel,
+    )
+    .await
 }
 
-fn list_turns(session: &Session) -> anyhow::Result<String> {
-    let (entries, _) = session.host().store().read(session.id())?;
+fn format_turn_list(session: &Session) -> anyhow::Result<String> {
+    let (entries, _) = session.host().store().read_entries(session.id())?;
     let turns = entries.iter().filter_map(|entry| match &entry.body {
-        Body::TurnStart { turn, input, .. } => {
-            Some(format!("{turn}  {}", render::one_line(input, 100)))
-        }
+        Body::TurnStart { turn, input, .. } => Some(format!(
+            "{turn}  {}",
+            render::truncate_to_one_line(input, 100)
+        )),
         _ => None,
     });
     let mut turns: Vec<String> = turns.collect();
-    let n_left_out = turns.len().saturating_sub(MAX_TURNS);
+    let n_left_out = turns.len().saturating_sub(MAX_LISTED_TURNS);
     turns.drain(..n_left_out);
     Ok(match turns.is_empty() {
         true => "there are no turns yet".to_owned(),
@@ -135,18 +152,18 @@ fn list_turns(session: &Session) -> anyhow::Result<String> {
 }
 
 /// Turns to undo, with the plan for the files, and the reasons why parts cannot be undone.
-struct RewindProposal {
+struct UndoTurnsProposal {
     turn: u32,
     turns: Vec<UndoneTurn>,
     /// Reason why the conversation cannot be undone, if any.
     refusal: Option<String>,
-    plan: RewindPlan,
+    plan: FileRewindPlan,
     /// Reason why the plan for the files could not be made, if any.
     unplanned: Option<String>,
 }
 
-async fn undo_turns_since(
-    asker: Asker,
+async fn ask_and_undo_turns_since(
+    asker: OptionalTerminalQuestionSender,
     session: &mut Session,
     turn: u32,
     words: RewindArguments,
@@ -156,9 +173,11 @@ async fn undo_turns_since(
     let planned = plan_file_restore(&checkpoints, turn).await;
     let (plan, unplanned) = match planned {
         Ok(plan) => (plan, None),
-        Err(error) if words.parts.is_some_and(RewindParts::rewinds_files) => return Err(error),
+        Err(error) if words.parts.is_some_and(SessionUndoScope::includes_files) => {
+            return Err(error);
+        }
         // The conversation can be undone even if the plan for the files failed.
-        Err(error) => (RewindPlan::default(), Some(format!("{error:#}"))),
+        Err(error) => (FileRewindPlan::default(), Some(format!("{error:#}"))),
     };
     let (turns, refusal) = match session.turns_since(turn) {
         Ok(turns) => (turns, None),
@@ -167,7 +186,7 @@ async fn undo_turns_since(
             Some(format!("{:#}", anyhow::Error::from(error))),
         ),
     };
-    let scope = RewindProposal {
+    let scope = UndoTurnsProposal {
         turn,
         turns,
         refusal,
@@ -176,42 +195,42 @@ async fn undo_turns_since(
     };
     let asker = asker.filter(|_| !scope.plan.changes.is_empty());
     let parts = match &asker {
-        Some(asker) if words.parts != Some(RewindParts::Conversation) => {
+        Some(asker) if words.parts != Some(SessionUndoScope::Conversation) => {
             let screen = build_rewind_question(&checkpoints, &scope, words).await?;
-            let answered = ask_command_question(asker, screen);
+            let answered = ask_built_in_command_question(asker, screen);
             let word = tokio::select! {
                 biased;
-                () = cancel.cancelled() => DECLINED,
+                () = cancel.cancelled() => DECLINE_ANSWER,
                 word = answered => word,
             };
             match word {
-                "both" => RewindParts::Both,
-                "conversation" => RewindParts::Conversation,
-                "files" => RewindParts::Files,
-                "yes" => words.parts.unwrap_or(RewindParts::Both),
+                "both" => SessionUndoScope::Both,
+                "conversation" => SessionUndoScope::Conversation,
+                "files" => SessionUndoScope::Files,
+                "yes" => words.parts.unwrap_or(SessionUndoScope::Both),
                 _ => return Ok("nothing was taken back".to_owned()),
             }
         }
-        _ => words.parts.unwrap_or(RewindParts::Conversation),
+        _ => words.parts.unwrap_or(SessionUndoScope::Conversation),
     };
     if let Some(why) = scope
         .refusal
         .as_ref()
-        .filter(|_| parts.rewinds_conversation())
+        .filter(|_| parts.includes_conversation())
     {
         anyhow::bail!("{why}; to restore only the files: /rewind {turn} files");
     }
     let overwrites = match &asker {
         Some(asker)
-            if parts.rewinds_files()
+            if parts.includes_files()
                 && !words.overwrites
-                && scope.plan.n_changes_on_request_only() > 0 =>
+                && scope.plan.n_changes_needing_explicit_request() > 0 =>
         {
-            let question = overwrite_question(&scope.plan);
+            let question = build_overwrite_changed_files_question(&scope.plan);
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok("nothing was taken back".to_owned()),
-                word = ask_command_question(asker, question) => word == "yes",
+                word = ask_built_in_command_question(asker, question) => word == "yes",
             }
         }
         _ => words.overwrites,
@@ -220,9 +239,9 @@ async fn undo_turns_since(
 }
 
 async fn plan_file_restore(
-    checkpoints: &Arc<Checkpoints>,
+    checkpoints: &Arc<SessionCheckpoints>,
     turn: u32,
-) -> anyhow::Result<RewindPlan> {
+) -> anyhow::Result<FileRewindPlan> {
     let checkpoints = checkpoints.clone();
     let planned = tokio::task::spawn_blocking(move || checkpoints.plan_rewind(turn));
     Ok(planned
@@ -234,20 +253,20 @@ async fn plan_file_restore(
 /// the command can be repeated if it is interrupted.
 async fn undo_turns(
     session: &mut Session,
-    checkpoints: Arc<Checkpoints>,
-    scope: RewindProposal,
-    parts: RewindParts,
+    checkpoints: Arc<SessionCheckpoints>,
+    scope: UndoTurnsProposal,
+    parts: SessionUndoScope,
     overwrites: bool,
 ) -> anyhow::Result<String> {
     let mut text = Vec::new();
     let mut files = None;
-    if parts.rewinds_files() {
+    if parts.includes_files() {
         let (plan, last) = (scope.plan.clone(), session.turn_number());
         let applied =
             tokio::task::spawn_blocking(move || checkpoints.apply_rewind(&plan, overwrites, last));
         files = Some(applied.await.context("bring back files")??);
     }
-    if parts.rewinds_conversation() {
+    if parts.includes_conversation() {
         let undone = session.rewind(scope.turn).await;
         let undone = undone.with_context(|| match files {
             Some(_) => "the files were restored, but the conversation was not changed",
@@ -268,7 +287,7 @@ async fn undo_turns(
         }
         None => text.push(format!(
             "the files stay as they are ({}); to restore them: /rewind {} files",
-            render::format_count(scope.plan.changes.len() as u64, "change"),
+            render::format_count_with_noun(scope.plan.changes.len() as u64, "change"),
             scope.turn
         )),
     }
@@ -277,19 +296,19 @@ async fn undo_turns(
 
 fn describe_undone_turns(undone: &[UndoneTurn]) -> String {
     let n_messages: usize = undone.iter().map(|turn| turn.n_messages).sum();
-    let messages = render::format_count(n_messages as u64, "message");
+    let messages = render::format_count_with_noun(n_messages as u64, "message");
     match undone {
         [] => "the conversation no longer has messages of these turns".to_owned(),
         [turn] => format!(
             "took the last turn out of the conversation ({messages}): {}",
-            render::one_line(&turn.input, 100)
+            render::truncate_to_one_line(&turn.input, 100)
         ),
         turns => format!(
             "took the last {} turns out of the conversation ({messages}), back to before: {}",
             turns.len(),
             turns
                 .last()
-                .map(|turn| render::one_line(&turn.input, 100))
+                .map(|turn| render::truncate_to_one_line(&turn.input, 100))
                 .unwrap_or_default()
         ),
     }
@@ -297,22 +316,25 @@ fn describe_undone_turns(undone: &[UndoneTurn]) -> String {
 
 /// Lists the files that were restored, the files that were kept with the reason, and the files that
 /// cannot be restored.
-fn describe_restored_files(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
+fn describe_restored_files(plan: &FileRewindPlan, result: &FileRewindResult) -> Vec<String> {
     let mut lines = Vec::new();
     let n_restored = result.restored.len() as u64;
     lines.push(match n_restored {
         0 => "no file was restored".to_owned(),
-        n => format!("brought back {}:", render::format_count(n, "path")),
+        n => format!(
+            "brought back {}:",
+            render::format_count_with_noun(n, "path")
+        ),
     });
     let restored = result.restored.iter().map(|change| {
         let words = describe_file_change(&change.present, &change.target);
         (change.path.as_str(), words)
     });
-    append_path_lines(restored, &mut lines);
+    append_path_with_reason_lines(restored, &mut lines);
     if !result.kept.is_empty() {
         lines.push("these stay as they are:".to_owned());
         let kept = result.kept.iter();
-        append_path_lines(
+        append_path_with_reason_lines(
             kept.map(|(path, why)| (path.as_str(), why.clone())),
             &mut lines,
         );
@@ -321,12 +343,12 @@ fn describe_restored_files(plan: &RewindPlan, result: &RewindResult) -> Vec<Stri
     lines
 }
 
-fn list_unrestorable_files(plan: &RewindPlan) -> Vec<String> {
+fn list_unrestorable_files(plan: &FileRewindPlan) -> Vec<String> {
     let mut lines = Vec::new();
     if !plan.lost.is_empty() {
         lines.push("these cannot be restored:".to_owned());
         let lost = plan.lost.iter();
-        append_path_lines(
+        append_path_with_reason_lines(
             lost.map(|lost| (lost.subject.as_str(), lost.why.clone())),
             &mut lines,
         );
@@ -340,88 +362,111 @@ fn list_unrestorable_files(plan: &RewindPlan) -> Vec<String> {
     lines
 }
 
-fn append_path_lines<'a>(rows: impl Iterator<Item = (&'a str, String)>, lines: &mut Vec<String>) {
+fn append_path_with_reason_lines<'a>(
+    rows: impl Iterator<Item = (&'a str, String)>,
+    lines: &mut Vec<String>,
+) {
     let rows: Vec<(&str, String)> = rows.collect();
-    let shown = rows.iter().take(MAX_PATHS);
+    let shown = rows.iter().take(MAX_LISTED_PATHS);
     lines.extend(shown.map(|(path, words)| {
         format!(
             "  {}: {}",
-            render::one_line(path, 200),
-            render::one_line(words, 200)
+            render::truncate_to_one_line(path, 200),
+            render::truncate_to_one_line(words, 200)
         )
     }));
-    if let Some(n_more @ 1..) = rows.len().checked_sub(MAX_PATHS) {
+    if let Some(n_more @ 1..) = rows.len().checked_sub(MAX_LISTED_PATHS) {
         lines.push(format!("  and {n_more} more"));
     }
 }
 
 /// Returns the question that shows the diff and asks which parts to undo.
 async fn build_rewind_question(
-    checkpoints: &Arc<Checkpoints>,
-    scope: &RewindProposal,
+    checkpoints: &Arc<SessionCheckpoints>,
+    scope: &UndoTurnsProposal,
     words: RewindArguments,
-) -> anyhow::Result<CommandQuestion> {
+) -> anyhow::Result<BuiltInCommandQuestion> {
     let input = scope.turns.last().map(|turn| turn.input.as_str());
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text(&format!("go back to before turn {}: ", scope.turn))
-        .with_escaped_text(DIM, &render::one_line(input.unwrap_or_default(), 100));
+        .with_escaped_text(
+            DIM_STYLE,
+            &render::truncate_to_one_line(input.unwrap_or_default(), 100),
+        );
     let mut lost = Vec::new();
     if let Some(why) = &scope.refusal {
-        lost.push(QuestionLine::new("  ").with_escaped_text(WARN, why));
+        lost.push(TerminalQuestionLine::new("  ").with_escaped_text(WARNING_STYLE, why));
     }
     let lines = list_unrestorable_files(&scope.plan).into_iter();
-    lost.extend(lines.map(|line| QuestionLine::new("  ").with_escaped_text(DIM, &line)));
+    lost.extend(
+        lines.map(|line| TerminalQuestionLine::new("  ").with_escaped_text(DIM_STYLE, &line)),
+    );
     let (plan, checkpoints) = (scope.plan.clone(), checkpoints.clone());
     let diff = tokio::task::spawn_blocking(move || format_rewind_diff(&checkpoints, &plan));
     let (keys, words) = match (words.parts, scope.turns.is_empty()) {
-        (Some(_), _) => ("[y]es or [n]o", vec!["yes", DECLINED]),
-        (None, true) => ("[f]iles or [n]o", vec!["files", DECLINED]),
+        (Some(_), _) => ("[y]es or [n]o", vec!["yes", DECLINE_ANSWER]),
+        (None, true) => ("[f]iles or [n]o", vec!["files", DECLINE_ANSWER]),
         (None, false) => (
             "[b]oth, [c]onversation, [f]iles or [n]o",
-            vec!["both", "conversation", "files", DECLINED],
+            vec!["both", "conversation", "files", DECLINE_ANSWER],
         ),
     };
-    Ok(CommandQuestion {
-        screen: QuestionScreen {
+    Ok(BuiltInCommandQuestion {
+        screen: QuestionScreenContent {
             parts: vec![vec![head], diff.await.context("compare the files")?],
             covers: lost,
             keys: keys.to_owned(),
-            ..QuestionScreen::default()
+            ..QuestionScreenContent::default()
         },
         words,
     })
 }
 
-fn format_rewind_diff(checkpoints: &Checkpoints, plan: &RewindPlan) -> Vec<QuestionLine> {
+fn format_rewind_diff(
+    checkpoints: &SessionCheckpoints,
+    plan: &FileRewindPlan,
+) -> Vec<TerminalQuestionLine> {
     let mut lines = Vec::new();
     for (n, change) in plan.changes.iter().enumerate() {
-        let contents = match n < MAX_DIFFS {
-            true => checkpoints.rewind_contents(change),
+        let contents = match n < MAX_FILES_WITH_SHOWN_DIFF {
+            true => checkpoints.present_and_restored_contents(change),
             false => [None, None],
         };
-        let most = if n < MAX_DIFFS { MAX_ROWS } else { 0 };
-        let mut shown = change_lines(&to_shown_change(change, contents), most).into_iter();
+        let most = if n < MAX_FILES_WITH_SHOWN_DIFF {
+            MAX_DIFF_ROWS_PER_FILE
+        } else {
+            0
+        };
+        let mut shown =
+            format_file_change_lines(&rewind_change_to_shown_file_change(change, contents), most)
+                .into_iter();
         if let Some(heading) = shown.next() {
-            let line = QuestionLine::new("  ").with_styled_text(heading.style, &heading.text);
+            let line =
+                TerminalQuestionLine::new("  ").with_styled_text(heading.style, &heading.text);
             lines.push(match change.changed {
                 None => line,
                 Some(since) => line
                     .with_text(" ")
-                    .with_styled_text(WARN, &format!("({})", since.describe_reason())),
+                    .with_styled_text(WARNING_STYLE, &format!("({})", since.describe_reason())),
             });
         }
-        if n < MAX_DIFFS {
+        if n < MAX_FILES_WITH_SHOWN_DIFF {
             lines.extend(
-                shown.map(|row| QuestionLine::new("  ").with_styled_text(row.style, &row.text)),
+                shown.map(|row| {
+                    TerminalQuestionLine::new("  ").with_styled_text(row.style, &row.text)
+                }),
             );
         }
     }
     lines
 }
 
-fn to_shown_change(change: &PlannedChange, contents: [Option<Vec<u8>>; 2]) -> ShownFileChange<'_> {
-    ShownFileChange {
+fn rewind_change_to_shown_file_change(
+    change: &PlannedRewindChange,
+    contents: [Option<Vec<u8>>; 2],
+) -> FileChangeToShow<'_> {
+    FileChangeToShow {
         path: &change.path,
         from: &change.present,
         to: &change.target,
@@ -430,30 +475,30 @@ fn to_shown_change(change: &PlannedChange, contents: [Option<Vec<u8>>; 2]) -> Sh
 }
 
 /// Returns the question whether to overwrite files that were changed after the undone turns.
-fn overwrite_question(plan: &RewindPlan) -> CommandQuestion {
+fn build_overwrite_changed_files_question(plan: &FileRewindPlan) -> BuiltInCommandQuestion {
     let changed = plan.changes.iter().filter_map(|change| {
         let since = change.changed?;
         Some(
-            QuestionLine::new("  ")
-                .with_escaped_text(BOLD, &change.path)
+            TerminalQuestionLine::new("  ")
+                .with_escaped_text(BOLD_STYLE, &change.path)
                 .with_text(": ")
-                .with_styled_text(DIM, since.describe_reason()),
+                .with_styled_text(DIM_STYLE, since.describe_reason()),
         )
     });
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text("overwrite these too; their present content is then lost");
-    CommandQuestion {
-        screen: QuestionScreen {
+    BuiltInCommandQuestion {
+        screen: QuestionScreenContent {
             parts: vec![std::iter::once(head).chain(changed).collect()],
             covers: vec![
-                QuestionLine::new("  ")
-                    .with_styled_text(DIM, "no keeps them and restores the others"),
+                TerminalQuestionLine::new("  ")
+                    .with_styled_text(DIM_STYLE, "no keeps them and restores the others"),
             ],
             keys: "[y]es or [n]o".to_owned(),
-            ..QuestionScreen::default()
+            ..QuestionScreenContent::default()
         },
-        words: vec!["yes", DECLINED],
+        words: vec!["yes", DECLINE_ANSWER],
     }
 }
 
@@ -467,11 +512,11 @@ mod tests {
         let words = |parts, overwrites| RewindArguments { parts, overwrites };
         for (text, expected) in [
             ("", words(None, false)),
-            ("Files", words(Some(RewindParts::Files), false)),
-            ("overwrite both", words(Some(RewindParts::Both), true)),
+            ("Files", words(Some(SessionUndoScope::Files), false)),
+            ("overwrite both", words(Some(SessionUndoScope::Both), true)),
             (
                 "conversation",
-                words(Some(RewindParts::Conversation), false),
+                words(Some(SessionUndoScope::Conversation), false),
             ),
         ] {
             assert_eq!(parsed(text).unwrap(), expected, "{text}");

@@ -5,24 +5,27 @@ use std::time::Instant;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::origin::CommandOrigin;
-use super::{CommandCall, CommandCallResult, CommandEntry, CommandKind, CommandSet, own};
+use super::origin::SlashCommandOrigin;
+use super::{
+    SlashCommandCall, SlashCommandDefinition, SlashCommandImplementation, SlashCommandRunOutcome,
+    SlashCommandSet, own,
+};
 use crate::exit_code::{Usage, bail_usage};
 use rind_lib::event::{CommandResult, Event};
-use rind_lib::host::{Session, SessionMaterials};
-use rind_lib::plugin::commands::CommandReply;
+use rind_lib::host::{Session, SessionPromptsAndResources};
+use rind_lib::plugin::commands::SlashCommandReply;
 use rind_mcp::mcp_server_origin;
 
-impl CommandSet {
-    /// Runs a call that [works without a session](Self::works_without_session). Returns the outcome
+impl SlashCommandSet {
+    /// Runs a call that [works without a session](Self::is_built_in_call_without_session). Returns the outcome
     /// and the event that reports it, even if the command failed.
-    pub(crate) async fn run_without_session(
+    pub(crate) async fn run_call_without_session(
         &self,
-        call: &CommandCall,
-    ) -> (anyhow::Result<CommandCallResult>, Event) {
+        call: &SlashCommandCall,
+    ) -> (anyhow::Result<SlashCommandRunOutcome>, Event) {
         let started = Instant::now();
         let outcome = self.run_call(call, None, &CancellationToken::new()).await;
-        let event = command_event(&call.entry, &outcome, started);
+        let event = build_command_run_event(&call.entry, &outcome, started);
         (outcome, event)
     }
 
@@ -32,10 +35,10 @@ impl CommandSet {
     /// The command failed.
     pub(crate) async fn run_call(
         &self,
-        call: &CommandCall,
+        call: &SlashCommandCall,
         mut session: Option<&mut Session>,
         cancel: &CancellationToken,
-    ) -> anyhow::Result<CommandCallResult> {
+    ) -> anyhow::Result<SlashCommandRunOutcome> {
         let entry = &call.entry;
         if let Some(session) = session.as_deref_mut() {
             session.emit_opening();
@@ -44,34 +47,34 @@ impl CommandSet {
         let outcome =
             Self::run_command_entry(self, entry, call, session.as_deref_mut(), cancel).await;
         // The session has already emitted the event for a command of a plugin.
-        let is_told = matches!(entry.kind, CommandKind::Plugin(_));
+        let is_told = matches!(entry.kind, SlashCommandImplementation::Plugin(_));
         if let Some(session) = session.filter(|_| !is_told) {
-            session.report_command(command_event(entry, &outcome, started));
+            session.report_command(build_command_run_event(entry, &outcome, started));
         }
         outcome
     }
 
     async fn run_command_entry(
         &self,
-        entry: &CommandEntry,
-        call: &CommandCall,
+        entry: &SlashCommandDefinition,
+        call: &SlashCommandCall,
         session: Option<&mut Session>,
         cancel: &CancellationToken,
-    ) -> anyhow::Result<CommandCallResult> {
-        let prompt = |text| CommandCallResult::Prompt {
+    ) -> anyhow::Result<SlashCommandRunOutcome> {
+        let prompt = |text| SlashCommandRunOutcome::Prompt {
             text,
             command: format!("/{} of {}", entry.name, entry.origin),
             images: Vec::new(),
         };
         match &entry.kind {
-            CommandKind::BuiltIn(command) => {
+            SlashCommandImplementation::BuiltIn(command) => {
                 own::run_built_in(self, command, &call.arguments, session, cancel).await
             }
-            CommandKind::Template(template) => {
+            SlashCommandImplementation::Template(template) => {
                 let text = template.render_text(&call.arguments, &self.helper, cancel);
                 Ok(prompt(text.await.map_err(Usage)?))
             }
-            CommandKind::Plugin(plugin) => {
+            SlashCommandImplementation::Plugin(plugin) => {
                 let Some(session) = session else {
                     bail_usage!("/{} needs a session, and none is open", entry.name);
                 };
@@ -81,12 +84,12 @@ impl CommandSet {
                 };
                 let ran = session.run_command(plugin, &entry.name, arguments, cancel);
                 Ok(match ran.await? {
-                    CommandReply::Text(text) => CommandCallResult::Text(text),
-                    CommandReply::Nothing => CommandCallResult::Nothing,
-                    CommandReply::Prompt(text) => prompt(text),
+                    SlashCommandReply::Text(text) => SlashCommandRunOutcome::Text(text),
+                    SlashCommandReply::Nothing => SlashCommandRunOutcome::Nothing,
+                    SlashCommandReply::Prompt(text) => prompt(text),
                 })
             }
-            CommandKind::Skill(skill) => {
+            SlashCommandImplementation::Skill(skill) => {
                 let Some(session) = session else {
                     bail_usage!("/{} needs a session, and none is open", entry.name);
                 };
@@ -98,27 +101,27 @@ impl CommandSet {
                     text = invoked => Ok(prompt(text.map_err(|error| Usage(error.to_string()))?)),
                 }
             }
-            CommandKind::ServerPrompt(name) => {
+            SlashCommandImplementation::ServerPrompt(name) => {
                 let Some(session) = session else {
                     bail_usage!("/{} runs in a session, and none is open", entry.name);
                 };
-                self.fetch_prompt(call, name, &session.materials(), cancel)
+                self.fetch_mcp_prompt(call, name, &session.materials(), cancel)
                     .await
             }
-            CommandKind::Broken(why) => bail_usage!("{why}"),
+            SlashCommandImplementation::Broken(why) => bail_usage!("{why}"),
         }
     }
 
     /// Fetches a prompt from an MCP server.
-    async fn fetch_prompt(
+    async fn fetch_mcp_prompt(
         &self,
-        call: &CommandCall,
+        call: &SlashCommandCall,
         name: &str,
-        materials: &SessionMaterials,
+        materials: &SessionPromptsAndResources,
         cancel: &CancellationToken,
-    ) -> anyhow::Result<CommandCallResult> {
+    ) -> anyhow::Result<SlashCommandRunOutcome> {
         let entry = &call.entry;
-        let server = entry.origin.qualifier();
+        let server = entry.origin.command_name_prefix();
         if self.about.is_dry_run {
             bail_usage!(
                 "/{server}:{} is not run: a dry run starts no server",
@@ -131,7 +134,7 @@ impl CommandSet {
             biased;
             () = cancel.cancelled() => bail_usage!("it was interrupted"),
             fetched = materials.fetch_prompt(&origin, name, arguments) => match fetched {
-                Ok(fetched) => Ok(CommandCallResult::Prompt {
+                Ok(fetched) => Ok(SlashCommandRunOutcome::Prompt {
                     text: fetched.text,
                     command: format!("/{server}:{} of {}", entry.name, entry.origin),
                     images: fetched.images,
@@ -143,16 +146,16 @@ impl CommandSet {
 }
 
 /// Returns the event for a command that was run.
-fn command_event(
-    entry: &CommandEntry,
-    outcome: &anyhow::Result<CommandCallResult>,
+fn build_command_run_event(
+    entry: &SlashCommandDefinition,
+    outcome: &anyhow::Result<SlashCommandRunOutcome>,
     started: Instant,
 ) -> Event {
     let (outcome, text) = match outcome {
-        Ok(CommandCallResult::Text(text)) => (CommandResult::Text, Some(text.clone())),
-        Ok(CommandCallResult::Prompt { .. }) => (CommandResult::Prompt, None),
-        Ok(CommandCallResult::Nothing) => (CommandResult::Nothing, None),
-        Ok(CommandCallResult::Action(_)) => (CommandResult::Action, None),
+        Ok(SlashCommandRunOutcome::Text(text)) => (CommandResult::Text, Some(text.clone())),
+        Ok(SlashCommandRunOutcome::Prompt { .. }) => (CommandResult::Prompt, None),
+        Ok(SlashCommandRunOutcome::Nothing) => (CommandResult::Nothing, None),
+        Ok(SlashCommandRunOutcome::Action(_)) => (CommandResult::Action, None),
         Err(error) => (CommandResult::Failed, Some(format!("{error:#}"))),
     };
     Event::Command {
@@ -165,10 +168,10 @@ fn command_event(
 }
 
 /// Returns the event that reports a `/permissions` command which the chat answered itself.
-pub(crate) fn permissions_event(text: String) -> Event {
+pub(crate) fn build_permissions_command_event(text: String) -> Event {
     Event::Command {
         command: "permissions".to_owned(),
-        source: CommandOrigin::BuiltIn.to_string(),
+        source: SlashCommandOrigin::BuiltIn.to_string(),
         outcome: CommandResult::Text,
         text: Some(text),
         duration_ms: 0,

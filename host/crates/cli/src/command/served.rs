@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{CommandKind, CommandSet};
+use super::{SlashCommandImplementation, SlashCommandSet};
 use rind_lib::disk::read_if_present;
-use rind_lib::front_matter::{read_document, split_front_matter};
+use rind_lib::front_matter::{parse_yaml_document, split_front_matter};
 use rind_lib::grant::held::{FolderReadLimits, InMemoryFolder};
-use rind_lib::skill::{FILE, MAX_FILE_BYTES, Skill};
+use rind_lib::skill::{MAX_FILE_BYTES, SKILL_FILE_NAME, Skill};
 use rind_mcp::{MAX_SKILL_BYTES, MAX_SKILL_FILES, ServedSkill};
 
 /// Contents of a skill's files, by the components of their relative paths.
-type SkillFiles = BTreeMap<Vec<String>, Vec<u8>>;
+type SkillFileContentsByPath = BTreeMap<Vec<String>, Vec<u8>>;
 
-impl CommandSet {
+impl SlashCommandSet {
     /// Reads each skill that can run here with its files, and passes it to `take` before it reads
     /// the next one. Logs skills that cannot be served. Blocks.
-    pub(crate) fn read_served_skills(&self, take: &mut dyn FnMut(ServedSkill)) {
-        let list = self.list();
+    pub(crate) fn for_each_served_skill(&self, take: &mut dyn FnMut(ServedSkill)) {
+        let list = self.command_list();
         for entry in list.iter() {
-            let CommandKind::Skill(skill) = &entry.kind else {
+            let SlashCommandImplementation::Skill(skill) = &entry.kind else {
                 continue;
             };
             let read = match skill.missing.is_empty() {
-                true => read_served_skill(skill),
+                true => read_skill_to_serve_over_mcp(skill),
                 false => Err("it cannot run here".to_owned()),
             };
             match read {
@@ -38,14 +38,15 @@ impl CommandSet {
 }
 
 /// Reads a skill with its files. The error is the reason why it cannot be served.
-fn read_served_skill(skill: &Skill) -> Result<ServedSkill, String> {
+fn read_skill_to_serve_over_mcp(skill: &Skill) -> Result<ServedSkill, String> {
     let files = match &skill.held {
-        Some(held) => read_trusted_files(skill, held),
-        None => read_files_on_disk(skill),
+        Some(held) => read_trusted_skill_files(skill, held),
+        None => read_skill_files_from_disk(skill),
     }?;
-    let text = files.get(&[FILE.to_owned()][..]);
-    let text = text.ok_or_else(|| format!("its folder has no {FILE}"))?;
-    let text = std::str::from_utf8(text).map_err(|_| format!("its {FILE} is not UTF-8"))?;
+    let text = files.get(&[SKILL_FILE_NAME.to_owned()][..]);
+    let text = text.ok_or_else(|| format!("its folder has no {SKILL_FILE_NAME}"))?;
+    let text =
+        std::str::from_utf8(text).map_err(|_| format!("its {SKILL_FILE_NAME} is not UTF-8"))?;
     Ok(ServedSkill {
         place: skill.id.split(':').map(str::to_owned).collect(),
         front: read_front_matter(text)?,
@@ -53,12 +54,12 @@ fn read_served_skill(skill: &Skill) -> Result<ServedSkill, String> {
     })
 }
 
-fn read_files_on_disk(skill: &Skill) -> Result<SkillFiles, String> {
+fn read_skill_files_from_disk(skill: &Skill) -> Result<SkillFileContentsByPath, String> {
     if skill.is_flat {
         let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX);
         let text = read_if_present(&skill.file, limit).map_err(|error| error.to_string())?;
         let text = text.ok_or("its file is gone")?;
-        return Ok([(vec![FILE.to_owned()], text.into_bytes())].into());
+        return Ok([(vec![SKILL_FILE_NAME.to_owned()], text.into_bytes())].into());
     }
     if !skill.is_path_unchanged() {
         return Err("its folder was replaced after it was found".to_owned());
@@ -74,11 +75,14 @@ fn read_files_on_disk(skill: &Skill) -> Result<SkillFiles, String> {
 
 /// Reads a skill's files from `held`, the copy that was trusted, because the files on disk may have
 /// changed since.
-fn read_trusted_files(skill: &Skill, held: &InMemoryFolder) -> Result<SkillFiles, String> {
-    let mut files = SkillFiles::new();
+fn read_trusted_skill_files(
+    skill: &Skill,
+    held: &InMemoryFolder,
+) -> Result<SkillFileContentsByPath, String> {
+    let mut files = SkillFileContentsByPath::new();
     if skill.is_flat {
-        let text = held.file(&skill.file).ok_or("its file is gone")?;
-        files.insert(vec![FILE.to_owned()], text.to_vec());
+        let text = held.file_content(&skill.file).ok_or("its file is gone")?;
+        files.insert(vec![SKILL_FILE_NAME.to_owned()], text.to_vec());
         return Ok(files);
     }
     let mut folders = vec![skill.dir.clone()];
@@ -87,11 +91,11 @@ fn read_trusted_files(skill: &Skill, held: &InMemoryFolder) -> Result<SkillFiles
             let path = folder.join(name);
             let below = path.strip_prefix(&skill.dir).unwrap_or(&path);
             let parts = below.iter().map(|part| part.to_str().map(str::to_owned));
-            if let (Some(parts), Some(bytes)) = (parts.collect(), held.file(&path)) {
+            if let (Some(parts), Some(bytes)) = (parts.collect(), held.file_content(&path)) {
                 files.insert(parts, bytes.to_vec());
             }
         }
-        folders.extend(held.folders_in(&folder));
+        folders.extend(held.subfolders_in(&folder));
     }
     files.retain(|path, _| !path.iter().any(|part| is_excluded_skill_file(part)));
     Ok(files)
@@ -106,12 +110,13 @@ fn is_excluded_skill_file(name: &str) -> bool {
 fn read_front_matter(text: &str) -> Result<Map<String, Value>, String> {
     // Ignore a byte-order mark, as when the skill is loaded to run.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (front, _) =
-        split_front_matter(text).ok_or_else(|| format!("its {FILE} has no front matter"))?;
-    let document = read_document(front);
-    let document = document.map_err(|(_, why)| format!("the front matter of its {FILE}: {why}"))?;
+    let (front, _) = split_front_matter(text)
+        .ok_or_else(|| format!("its {SKILL_FILE_NAME} has no front matter"))?;
+    let document = parse_yaml_document(front);
+    let document =
+        document.map_err(|(_, why)| format!("the front matter of its {SKILL_FILE_NAME}: {why}"))?;
     let fields = document.entries.iter();
     Ok(fields
-        .map(|own| (own.key.clone(), own.node.value()))
+        .map(|own| (own.key.clone(), own.node.to_json_value()))
         .collect())
 }

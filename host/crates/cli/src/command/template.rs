@@ -3,7 +3,7 @@
 //!
 //! The front matter is YAML of limited size. This module does not interpret the body: a
 //! [`TemplateRenderer`] parses and renders it. An undefined variable is an error. Errors have file,
-//! line and column. Start from [`CommandTemplate::read_template`].
+//! line and column. Start from [`CommandTemplate::parse_template_file`].
 //!
 //! For example:
 //!
@@ -26,22 +26,22 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::MAX_DESCRIPTION_BYTES;
-use super::helper::{TemplateFailure, TemplateRenderer};
+use super::MAX_COMMAND_DESCRIPTION_BYTES;
+use super::helper::{TemplateRenderError, TemplateRenderer};
 use super::language::TemplateFault;
-use rind_lib::front_matter::{self, YamlEntry, YamlNode, YamlPosition, split_front_matter};
-use rind_lib::plugin::prompts::MAX_BYTES;
-use rind_lib::text::clean_line;
+use rind_lib::front_matter::{self, YamlMappingEntry, YamlNode, YamlPosition, split_front_matter};
+use rind_lib::plugin::prompts::MAX_TEMPLATE_BYTES;
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::schema;
 
 /// Permitted keys of the front matter.
-const KEYS: [&str; 2] = ["arguments", "description"];
+const FRONT_MATTER_KEYS: [&str; 2] = ["arguments", "description"];
 
 /// Variable with the text after the command's name, in a template that declares no arguments.
-const TEXT: &str = "arguments";
+const COMMAND_TEXT_VARIABLE_NAME: &str = "arguments";
 
 /// Variables that Jinja defines in every template.
-const GLOBALS: [&str; 3] = ["dict", "range", "namespace"];
+const JINJA_GLOBAL_VARIABLES: [&str; 3] = ["dict", "range", "namespace"];
 
 /// A template with parsed front matter.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(super) struct CommandTemplate {
     /// line numbers match those of the file.
     source: String,
     /// Whether the template uses the text after the command's name. Always false before
-    /// [`check_variables`](Self::check_variables).
+    /// [`check_variables_are_declared`](Self::check_variables_are_declared).
     pub(super) takes_text: bool,
 }
 
@@ -64,12 +64,12 @@ impl CommandTemplate {
     ///
     /// # Errors
     /// The reason why the template cannot be used, with file, line and column.
-    pub(super) fn read_template(path: &Path, bytes: &[u8]) -> Result<Self, String> {
+    pub(super) fn parse_template_file(path: &Path, bytes: &[u8]) -> Result<Self, String> {
         let at = |(line, column): YamlPosition, why: &str| {
             format!("{}:{line}:{column}: {why}", path.display())
         };
-        if bytes.len() as u64 > MAX_BYTES {
-            let most = MAX_BYTES >> 10;
+        if bytes.len() as u64 > MAX_TEMPLATE_BYTES {
+            let most = MAX_TEMPLATE_BYTES >> 10;
             return Err(format!("{}: more than {most} KiB", path.display()));
         }
         let text = std::str::from_utf8(bytes).map_err(|e| {
@@ -82,34 +82,34 @@ impl CommandTemplate {
             let why = "a template begins with front matter: a line `---`, a line `description: …`, and a line `---`";
             return Err(at((1, 1), why));
         };
-        let read = front_matter::read_document(front)
+        let read = front_matter::parse_yaml_document(front)
             .map_err(|(place, why)| at(place, &first_line(&why)))?;
         let place = |key: &str| read.get(key).map_or((1, 1), |entry| entry.place);
         let mut keys = read.entries.iter().map(|entry| &entry.key);
-        if let Some(key) = keys.find(|key| !KEYS.contains(&key.as_str())) {
-            let (key, known) = (key.escape_debug(), KEYS.join("` and `"));
+        if let Some(key) = keys.find(|key| !FRONT_MATTER_KEYS.contains(&key.as_str())) {
+            let (key, known) = (key.escape_debug(), FRONT_MATTER_KEYS.join("` and `"));
             return Err(at(
                 place(&key.to_string()),
                 &format!("unknown key `{key}`; the keys are `{known}`"),
             ));
         }
-        let node = |key: &str| read.get(key).map(|YamlEntry { node, .. }| node);
-        let description = node("description").and_then(YamlNode::text);
-        let description = clean_line(
+        let node = |key: &str| read.get(key).map(|YamlMappingEntry { node, .. }| node);
+        let description = node("description").and_then(YamlNode::scalar_text);
+        let description = escape_and_truncate_line(
             description.unwrap_or_default().trim(),
-            MAX_DESCRIPTION_BYTES,
+            MAX_COMMAND_DESCRIPTION_BYTES,
         );
         if description.is_empty() {
             let why = "`description` is missing: one line of text on what the command does";
             return Err(at(place("description"), why));
         }
-        let mut arguments = node("arguments").map(YamlNode::value);
+        let mut arguments = node("arguments").map(YamlNode::to_json_value);
         if let Some(schema) = &mut arguments {
             if let Some(schema) = schema.as_object_mut() {
                 schema.entry("type").or_insert_with(|| json!("object"));
             }
             let refused = match schema.get("type").and_then(Value::as_str) {
-                Some("object") => schema::compile(schema).err(),
+                Some("object") => schema::compile_json_schema_check(schema).err(),
                 _ => Some("the schema must have `type: object`".to_owned()),
             };
             if let Some(why) = refused {
@@ -128,7 +128,7 @@ impl CommandTemplate {
 
     /// Returns the body after an empty line for each line of the front matter, so that line numbers
     /// in errors match those of the file.
-    pub(super) fn source(&self) -> &str {
+    pub(super) fn body_at_original_line_numbers(&self) -> &str {
         &self.source
     }
 
@@ -137,22 +137,23 @@ impl CommandTemplate {
     ///
     /// # Errors
     /// The reason why the template cannot be used, with file, line and column.
-    pub(super) fn check_variables(
+    pub(super) fn check_variables_are_declared(
         &mut self,
-        used: Result<BTreeSet<String>, TemplateFailure>,
+        used: Result<BTreeSet<String>, TemplateRenderError>,
     ) -> Result<(), String> {
-        let used = used.map_err(|refusal| self.refusal_text(refusal))?;
-        self.takes_text = used.contains(TEXT);
+        let used = used.map_err(|refusal| self.format_render_error(refusal))?;
+        self.takes_text = used.contains(COMMAND_TEXT_VARIABLE_NAME);
         let declared = self.arguments.as_ref().and_then(|schema| {
             let properties = schema.get("properties")?.as_object()?;
             Some(properties.keys().map(String::as_str).collect())
         });
         let declared: BTreeSet<&str> = match &self.arguments {
             Some(_) => declared.unwrap_or_default(),
-            None => BTreeSet::from([TEXT]),
+            None => BTreeSet::from([COMMAND_TEXT_VARIABLE_NAME]),
         };
-        let is_known =
-            |name: &&String| declared.contains(name.as_str()) || GLOBALS.contains(&name.as_str());
+        let is_known = |name: &&String| {
+            declared.contains(name.as_str()) || JINJA_GLOBAL_VARIABLES.contains(&name.as_str())
+        };
         let unknown: BTreeSet<&String> = used.iter().filter(|name| !is_known(name)).collect();
         let Some(name) = unknown.first() else {
             return Ok(());
@@ -162,13 +163,13 @@ impl CommandTemplate {
         let known = match (&self.arguments, known.is_empty()) {
             (None, _) => {
                 format!(
-                    "it declares no arguments; `{TEXT}` has the text that follows the command's name"
+                    "it declares no arguments; `{COMMAND_TEXT_VARIABLE_NAME}` has the text that follows the command's name"
                 )
             }
             (Some(_), true) => "it declares none".to_owned(),
             (Some(_), false) => format!("its arguments are {}", known.join(", ")),
         };
-        Err(self.fault_at_offset(
+        Err(self.format_fault_with_line_and_column(
             offset,
             &format!("`{name}` is not an argument of this template; {known}"),
         ))
@@ -189,14 +190,14 @@ impl CommandTemplate {
             (Some(_), arguments) => arguments.clone(),
             (None, Value::String(text)) if !self.takes_text && !text.trim().is_empty() => {
                 return Err(format!(
-                    "{}: the template declares no arguments; it uses the text after its name as `{{{{ {TEXT} }}}}`",
+                    "{}: the template declares no arguments; it uses the text after its name as `{{{{ {COMMAND_TEXT_VARIABLE_NAME} }}}}`",
                     self.path.display()
                 ));
             }
-            (None, text) => json!({ TEXT: text }),
+            (None, text) => json!({ COMMAND_TEXT_VARIABLE_NAME: text }),
         };
         let rendered = helper.render_template(&self.source, &given, cancel).await;
-        let rendered = rendered.map_err(|refusal| self.refusal_text(refusal))?;
+        let rendered = rendered.map_err(|refusal| self.format_render_error(refusal))?;
         let text = rendered.trim();
         if text.is_empty() {
             return Err(format!("{}: the prompt is empty", self.path.display()));
@@ -204,21 +205,23 @@ impl CommandTemplate {
         Ok(text.to_owned())
     }
 
-    fn refusal_text(&self, refusal: TemplateFailure) -> String {
+    fn format_render_error(&self, refusal: TemplateRenderError) -> String {
         match refusal {
-            TemplateFailure::Fault(TemplateFault {
+            TemplateRenderError::Fault(TemplateFault {
                 offset: Some(offset),
                 why,
                 ..
-            }) => self.fault_at_offset(offset, &first_line(&why)),
-            TemplateFailure::Fault(TemplateFault { line, why, .. }) => {
+            }) => self.format_fault_with_line_and_column(offset, &first_line(&why)),
+            TemplateRenderError::Fault(TemplateFault { line, why, .. }) => {
                 format!("{}:{line}:1: {}", self.path.display(), first_line(&why))
             }
-            TemplateFailure::Ended(why) => format!("{}: {}", self.path.display(), first_line(&why)),
+            TemplateRenderError::Ended(why) => {
+                format!("{}: {}", self.path.display(), first_line(&why))
+            }
         }
     }
 
-    fn fault_at_offset(&self, offset: usize, why: &str) -> String {
+    fn format_fault_with_line_and_column(&self, offset: usize, why: &str) -> String {
         let before = self.source.get(..offset).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let last = before.rsplit('\n').next().unwrap_or_default();
@@ -241,21 +244,22 @@ fn first_variable_use_offset(source: &str, name: &str) -> usize {
 }
 
 fn first_line(text: &str) -> String {
-    clean_line(text.lines().next().unwrap_or_default(), 500)
+    escape_and_truncate_line(text.lines().next().unwrap_or_default(), 500)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::rows;
+    use crate::table::parse_test_table;
 
     /// Reads and checks a file as the registry does, in this process.
     async fn read(text: &str) -> Result<CommandTemplate, String> {
-        let mut template = CommandTemplate::read_template(Path::new("p/x.md"), text.as_bytes())?;
+        let mut template =
+            CommandTemplate::parse_template_file(Path::new("p/x.md"), text.as_bytes())?;
         let mut used = TemplateRenderer::Here
-            .find_variables(&[template.source()])
+            .find_undeclared_template_variables(&[template.body_at_original_line_numbers()])
             .await;
-        template.check_variables(used.remove(0))?;
+        template.check_variables_are_declared(used.remove(0))?;
         Ok(template)
     }
 
@@ -314,12 +318,12 @@ no front matter => p/x.md:1:1: a template begins
 ---⏎description: x⏎---⏎{% extends 'x' %} => p/x.md:4:
 ---⏎description: x⏎---⏎{% import 'x' as y %} => p/x.md:4:
 ";
-        for [text, expected] in rows(table) {
+        for [text, expected] in parse_test_table(table) {
             let why = read(&text).await.unwrap_err();
             assert!(why.starts_with(&expected), "{text}\n{why}");
         }
         let bytes = b"---\ndescription: \xff\n---\n";
-        let why = CommandTemplate::read_template(Path::new("p/x.md"), bytes).unwrap_err();
+        let why = CommandTemplate::parse_template_file(Path::new("p/x.md"), bytes).unwrap_err();
         assert_eq!(why, "p/x.md:2:1: this line is not UTF-8");
     }
 

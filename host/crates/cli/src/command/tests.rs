@@ -5,9 +5,9 @@ use super::*;
 const TEMPLATE: &str = "---\ndescription: Looks\narguments:\n  properties:\n    depth: {enum: [quick, thorough]}\n---\nLook {{ depth }}.\n";
 
 /// Returns the commands of a user and of a project with templates of these file names.
-async fn load_command_set(user: &[&str], project: &[&str]) -> CommandSet {
+async fn load_command_set(user: &[&str], project: &[&str]) -> SlashCommandSet {
     let folder = tempfile::tempdir().unwrap();
-    let paths = Paths::under(&folder.path().join("home"), &folder.path().join("work"));
+    let paths = Paths::from_single_root(&folder.path().join("home"), &folder.path().join("work"));
     let put = |folder: &std::path::Path, names: &[&str]| {
         std::fs::create_dir_all(folder).unwrap();
         for name in names {
@@ -23,21 +23,21 @@ async fn load_command_set(user: &[&str], project: &[&str]) -> CommandSet {
         plugins: Arc::default(),
         rules: Vec::new(),
         compact: rind_lib::agent::CompactConfig::default(),
-        switch: rind_lib::tool::policy::ModeSwitch::default(),
+        switch: rind_lib::tool::policy::SharedApprovalMode::default(),
         is_dry_run: false,
         servers: vec![server_prompts()],
     };
-    CommandSet::with_helper(about, Some(&held), TemplateRenderer::Here).await
+    SlashCommandSet::new_with_template_renderer(about, Some(&held), TemplateRenderer::Here).await
 }
 
 /// Returns a server prompt that has the same name as a built-in command.
-fn server_prompts() -> rind_mcp::ServerPrompts {
+fn server_prompts() -> rind_mcp::ApprovedServerPrompts {
     let argument = |name: &str, required| rind_mcp::OfferedArgument {
         name: name.to_owned(),
         description: "which".to_owned(),
         required,
     };
-    rind_mcp::ServerPrompts {
+    rind_mcp::ApprovedServerPrompts {
         server: "docs".to_owned(),
         prompts: vec![rind_mcp::OfferedPrompt {
             name: "help".to_owned(),
@@ -57,7 +57,10 @@ async fn a_prompt_of_a_server_is_called_with_the_name_of_its_server_only() {
         ["/docs:help style="]
     );
     let call = commands.parse_call("/docs:help intro 'two words'").unwrap();
-    assert_eq!(call.entry.origin, CommandOrigin::Server("docs".to_owned()));
+    assert_eq!(
+        call.entry.origin,
+        SlashCommandOrigin::Server("docs".to_owned())
+    );
     assert_eq!(
         call.arguments,
         serde_json::json!({"page": "intro", "style": "two words"})
@@ -68,7 +71,7 @@ async fn a_prompt_of_a_server_is_called_with_the_name_of_its_server_only() {
         "{why}"
     );
     let call = commands.parse_call("/help").unwrap();
-    assert_eq!(call.entry.origin, CommandOrigin::BuiltIn);
+    assert_eq!(call.entry.origin, SlashCommandOrigin::BuiltIn);
     let help = help::describe_all_commands(&commands);
     assert!(
         help.contains("MCP server docs:\n  /docs:help <page> [style]"),
@@ -82,7 +85,7 @@ async fn a_prompt_of_a_server_is_called_with_the_name_of_its_server_only() {
     );
 }
 
-fn complete_texts(commands: &CommandSet, line: &str) -> Vec<String> {
+fn complete_texts(commands: &SlashCommandSet, line: &str) -> Vec<String> {
     let found = commands.complete_line(line).into_iter();
     found
         .map(|found| format!("{}{}", &line[..found.start], found.text))
@@ -175,17 +178,19 @@ async fn no_line_makes_parsing_or_completing_fail() {
 fn the_plugin_check_knows_every_built_in_command_name() {
     let entries = built_in::built_in_entries();
     let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    assert_eq!(names, rind_check::BUILT_IN_COMMANDS);
+    assert_eq!(names, rind_check::BUILT_IN_COMMAND_NAMES);
 }
 
 #[tokio::test]
 async fn a_process_that_does_not_start_is_the_reason_for_every_template_and_no_template_is_blamed()
 {
     let helper = TemplateRenderer::Program("/none/rind".into());
-    let names = helper.find_variables(&["a", "b", "c", "d", "e"]).await;
+    let names = helper
+        .find_undeclared_template_variables(&["a", "b", "c", "d", "e"])
+        .await;
     assert_eq!(names.len(), 5);
     for name in names {
-        let Err(helper::TemplateFailure::Ended(why)) = name else {
+        let Err(helper::TemplateRenderError::Ended(why)) = name else {
             panic!("{name:?}");
         };
         assert!(

@@ -10,10 +10,10 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::args::{ConfigInitArgs, ConfigShowArgs};
-use super::environment::{find_paths, read_project_setup};
+use super::environment::{find_rind_paths, read_operator_workspace_setup};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::render;
-use rind_lib::config::Setting;
+use rind_lib::config::EffectiveSetting;
 use rind_operator::{model, project, setup};
 
 /// A setting as `rind config show --json` prints it.
@@ -28,9 +28,9 @@ pub(super) struct DisplayedSetting {
     pub(super) over: Vec<String>,
 }
 
-impl From<Setting> for DisplayedSetting {
-    fn from(setting: Setting) -> Self {
-        let keys = setting.keys.iter().map(|key| quote_key(key));
+impl From<EffectiveSetting> for DisplayedSetting {
+    fn from(setting: EffectiveSetting) -> Self {
+        let keys = setting.keys.iter().map(|key| quote_toml_key(key));
         let mut places = setting.places.into_iter();
         Self {
             key: keys.collect::<Vec<_>>().join("."),
@@ -42,7 +42,7 @@ impl From<Setting> for DisplayedSetting {
 }
 
 /// Quotes a key as TOML requires.
-fn quote_key(key: &str) -> String {
+fn quote_toml_key(key: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !key.is_empty() && key.chars().all(is_bare) {
         return key.to_owned();
@@ -52,9 +52,13 @@ fn quote_key(key: &str) -> String {
 
 /// Shows every setting with its origin, and the selected model.
 pub(super) async fn show_config(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
-    let model = args.model.selection();
-    let setup = read_project_setup(args.workspace.as_deref(), &model, args.trust_project).await?;
-    let values = setup.config.values(&starter::default_settings()?);
+    let model = args.model.to_model_selection();
+    let setup =
+        read_operator_workspace_setup(args.workspace.as_deref(), &model, args.trust_project)
+            .await?;
+    let values = setup
+        .config
+        .effective_settings(&starter::default_settings()?);
     let shown: Vec<DisplayedSetting> = values.into_iter().map(DisplayedSetting::from).collect();
     if args.json {
         render::print_json(&shown)?;
@@ -70,12 +74,15 @@ pub(super) async fn show_config(args: ConfigShowArgs) -> anyhow::Result<ExitStat
 
 /// Writes a settings file in which every setting is commented out. Never overwrites an existing
 /// file.
-pub(super) fn init_config(args: &ConfigInitArgs) -> anyhow::Result<ExitStatus> {
-    let paths = find_paths(None)?;
+pub(super) fn write_initial_config(args: &ConfigInitArgs) -> anyhow::Result<ExitStatus> {
+    let paths = find_rind_paths(None)?;
     let (path, sections) = if args.user {
-        (paths.user_config(), setup::SECTIONS)
+        (paths.user_config(), setup::ALLOWED_USER_SETTINGS_SECTIONS)
     } else {
-        (paths.project_config_path(), project::SECTIONS)
+        (
+            paths.project_config_path(),
+            project::ALLOWED_PROJECT_SETTINGS_SECTIONS,
+        )
     };
     let shown = path.display().to_string();
     let folder = path.parent().unwrap_or(&path);
@@ -88,9 +95,9 @@ pub(super) fn init_config(args: &ConfigInitArgs) -> anyhow::Result<ExitStatus> {
         }
         file => file.with_context(|| format!("make {shown}"))?,
     };
-    let written = file.write_all(starter::build_starter_settings(sections).as_bytes());
+    let written = file.write_all(starter::build_commented_default_settings(sections).as_bytes());
     written.with_context(|| format!("write {shown}"))?;
-    render::say_line(format_args!(
+    render::print_stderr_line(format_args!(
         "wrote {shown}; every setting in it is commented out: remove the # before a key to set it"
     ));
     if !args.user {

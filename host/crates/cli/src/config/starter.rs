@@ -1,40 +1,47 @@
 //! Settings with their defaults and a short comment on each, from `starter.toml`.
 //!
 //! A key with a default is an ordinary line of that file. A key without a default is a line that
-//! begins with [`EXAMPLE`] and shows a possible value.
+//! begins with [`EXAMPLE_VALUE_LINE_PREFIX`] and shows a possible value.
 
 use anyhow::Context;
 
-const STARTER: &str = include_str!("starter.toml");
+const STARTER_SETTINGS_TOML: &str = include_str!("starter.toml");
 
 /// Prefix of a line with an example value for a setting without a default.
-const EXAMPLE: &str = "#: ";
+const EXAMPLE_VALUE_LINE_PREFIX: &str = "#: ";
 
 pub(super) fn default_settings() -> anyhow::Result<toml::Table> {
-    toml::from_str(STARTER).context("parse the default settings that are embedded in rind")
+    toml::from_str(STARTER_SETTINGS_TOML)
+        .context("parse the default settings that are embedded in rind")
 }
 
 /// Returns an initial settings file with every key of these sections commented out.
-pub(super) fn build_starter_settings(sections: &[&str]) -> String {
+pub(super) fn build_commented_default_settings(sections: &[&str]) -> String {
     let wanted = |block: &&str| {
-        let section = block.lines().find_map(parse_section_name);
+        let section = block.lines().find_map(parse_top_level_section_name);
         section.is_none_or(|name| sections.contains(&name))
     };
-    let blocks = STARTER.split("\n\n").filter(wanted).map(|block| {
-        let lines = block.lines().map(|line| match line.strip_prefix(EXAMPLE) {
-            Some(example) => format!("#{example}"),
-            None if line.starts_with(['#', '[']) => line.to_owned(),
-            None => format!("#{line}"),
+    let blocks = STARTER_SETTINGS_TOML
+        .split("\n\n")
+        .filter(wanted)
+        .map(|block| {
+            let lines =
+                block
+                    .lines()
+                    .map(|line| match line.strip_prefix(EXAMPLE_VALUE_LINE_PREFIX) {
+                        Some(example) => format!("#{example}"),
+                        None if line.starts_with(['#', '[']) => line.to_owned(),
+                        None => format!("#{line}"),
+                    });
+            lines.collect::<Vec<_>>().join("\n")
         });
-        lines.collect::<Vec<_>>().join("\n")
-    });
     blocks.collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
 /// Returns the top-level section of a line such as `[agent.compact]`; `None` if the line is no
 /// section header.
-fn parse_section_name(line: &str) -> Option<&str> {
-    let line = line.strip_prefix(EXAMPLE).unwrap_or(line);
+fn parse_top_level_section_name(line: &str) -> Option<&str> {
+    let line = line.strip_prefix(EXAMPLE_VALUE_LINE_PREFIX).unwrap_or(line);
     let name = line.strip_prefix('[')?.trim_start_matches('[');
     name.split(['.', ']']).next()
 }
@@ -45,18 +52,21 @@ mod tests {
 
     use super::*;
     use rind_lib::agent::{AgentConfig, ArchivalConfig, SubagentsConfig};
-    use rind_lib::config::{Config, Layer, Section};
+    use rind_lib::config::{Config, ConfigLayer, Section};
     use rind_lib::price::Prices;
     use rind_lib::provider::ProviderConfig;
     use rind_lib::tool::policy::{ClassDefaults, ToolPolicy};
     use rind_lib::tool::sandbox::SandboxConfig;
     use rind_operator::chat::ChatConfig;
-    use rind_operator::setup::SECTIONS;
+    use rind_operator::setup::ALLOWED_USER_SETTINGS_SECTIONS;
 
     fn config(text: String) -> Config {
-        let layer = Layer::from_file_text(std::path::Path::new("starter.toml"), text).unwrap();
+        let layer =
+            ConfigLayer::from_file_text(std::path::Path::new("starter.toml"), text).unwrap();
         let config = Config::new(vec![layer]);
-        config.check_known_sections(SECTIONS).unwrap();
+        config
+            .check_known_sections(ALLOWED_USER_SETTINGS_SECTIONS)
+            .unwrap();
         config
     }
 
@@ -65,7 +75,7 @@ mod tests {
         fn is_default<T: Section + Debug + Default + PartialEq>(config: &Config) {
             assert_eq!(config.section::<T>().unwrap(), T::default());
         }
-        let config = config(STARTER.to_owned());
+        let config = config(STARTER_SETTINGS_TOML.to_owned());
         is_default::<ProviderConfig>(&config);
         is_default::<AgentConfig>(&config);
         is_default::<ArchivalConfig>(&config);
@@ -78,7 +88,7 @@ mod tests {
 
     #[test]
     fn every_line_may_be_taken_out_of_its_comment() {
-        let set: Vec<String> = build_starter_settings(SECTIONS)
+        let set: Vec<String> = build_commented_default_settings(ALLOWED_USER_SETTINGS_SECTIONS)
             .lines()
             .map(|line| match line.strip_prefix('#') {
                 Some(setting) if !setting.starts_with(' ') => setting.to_owned(),
@@ -86,10 +96,10 @@ mod tests {
             })
             .collect();
         let config = config(set.join("\n"));
-        for name in SECTIONS {
+        for name in ALLOWED_USER_SETTINGS_SECTIONS {
             assert!(
                 set.iter()
-                    .any(|line| parse_section_name(line) == Some(name)),
+                    .any(|line| parse_top_level_section_name(line) == Some(name)),
                 "{name}"
             );
         }
@@ -103,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_file_to_start_from_sets_nothing() {
-        let text = build_starter_settings(&["agent", "plugins"]);
+        let text = build_commented_default_settings(&["agent", "plugins"]);
         assert!(!text.contains("[provider"), "{text}");
         assert!(!text.contains("install"), "{text}");
         let table: toml::Table = toml::from_str(&text).unwrap();

@@ -9,35 +9,35 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use rind_cases::log::{PluginLogLine, TARGET};
+use rind_cases::log::{PLUGIN_LOG_TARGET, PluginLogLine};
 use rind_lib::lock::lock;
 
 /// Maximum number of lines that are kept; a demo produces some dozens.
-const MAX_LINES: usize = 10_000;
+const MAX_PLUGIN_LOG_LINES: usize = 10_000;
 
 /// Collected lines. They are global because a process has only one subscriber.
-static HEARD: Mutex<Vec<PluginLogLine>> = Mutex::new(Vec::new());
+static COLLECTED_PLUGIN_LOG_LINES: Mutex<Vec<PluginLogLine>> = Mutex::new(Vec::new());
 
 /// Collects log lines of plugins at level `info` and above.
 pub(in super::super) fn log_collecting_layer<S: Subscriber + for<'a> LookupSpan<'a>>()
 -> impl Layer<S> {
     // This filter affects only this layer, and lets only the log target of plugins through.
-    DemoLogLayer.with_filter(Targets::new().with_target(TARGET, Level::INFO))
+    PluginLogCollectingLayer.with_filter(Targets::new().with_target(PLUGIN_LOG_TARGET, Level::INFO))
 }
 
 pub(in super::super) fn take_log_lines() -> Vec<PluginLogLine> {
-    std::mem::take(&mut lock(&HEARD))
+    std::mem::take(&mut lock(&COLLECTED_PLUGIN_LOG_LINES))
 }
 
-struct DemoLogLayer;
+struct PluginLogCollectingLayer;
 
-impl<S: Subscriber> Layer<S> for DemoLogLayer {
+impl<S: Subscriber> Layer<S> for PluginLogCollectingLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let Some(line) = PluginLogLine::from_event(event) else {
             return;
         };
-        let mut heard = lock(&HEARD);
-        if heard.len() < MAX_LINES {
+        let mut heard = lock(&COLLECTED_PLUGIN_LOG_LINES);
+        if heard.len() < MAX_PLUGIN_LOG_LINES {
             heard.push(line);
         }
     }

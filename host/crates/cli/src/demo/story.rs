@@ -1,6 +1,6 @@
 //! Stories of the demo: the script for the model, the files of the workspace, and the settings.
 //!
-//! Owns the two stories. Does not run turns or show them. Start from [`DemoStory`].
+//! Owns the two stories. Does not run turns or show them. Start from [`ScriptedDemoTurn`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,9 +9,9 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use rind_lib::plugin::store::PluginStore;
+use rind_lib::plugin::store::PluginKeyValueStore;
 
-pub(super) struct DemoStory {
+pub(super) struct ScriptedDemoTurn {
     pub(super) title: &'static str,
     pub(super) model: &'static str,
     pub(super) prompt: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct DemoStory {
     pub(super) is_for_all: bool,
 }
 
-pub(super) const SHORT: DemoStory = DemoStory {
+pub(super) const SHORT_DEMO_STORY: ScriptedDemoTurn = ScriptedDemoTurn {
     title: "A turn through sandboxed plugins",
     model: "demo",
     prompt: "Calibrate the tide station after the vendor's notes, and check the logs for floods.",
@@ -35,7 +35,7 @@ pub(super) const SHORT: DemoStory = DemoStory {
     is_for_all: false,
 };
 
-pub(super) const ALL: DemoStory = DemoStory {
+pub(super) const ALL_CORE_PLUGINS_DEMO_STORY: ScriptedDemoTurn = ScriptedDemoTurn {
     title: "A turn in which all ten core plugins act",
     model: "demo-large",
     prompt: "Calibrate the tide station after the notes, check the log for floods, and say whom to call.",
@@ -60,7 +60,7 @@ pub(super) const ALL: DemoStory = DemoStory {
 };
 
 /// Files of the workspace in both stories of the demo, without the log file, which is generated.
-const FILES: [(&str, &str); 3] = [
+const STORY_WORKSPACE_FILES: [(&str, &str); 3] = [
     ("README.md", include_str!("files/README.md")),
     ("notes/vendor.md", include_str!("files/vendor.md")),
     ("station.toml", include_str!("files/station.toml")),
@@ -68,7 +68,7 @@ const FILES: [(&str, &str); 3] = [
 
 /// Further files in the workspace of the long story. The last one is empty; its name attempts a
 /// prompt injection.
-const MORE_FILES: [(&str, &str); 3] = [
+const LONG_STORY_EXTRA_WORKSPACE_FILES: [(&str, &str); 3] = [
     ("check.sh", include_str!("files/check.sh")),
     ("notes/contact.md", include_str!("files/contact.md")),
     (
@@ -78,12 +78,14 @@ const MORE_FILES: [(&str, &str); 3] = [
 ];
 
 /// Number of lines of the log file: a search in it returns some 200 KB.
-const READINGS: u32 = 4000;
+const N_GENERATED_LOG_LINES: u32 = 4000;
 
-impl DemoStory {
-    pub(super) fn write_files(&self, workspace: &Path) -> std::io::Result<()> {
-        let more = MORE_FILES.iter().filter(|_| self.is_for_all);
-        for (name, text) in FILES.iter().chain(more) {
+impl ScriptedDemoTurn {
+    pub(super) fn write_workspace_files(&self, workspace: &Path) -> std::io::Result<()> {
+        let more = LONG_STORY_EXTRA_WORKSPACE_FILES
+            .iter()
+            .filter(|_| self.is_for_all);
+        for (name, text) in STORY_WORKSPACE_FILES.iter().chain(more) {
             let path = workspace.join(name);
             fs::create_dir_all(path.parent().unwrap_or(workspace))?;
             fs::write(path, text)?;
@@ -93,9 +95,9 @@ impl DemoStory {
     }
 
     /// Writes the initial values of the demo into the stores of the loaded plugins.
-    pub(super) fn write_stored_values(
+    pub(super) fn write_initial_plugin_store_values(
         &self,
-        stores: &BTreeMap<String, PluginStore>,
+        stores: &BTreeMap<String, PluginKeyValueStore>,
     ) -> anyhow::Result<()> {
         let learnt: BTreeMap<String, BTreeMap<String, String>> = toml::from_str(self.learnt)?;
         for (plugin, values) in &learnt {
@@ -114,7 +116,7 @@ impl DemoStory {
 
 fn generate_demo_log() -> String {
     let mut log = String::new();
-    for n in 0..READINGS {
+    for n in 0..N_GENERATED_LOG_LINES {
         // Simulate a tide of about 12 hours between 170 and 314 cm, in integers so that every run
         // gives the same values.
         let phase = n % 745;

@@ -7,25 +7,25 @@ use rind_nats::DurabilityReport;
 use rind_nats::worker::ClusterStatus;
 
 /// Age of the oldest input, in milliseconds, from which on workers are considered too few or stuck.
-const LONG_WAIT_MS: u64 = 60_000;
+const LONG_QUEUE_WAIT_MS: u64 = 60_000;
 
 /// Returns the findings about servers and workers; none if no server is named.
 pub(super) async fn run_cluster_checks(args: ServerCheckArgs) -> Vec<DoctorCheck> {
-    match args.check_servers().await {
+    match args.check_nats_durability_and_status().await {
         Ok(None) => Vec::new(),
         Ok(Some((report, status))) => vec![
-            check_durability(&report).with_name("sessions on NATS"),
-            check_workers(&status).with_name("workers"),
+            check_nats_storage_durability(&report).with_name("sessions on NATS"),
+            check_cluster_workers(&status).with_name("workers"),
         ],
         Err(error) => vec![
-            DoctorCheck::required_check(format!("{error:#}"))
-                .with_meaning("no session on these servers can be opened")
+            DoctorCheck::new_missing_required_result(format!("{error:#}"))
+                .with_consequence_text("no session on these servers can be opened")
                 .with_name("sessions on NATS"),
         ],
     }
 }
 
-fn check_durability(report: &DurabilityReport) -> DoctorCheck {
+fn check_nats_storage_durability(report: &DurabilityReport) -> DoctorCheck {
     let found = format!("server {}, {} replicas", report.version, report.replicas);
     let texts = |is_warning: bool| {
         let findings = report.findings.iter();
@@ -35,12 +35,12 @@ fn check_durability(report: &DurabilityReport) -> DoctorCheck {
     };
     let warnings = texts(true);
     match warnings.is_empty() {
-        true => DoctorCheck::ok_check(found).with_meaning(texts(false)),
-        false => DoctorCheck::weaker_protection_check(found).with_meaning(warnings),
+        true => DoctorCheck::ok_check(found).with_consequence_text(texts(false)),
+        false => DoctorCheck::new_weaker_protection_result(found).with_consequence_text(warnings),
     }
 }
 
-fn check_workers(status: &ClusterStatus) -> DoctorCheck {
+fn check_cluster_workers(status: &ClusterStatus) -> DoctorCheck {
     let found = format!(
         "{} workers, {} sessions with inputs that wait, {} with dead letters",
         status.workers.len(),
@@ -58,13 +58,13 @@ fn check_workers(status: &ClusterStatus) -> DoctorCheck {
             // The queue also has a wake message for each session whose turn is running. Sessions
             // wait only if there are more wake messages than busy slots.
             let is_waiting = queue.wakes > own.map(|worker| worker.busy).sum();
-            !is_served || (is_waiting && queue.oldest_ms >= LONG_WAIT_MS)
+            !is_served || (is_waiting && queue.oldest_ms >= LONG_QUEUE_WAIT_MS)
         })
         .map(|queue| queue.class.as_str())
         .collect();
     if !late.is_empty() {
-        return DoctorCheck::weaker_protection_check(found)
-            .with_meaning(format!(
+        return DoctorCheck::new_weaker_protection_result(found)
+            .with_consequence_text(format!(
                 "inputs of the class {} wait for a free worker",
                 late.join(", ")
             ))
@@ -72,8 +72,8 @@ fn check_workers(status: &ClusterStatus) -> DoctorCheck {
     }
     match status.dead {
         0 => DoctorCheck::ok_check(found),
-        _ => DoctorCheck::weaker_protection_check(found)
-            .with_meaning("workers gave inputs up")
+        _ => DoctorCheck::new_weaker_protection_result(found)
+            .with_consequence_text("workers gave inputs up")
             .with_advice("rind cluster dead --nats URL lists them with their causes"),
     }
 }

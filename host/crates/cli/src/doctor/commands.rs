@@ -2,14 +2,14 @@
 
 use super::{DoctorCheck, broken_settings_check};
 use rind_lib::tool::builtin::CommandConfinementMode;
-use rind_lib::tool::process::CgroupParent;
+use rind_lib::tool::process::ParentCgroup;
 use rind_lib::tool::process::confine::{ConfinementMechanism, ConfinementReport, Limits};
 use rind_lib::tool::sandbox::SandboxRequirement;
 use rind_operator::confinement::{self, CommandConfinement};
-use rind_operator::setup::OperatorSetup;
+use rind_operator::setup::OperatorWorkspaceSetup;
 
 /// Features of Landlock, each with the ABI version that introduced it.
-const PARTS: [(u32, &str); 5] = [
+const LANDLOCK_FEATURES_BY_ABI_VERSION: [(u32, &str); 5] = [
     (3, "files"),
     (4, "TCP ports"),
     (5, "device commands"),
@@ -17,12 +17,12 @@ const PARTS: [(u32, &str); 5] = [
     (9, "Unix sockets"),
 ];
 
-pub(super) async fn bash_confinement_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
+pub(super) async fn bash_confinement_checks(setup: &OperatorWorkspaceSetup) -> Vec<DoctorCheck> {
     let sandbox = match confinement::find_confinement(setup).await {
         Ok(sandbox) => sandbox,
         Err(error) => return vec![broken_settings_check(&error)],
     };
-    let mut checks = vec![check_bash(&sandbox).with_name("commands")];
+    let mut checks = vec![check_bash_confinement(&sandbox).with_name("commands")];
     let Ok(detected) = &sandbox.detected else {
         return checks;
     };
@@ -40,16 +40,17 @@ pub(super) async fn bash_confinement_checks(setup: &OperatorSetup) -> Vec<Doctor
     checks.extend(report.landlock.map(check_landlock));
     checks.extend([
         DoctorCheck::ok_check(format!("filtered: {filtered}")).with_name("system calls"),
-        check_limits(&detected.confinement.limits, mechanism, report).with_name("limits of bash"),
-        check_cgroup(report).with_name("group of bash"),
+        check_command_resource_limits(&detected.confinement.limits, mechanism, report)
+            .with_name("limits of bash"),
+        check_cgroup_available(report).with_name("group of bash"),
         check_network_isolation(detected.confinement.network, report).with_name("network of bash"),
-        check_signals(report).with_name("signals"),
-        check_process_user().with_name("user"),
+        check_signal_isolation(report).with_name("signals"),
+        check_not_running_as_root().with_name("user"),
     ]);
     checks
 }
 
-fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
+fn check_bash_confinement(sandbox: &CommandConfinement) -> DoctorCheck {
     let free = "a command of bash can do everything that you can: read your keys, write your files, use the network";
     let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock \
      switched on";
@@ -66,10 +67,10 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
                 ConfinementMechanism::Bwrap(path) => path.display().to_string(),
             };
             DoctorCheck::ok_check(format!("commands of bash are confined by {by} and a system call filter"))
-            .with_meaning("its commands write only in the workspace and a temporary folder, and read only these, the system and its tools")
+            .with_consequence_text("its commands write only in the workspace and a temporary folder, and read only these, the system and its tools")
         }
-        (CommandConfinementMode::Refused(why), _) => DoctorCheck::required_check(why)
-            .with_meaning("bash is refused: its commands must run confined")
+        (CommandConfinementMode::Refused(why), _) => DoctorCheck::new_missing_required_result(why)
+            .with_consequence_text("bash is refused: its commands must run confined")
             .with_advice(format!("{way}; {unconfined}")),
         (CommandConfinementMode::RetryingConfinement(_), _) => {
             let why = sandbox.refusal_reason().unwrap_or_default();
@@ -79,21 +80,25 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
                 "remove the cause (free disk space, raise a limit, correct [sandbox] of config.toml); if it stays, choose \
                  another `mechanism` in [sandbox]"
             };
-            DoctorCheck::required_check(format!("the commands of bash cannot be confined: {why}"))
-                .with_meaning(
-                    "bash is refused until its commands can be confined; each call tries again",
-                )
-                .with_advice(todo)
+            DoctorCheck::new_missing_required_result(format!(
+                "the commands of bash cannot be confined: {why}"
+            ))
+            .with_consequence_text(
+                "bash is refused until its commands can be confined; each call tries again",
+            )
+            .with_advice(todo)
         }
         _ if sandbox.config.sandbox_requirement() == SandboxRequirement::Off => {
-            DoctorCheck::weaker_protection_check("`bash = \"off\"` in [sandbox] of config.toml")
-                .with_meaning(free)
-                .with_advice("take that line out")
+            DoctorCheck::new_weaker_protection_result(
+                "`bash = \"off\"` in [sandbox] of config.toml",
+            )
+            .with_consequence_text(free)
+            .with_advice("take that line out")
         }
         _ => {
             let why = sandbox.refusal_reason().unwrap_or_default();
-            DoctorCheck::weaker_protection_check(format!("bash runs unconfined: {why}"))
-                .with_meaning(free)
+            DoctorCheck::new_weaker_protection_result(format!("bash runs unconfined: {why}"))
+                .with_consequence_text(free)
                 .with_advice(way)
         }
     }
@@ -116,15 +121,15 @@ fn check_process_isolation(
         ));
     }
     let why = passed_over.unwrap_or("`mechanism = \"landlock\"` in [sandbox] of config.toml");
-    DoctorCheck::weaker_protection_check(format!("none: {why}"))
-        .with_meaning(
+    DoctorCheck::new_weaker_protection_result(format!("none: {why}"))
+        .with_consequence_text(
             "a command sees that other files and processes exist, can change permissions and times of your files elsewhere (not their content), and can write the repository's settings and hooks, which are checked only afterwards",
         )
         .with_advice("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or \
          install bubblewrap")
 }
 
-fn check_limits(
+fn check_command_resource_limits(
     limits: &Limits,
     mechanism: &ConfinementMechanism,
     report: &ConfinementReport,
@@ -136,7 +141,7 @@ fn check_limits(
             format!(", {} in its temporary folder", mib(limits.temporary_bytes)),
         )
     } else {
-        let most = limits.shared_count_process_limit();
+        let most = limits.per_user_process_limit();
         (
             format!("{most} processes, counted together with your other processes"),
             String::new(),
@@ -149,8 +154,8 @@ fn check_limits(
         mib(limits.disk_bytes),
     );
     if !report.bounds_processes {
-        return DoctorCheck::weaker_protection_check(found)
-            .with_meaning("the limit of processes does not apply to root: a command can start as many as the machine allows")
+        return DoctorCheck::new_weaker_protection_result(found)
+            .with_consequence_text("the limit of processes does not apply to root: a command can start as many as the machine allows")
             .with_advice("run rind as an ordinary user, or use Linux 6.14 or newer with namespaces that Rind creates itself");
     }
     DoctorCheck::ok_check(found)
@@ -158,8 +163,8 @@ fn check_limits(
 
 /// Reports whether commands run in control groups. If they do not, other mechanisms enforce the
 /// limits, so this is no weakness.
-fn check_cgroup(report: &ConfinementReport) -> DoctorCheck {
-    let place = match CgroupParent::find_cgroup_parent() {
+fn check_cgroup_available(report: &ConfinementReport) -> DoctorCheck {
+    let place = match ParentCgroup::find_cgroup_parent() {
         Ok(_) if !report.cgroup => Err("a command could not be moved into a cgroup"),
         place => place,
     };
@@ -172,13 +177,13 @@ fn check_cgroup(report: &ConfinementReport) -> DoctorCheck {
             place.controllers.join(", ")
         )),
         Err(why) => DoctorCheck::ok_check(format!("commands run without a cgroup of their own: {why}"))
-            .with_meaning("limits of commands are checked four times a second, and their processes are ended one by one"),
+            .with_consequence_text("limits of commands are checked four times a second, and their processes are ended one by one"),
     }
 }
 
 fn check_landlock(version: u32) -> DoctorCheck {
     let named = |wanted: bool| {
-        let parts = PARTS
+        let parts = LANDLOCK_FEATURES_BY_ABI_VERSION
             .iter()
             .filter(|(since, _)| (*since <= version) == wanted);
         parts.map(|(_, part)| *part).collect::<Vec<_>>().join(", ")
@@ -193,10 +198,10 @@ fn check_landlock(version: u32) -> DoctorCheck {
 
 fn check_network_isolation(is_on: bool, report: &ConfinementReport) -> DoctorCheck {
     if is_on {
-        return DoctorCheck::weaker_protection_check(
+        return DoctorCheck::new_weaker_protection_result(
             "on: `network = true` in [sandbox] of config.toml",
         )
-        .with_meaning("a command can send everything that it reads to any host")
+        .with_consequence_text("a command can send everything that it reads to any host")
         .with_advice("take that line out");
     }
     let unix = if report.unix_sockets {
@@ -212,21 +217,21 @@ fn check_network_isolation(is_on: bool, report: &ConfinementReport) -> DoctorChe
     DoctorCheck::ok_check(format!("{loopback}, {unix}"))
 }
 
-fn check_signals(report: &ConfinementReport) -> DoctorCheck {
+fn check_signal_isolation(report: &ConfinementReport) -> DoctorCheck {
     if report.can_signal {
-        return DoctorCheck::weaker_protection_check(
+        return DoctorCheck::new_weaker_protection_result(
             "a confined command can end your other programs",
         )
-        .with_meaning("it cannot read or change these programs")
+        .with_consequence_text("it cannot read or change these programs")
         .with_advice("use Linux 6.12 or newer");
     }
     DoctorCheck::ok_check("a confined command reaches no process outside")
 }
 
-fn check_process_user() -> DoctorCheck {
+fn check_not_running_as_root() -> DoctorCheck {
     if rustix::process::geteuid().is_root() {
-        return DoctorCheck::weaker_protection_check("root")
-            .with_meaning(
+        return DoctorCheck::new_weaker_protection_result("root")
+            .with_consequence_text(
                 "commands may read the system, including files that only root may read, such as /etc/shadow",
             )
             .with_advice("run rind as an ordinary user");

@@ -16,11 +16,13 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 
 use super::args::JsonOutputArgs;
-use super::environment::{find_paths, operator_environment, read_user_setup};
+use super::environment::{
+    find_rind_paths, process_operator_environment, read_operator_setup_without_project,
+};
 use super::exit_code::ExitStatus;
 use super::render;
 use rind_lib::config::Config;
-use rind_operator::setup::OperatorSetup;
+use rind_operator::setup::OperatorWorkspaceSetup;
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct DoctorArgs {
@@ -70,19 +72,19 @@ impl DoctorCheck {
         Self::new(DoctorCheckState::Ok, found)
     }
 
-    fn weaker_protection_check(found: impl Into<String>) -> Self {
+    fn new_weaker_protection_result(found: impl Into<String>) -> Self {
         Self::new(DoctorCheckState::Weaker, found)
     }
 
-    fn missing_check(found: impl Into<String>) -> Self {
+    fn new_missing_result(found: impl Into<String>) -> Self {
         Self::new(DoctorCheckState::Missing, found)
     }
 
     /// Returns a failed check of a part without which Rind cannot work.
-    fn required_check(found: impl Into<String>) -> Self {
+    fn new_missing_required_result(found: impl Into<String>) -> Self {
         Self {
             required: true,
-            ..Self::missing_check(found)
+            ..Self::new_missing_result(found)
         }
     }
 
@@ -90,7 +92,7 @@ impl DoctorCheck {
         Self { name, ..self }
     }
 
-    fn with_meaning(mut self, means: impl Into<String>) -> Self {
+    fn with_consequence_text(mut self, means: impl Into<String>) -> Self {
         self.means = means.into();
         self
     }
@@ -108,13 +110,17 @@ pub(super) struct DoctorReport {
 }
 
 pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
-    let paths = find_paths(None)?;
+    let paths = find_rind_paths(None)?;
     let mut checks = Vec::new();
     // Read the user's settings only: a project's settings do not affect these checks. A broken
     // settings file is a finding, and the other checks run without it.
-    let setup = read_user_setup().unwrap_or_else(|error| {
+    let setup = read_operator_setup_without_project().unwrap_or_else(|error| {
         checks.push(broken_settings_check(&error));
-        OperatorSetup::new(operator_environment(), paths.clone(), Config::default())
+        OperatorWorkspaceSetup::new(
+            process_operator_environment(),
+            paths.clone(),
+            Config::default(),
+        )
     });
     let (commands, plugins) = tokio::join!(
         commands::bash_confinement_checks(&setup),
@@ -123,26 +129,26 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     checks.extend(commands);
     checks.extend(plugins);
     if !checks.iter().any(|check| check.name == "settings") {
-        match plugins::find_plugins().await {
+        match plugins::load_session_plugins().await {
             Ok(found) => {
-                checks.push(plugins::check_loaded_plugins(&found).with_name("plugins"));
-                let check = plugins::check_agent_loop(&found);
+                checks.push(plugins::check_session_plugins_loaded(&found).with_name("plugins"));
+                let check = plugins::check_agent_loop_plugin(&found);
                 checks.extend(check.map(|check| check.with_name("order of turns")));
                 let found_skills = skills::find_skills(&found);
-                let check = skills::check_skills(&found_skills);
+                let check = skills::check_session_skills(&found_skills);
                 checks.extend(check.map(|check| check.with_name("skills")));
                 checks.extend(overlooked::ineffective_settings_checks(&found, &found_skills).await);
             }
             Err(check) => checks.push(check.with_name("plugins")),
         }
     }
-    checks.extend(scripts::check_scripts(&setup).map(|check| check.with_name("scripts")));
-    checks.extend(folders::folder_checks(&paths));
+    checks.extend(scripts::check_hook_scripts(&setup).map(|check| check.with_name("scripts")));
+    checks.extend(folders::check_rind_folders(&paths));
     #[cfg(feature = "nats")]
     checks.extend(cluster::run_cluster_checks(args.nats).await);
-    checks.push(model::check_model(&setup).await.with_name("model"));
+    checks.push(model::check_selected_model(&setup).await.with_name("model"));
     checks.push(
-        plugins::check_rust_target(&paths)
+        plugins::check_rust_wasm_target(&paths)
             .await
             .with_name("target for authors"),
     );
@@ -161,8 +167,8 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
 }
 
 fn broken_settings_check(error: &anyhow::Error) -> DoctorCheck {
-    DoctorCheck::required_check(format!("{error:#}"))
+    DoctorCheck::new_missing_required_result(format!("{error:#}"))
         .with_name("settings")
-        .with_meaning("commands do not run until the settings can be read")
+        .with_consequence_text("commands do not run until the settings can be read")
         .with_advice("correct the named line")
 }

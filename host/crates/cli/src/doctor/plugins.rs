@@ -7,81 +7,83 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::super::args::PluginArgs;
-use super::super::environment::operator_environment;
+use super::super::environment::process_operator_environment;
 use super::super::render;
 use super::DoctorCheck;
-use rind_author::{TARGET, has_wasm_target};
+use rind_author::{PLUGIN_COMPILE_TARGET, has_wasm_target};
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
-use rind_lib::plugin::load::{LeftOutPlugin, LeftOutReason, PluginSet};
-use rind_lib::plugin::startable::StartableSet;
+use rind_lib::plugin::load::{FoundPluginSet, PluginSkipReason, SkippedPlugin};
+use rind_lib::plugin::startable::StartablePluginSet;
 use rind_lib::plugin::trial;
-use rind_lib::text::clean_line;
-use rind_operator::load::PreparedPluginLoad;
-use rind_operator::managed::MANAGED_VARIABLE;
+use rind_lib::text::escape_and_truncate_line;
+use rind_operator::load::PluginLoadPlan;
+use rind_operator::managed::MANAGED_PLUGINS_FOLDER_VARIABLE;
 use rind_operator::settings::PluginSelection;
-use rind_operator::setup::OperatorSetup;
+use rind_operator::setup::OperatorWorkspaceSetup;
 
 /// Maximum length of a plugin's name in a finding, in bytes.
-const MAX_NAME: usize = 64;
+const MAX_PLUGIN_NAME_BYTES: usize = 64;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const WASM_TARGET_CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(super) async fn run_plugin_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
+pub(super) async fn run_plugin_checks(setup: &OperatorWorkspaceSetup) -> Vec<DoctorCheck> {
     let selection = PluginSelection {
         is_local_only: true,
         ..PluginSelection::default()
     };
-    let load = match PreparedPluginLoad::new(setup, &selection, GrantOptions::default()) {
+    let load = match PluginLoadPlan::new(setup, &selection, GrantOptions::default()) {
         Ok(load) => load,
         Err(error) => return vec![super::broken_settings_check(&error)],
     };
     vec![
         check_wasm_engine().with_name("sandbox of plugins"),
         check_compile_cache(&load).with_name("compile cache"),
-        check_compiler(&load).await.with_name("compiler"),
+        check_wasm_compiler_confinement(&load)
+            .await
+            .with_name("compiler"),
     ]
 }
 
 fn check_wasm_engine() -> DoctorCheck {
-    match trial::measure_loop_stop_time() {
+    match trial::measure_endless_loop_stop_time() {
         Ok(took) => DoctorCheck::ok_check(format!(
             "the WebAssembly engine starts, and it stopped an endless loop after {}",
             format_duration_text(took)
         )),
-        Err(error) => DoctorCheck::required_check(error.to_string())
-            .with_meaning("plugins cannot run, or cannot be stopped")
+        Err(error) => DoctorCheck::new_missing_required_result(error.to_string())
+            .with_consequence_text("plugins cannot run, or cannot be stopped")
             .with_advice("use a 64-bit system that allows executable memory"),
     }
 }
 
-fn check_compile_cache(load: &PreparedPluginLoad) -> DoctorCheck {
-    let options = load.options();
-    match trial::check_cache_folder(&options.cache, &options.cache_key) {
+fn check_compile_cache(load: &PluginLoadPlan) -> DoctorCheck {
+    let options = load.load_options();
+    match trial::check_compile_cache_folder(&options.cache, &options.cache_key) {
         Ok(()) => DoctorCheck::ok_check(format!(
             "{}, private and writable; the key that signs its files is {}",
             options.cache.display(),
             options.cache_key.display()
         ))
-        .with_meaning("compiled code is used only if it is signed with that key"),
-        Err(error) => DoctorCheck::required_check(error.to_string())
-            .with_meaning("plugins cannot be loaded")
+        .with_consequence_text("compiled code is used only if it is signed with that key"),
+        Err(error) => DoctorCheck::new_missing_required_result(error.to_string())
+            .with_consequence_text("plugins cannot be loaded")
             .with_advice(
                 "make yourself the owner of the folder and make it writable, or set RIND_HOME",
             ),
     }
 }
 
-async fn check_compiler(load: &PreparedPluginLoad) -> DoctorCheck {
-    let options = load.options();
+async fn check_wasm_compiler_confinement(load: &PluginLoadPlan) -> DoctorCheck {
+    let options = load.load_options();
     let compiler = &options.compiler;
-    let compiled = trial::try_compile_component(compiler, &options.cache).await;
+    let compiled = trial::measure_trial_compilation(compiler, &options.cache).await;
     match (&compiler.helper, compiled) {
-        (Some(_), Ok((_, Some(why)))) => DoctorCheck::weaker_protection_check(format!(
+        (Some(_), Ok((_, Some(why)))) => DoctorCheck::new_weaker_protection_result(format!(
             "plugins are compiled in a separate process that the kernel does not confine: {why}"
         ))
-        .with_meaning(
+        .with_consequence_text(
             "a fault in the compiler, or in the processes that render templates of prompts and read packages for `rind skill derive`, \
              would let a plugin, a template or a package read and write everything that you can",
         )
@@ -92,76 +94,85 @@ async fn check_compiler(load: &PreparedPluginLoad) -> DoctorCheck {
             compiler.memory_limit >> 20,
             format_duration_text(took)
         )),
-        (None, Ok(_)) => DoctorCheck::weaker_protection_check("on a thread of this process")
-            .with_meaning("a malicious component could use memory and CPU time of the compiler until rind ends"),
-        (_, Err(error)) => DoctorCheck::required_check(error.to_string())
-            .with_meaning("plugins that are not in the cache cannot be loaded"),
+        (None, Ok(_)) => DoctorCheck::new_weaker_protection_result("on a thread of this process")
+            .with_consequence_text("a malicious component could use memory and CPU time of the compiler until rind ends"),
+        (_, Err(error)) => DoctorCheck::new_missing_required_result(error.to_string())
+            .with_consequence_text("plugins that are not in the cache cannot be loaded"),
     }
 }
 
 /// Plugins that a session in this folder would load, with the settings for loading them.
-pub(super) struct DoctorPlugins {
-    pub(super) plugins: Arc<PluginSet>,
-    load: PreparedPluginLoad,
+pub(super) struct SessionPluginsWithLoadPlan {
+    pub(super) plugins: Arc<FoundPluginSet>,
+    load: PluginLoadPlan,
 }
 
-impl DoctorPlugins {
+impl SessionPluginsWithLoadPlan {
     /// Returns the files of the project, if it is trusted.
-    pub(super) fn project_files(&self) -> Option<&Arc<InMemoryFolder>> {
+    pub(super) fn files_of_trusted_project(&self) -> Option<&Arc<InMemoryFolder>> {
         self.load.in_memory_files()
     }
 
     /// Returns the setup used to load the plugins.
-    pub(super) fn setup(&self) -> &OperatorSetup {
+    pub(super) fn setup_used_for_loading(&self) -> &OperatorWorkspaceSetup {
         self.load.setup()
     }
 }
 
 /// Loads the plugins that a session in this folder would load, without asking questions.
-pub(super) async fn find_plugins() -> Result<DoctorPlugins, DoctorCheck> {
-    let load = super::super::plugin::prepare_load(&PluginArgs::default()).await;
-    let load = load.map_err(|error| DoctorCheck::required_check(format!("{error:#}")))?;
+pub(super) async fn load_session_plugins() -> Result<SessionPluginsWithLoadPlan, DoctorCheck> {
+    let load = super::super::plugin::plan_session_plugin_load(&PluginArgs::default()).await;
+    let load =
+        load.map_err(|error| DoctorCheck::new_missing_required_result(format!("{error:#}")))?;
     let plugins = load.load().await;
-    Ok(DoctorPlugins {
-        plugins: Arc::new(plugins.map_err(|error| DoctorCheck::required_check(error.to_string()))?),
+    Ok(SessionPluginsWithLoadPlan {
+        plugins: Arc::new(
+            plugins.map_err(|error| DoctorCheck::new_missing_required_result(error.to_string()))?,
+        ),
         load,
     })
 }
 
 /// Checks whether the plugins of a session in this folder can run.
-pub(super) fn check_loaded_plugins(found: &DoctorPlugins) -> DoctorCheck {
-    let (paths, plugins) = (&found.setup().paths, &*found.plugins);
-    let running = render::format_count(plugins.plugins.len() as u64, "plugin");
-    if let Err(error) = StartableSet::check(plugins) {
+pub(super) fn check_session_plugins_loaded(found: &SessionPluginsWithLoadPlan) -> DoctorCheck {
+    let (paths, plugins) = (&found.setup_used_for_loading().paths, &*found.plugins);
+    let running = render::format_count_with_noun(plugins.plugins.len() as u64, "plugin");
+    if let Err(error) = StartablePluginSet::try_from_plugin_set(plugins) {
         let workspace = paths.workspace.display();
-        return DoctorCheck::required_check(error.to_string())
-            .with_meaning(format!("`rind run` cannot start a session in {workspace}"))
+        return DoctorCheck::new_missing_required_result(error.to_string())
+            .with_consequence_text(format!("`rind run` cannot start a session in {workspace}"))
             .with_advice("fix the cause; `rind plugin list` shows every plugin");
     }
-    let (missed, off): (Vec<&LeftOutPlugin>, Vec<&LeftOutPlugin>) = plugins
-        .left_out
-        .iter()
-        .partition(|left| matches!(left.why, LeftOutReason::Failed(_) | LeftOutReason::Held(_)));
-    let said = |all: &[&LeftOutPlugin]| -> String {
+    let (missed, off): (Vec<&SkippedPlugin>, Vec<&SkippedPlugin>) =
+        plugins.left_out.iter().partition(|left| {
+            matches!(
+                left.why,
+                PluginSkipReason::Failed(_) | PluginSkipReason::Held(_)
+            )
+        });
+    let said = |all: &[&SkippedPlugin]| -> String {
         let all = all.iter();
         all.map(|left| format!("; {}: {}", left.name, left.why))
             .collect()
     };
     let refused = plugins.refused.iter().map(|text| format!("; {text}"));
-    let idle = plugins.plugins.iter().filter(|plugin| !plugin.is_called());
+    let idle = plugins
+        .plugins
+        .iter()
+        .filter(|plugin| !plugin.is_component_called());
     let idle = idle.map(|plugin| {
         let name = &plugin.manifest.name;
-        format!("; {name}: {}", render::plugins::NEVER_CALLED)
+        format!("; {name}: {}", render::plugins::NO_USABLE_EXPORT_NOTE)
     });
     let collisions = plugins.find_tool_collisions().into_iter();
     let collisions = collisions.map(|collision| format!("; {collision}"));
     let refused = refused.chain(idle).chain(collisions);
     let mut refused = said(&missed) + &refused.collect::<String>();
-    let replaced = operator_environment().replaced_plugins();
+    let replaced = process_operator_environment().replaced_embedded_plugin_names();
     if !replaced.is_empty() {
         refused.push_str(&format!(
             "; {} replaces the plugins that are embedded in rind: {}",
-            MANAGED_VARIABLE,
+            MANAGED_PLUGINS_FOLDER_VARIABLE,
             replaced.join(", ")
         ));
     }
@@ -169,8 +180,8 @@ pub(super) fn check_loaded_plugins(found: &DoctorPlugins) -> DoctorCheck {
     if refused.is_empty() {
         return DoctorCheck::ok_check(found);
     }
-    DoctorCheck::weaker_protection_check(found)
-        .with_meaning(
+    DoctorCheck::new_weaker_protection_result(found)
+        .with_consequence_text(
             "their protection and their tools are missing; no setting or grant relies on them",
         )
         .with_advice("see `rind plugin list`")
@@ -178,52 +189,59 @@ pub(super) fn check_loaded_plugins(found: &DoctorPlugins) -> DoctorCheck {
 
 /// Checks whether the plugin that the settings name as `loop` can run the agent loop. Returns
 /// `None` if the settings name no plugin.
-pub(super) fn check_agent_loop(found: &DoctorPlugins) -> Option<DoctorCheck> {
-    let config = found.setup().agent_config().ok()?;
+pub(super) fn check_agent_loop_plugin(found: &SessionPluginsWithLoadPlan) -> Option<DoctorCheck> {
+    let config = found.setup_used_for_loading().agent_config().ok()?;
     let name = config.agent_loop?;
     let mut plugins = found.plugins.plugins.iter();
     let is_there =
         plugins.any(|plugin| plugin.manifest.name == name && plugin.may_run_agent_loop());
-    let name = clean_line(&name, MAX_NAME);
+    let name = escape_and_truncate_line(&name, MAX_PLUGIN_NAME_BYTES);
     Some(match is_there {
         true => DoctorCheck::ok_check(format!("plugin {name} runs the agent loop")),
-        false => DoctorCheck::required_check(format!(
+        false => DoctorCheck::new_missing_required_result(format!(
             "the settings name plugin {name} for the agent loop, but it does not run, has no agent loop, or was not granted `agent_loop`"
         ))
-        .with_meaning("no session starts")
+        .with_consequence_text("no session starts")
         .with_advice("see `rind plugin list`, or take `loop` out of [agent] in your settings"),
     })
 }
 
 /// Checks whether plugins in Rust can be compiled. Runs `rustc` in Rind's own data folder, because
 /// a project's toolchain file could make rustup install something.
-pub(super) async fn check_rust_target(paths: &Paths) -> DoctorCheck {
+pub(super) async fn check_rust_wasm_target(paths: &Paths) -> DoctorCheck {
     let cancel = CancellationToken::new();
-    let asked = tokio::time::timeout(PATIENCE, has_wasm_target(&paths.data, &cancel)).await;
+    let asked = tokio::time::timeout(
+        WASM_TARGET_CHECK_TIMEOUT,
+        has_wasm_target(&paths.data, &cancel),
+    )
+    .await;
     let missing = |found: String, todo: &str| {
-        DoctorCheck::missing_check(found)
-            .with_meaning(
+        DoctorCheck::new_missing_result(found)
+            .with_consequence_text(
                 "compiled plugins still run; `rind plugin build` cannot compile those in Rust",
             )
             .with_advice(todo)
     };
     match asked {
-        Ok(Ok(true)) => DoctorCheck::ok_check(format!("{TARGET} is installed")),
+        Ok(Ok(true)) => DoctorCheck::ok_check(format!("{PLUGIN_COMPILE_TARGET} is installed")),
         Ok(Ok(false)) => missing(
-            format!("{TARGET} is not installed"),
-            &format!("rustup target add {TARGET}"),
+            format!("{PLUGIN_COMPILE_TARGET} is not installed"),
+            &format!("rustup target add {PLUGIN_COMPILE_TARGET}"),
         ),
         Ok(Err(error)) => missing(
             error.to_string(),
             "to write plugins in Rust, install it from rustup.rs",
         ),
         Err(_) => missing(
-            format!("rustc did not answer within {} s", PATIENCE.as_secs()),
+            format!(
+                "rustc did not answer within {} s",
+                WASM_TARGET_CHECK_TIMEOUT.as_secs()
+            ),
             "run `rustc --print sysroot` to see why",
         ),
     }
 }
 
 fn format_duration_text(took: Duration) -> String {
-    render::format_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+    render::format_duration_ms(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
 }

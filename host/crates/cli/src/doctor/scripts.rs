@@ -6,11 +6,11 @@ use super::super::render;
 use super::DoctorCheck;
 use rind_lib::lock::lock;
 use rind_operator::scripts;
-use rind_operator::setup::OperatorSetup;
+use rind_operator::setup::OperatorWorkspaceSetup;
 
 /// Checks whether the programs of scripts can be started, and whether the agent could change them.
 /// Returns `None` if the settings have no scripts.
-pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
+pub(super) fn check_hook_scripts(setup: &OperatorWorkspaceSetup) -> Option<DoctorCheck> {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let setup = setup.clone().with_warning_callback({
         let said = said.clone();
@@ -23,10 +23,10 @@ pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
     let (scripts, open) = match found {
         Ok(found) => found,
         Err(error) => {
-            let check = DoctorCheck::required_check(format!("{error:#}"));
+            let check = DoctorCheck::new_missing_required_result(format!("{error:#}"));
             return Some(
                 check
-                    .with_meaning("`rind run` starts no session")
+                    .with_consequence_text("`rind run` starts no session")
                     .with_advice("correct the named line"),
             );
         }
@@ -36,23 +36,23 @@ pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
         return None;
     }
     let names: Vec<&str> = scripts.iter().map(|script| &*script.name).collect();
-    let count = render::format_count(scripts.len() as u64, "script");
+    let count = render::format_count_with_noun(scripts.len() as u64, "script");
     let found = match names.is_empty() {
         true => count,
         false => format!("{count}: {}", names.join(", ")),
     };
     Some(match open.first() {
-        None if !said.is_empty() => DoctorCheck::weaker_protection_check(format!("{found}; {said}"))
-            .with_meaning("these hooks are not called")
+        None if !said.is_empty() => DoctorCheck::new_weaker_protection_result(format!("{found}; {said}"))
+            .with_consequence_text("these hooks are not called")
             .with_advice("correct the named lines"),
-        None => DoctorCheck::ok_check(found).with_meaning("they run confined as commands of bash do"),
-        Some(open) => DoctorCheck::weaker_protection_check(format!(
+        None => DoctorCheck::ok_check(found).with_consequence_text("they run confined as commands of bash do"),
+        Some(open) => DoctorCheck::new_weaker_protection_result(format!(
             "{found}; {} is in {}{}{said}",
             open.file.display(),
             open.folder.display(),
             if said.is_empty() { "" } else { "; " }
         ))
-        .with_meaning(format!("the agent can change {}", open.what))
+        .with_consequence_text(format!("the agent can change {}", open.what))
         .with_advice("keep scripts, and lists of scripts, outside the workspace, for example next to config.toml"),
     })
 }

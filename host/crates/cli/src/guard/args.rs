@@ -54,8 +54,8 @@ pub(in super::super) struct GuardStatusArgs {
     pub(super) json: bool,
 }
 
-/// Arguments of `rind guard hook`, only for its help: `run_hook` reads them without clap, whose
-/// setup would delay every hook.
+/// Arguments of `rind guard hook`, only for its help: `run_guard_hook_if_requested` reads them
+/// without clap, whose setup would delay every hook.
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct GuardHookArgs {
     /// Agent that runs the hook
@@ -83,7 +83,7 @@ pub(in super::super) enum GuardedAgentName {
 }
 
 impl GuardedAgentName {
-    pub(super) fn agent(self) -> GuardedAgent {
+    pub(super) fn to_guarded_agent(self) -> GuardedAgent {
         match self {
             Self::ClaudeCode => GuardedAgent::ClaudeCode,
             Self::Codex => GuardedAgent::Codex,
@@ -95,7 +95,7 @@ impl GuardedAgentName {
 }
 
 /// Returns the environment variable that sets the settings folder of an agent.
-pub(super) fn folder_variable(agent: GuardedAgent) -> Option<&'static str> {
+pub(super) fn agent_settings_folder_env_variable(agent: GuardedAgent) -> Option<&'static str> {
     match agent {
         GuardedAgent::ClaudeCode => Some("CLAUDE_CONFIG_DIR"),
         GuardedAgent::Codex => Some("CODEX_HOME"),

@@ -11,37 +11,37 @@ use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::environment;
-use rind_guard::{GuardBackend, GuardSessionRequest};
+use rind_guard::{GuardSessionOpener, GuardSessionRequest};
 use rind_lib::Session;
 use rind_lib::lock::lock;
 use rind_lib::paths::{ADMIN_POLICY, PROJECT_FOLDER, Paths};
 use rind_lib::session::{self, SessionStore};
-use rind_lib::tool::approval::DenyAll;
-use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
+use rind_lib::tool::approval::DenyAllApprover;
+use rind_lib::tool::policy::{ApprovalMode, ToolPolicyRunMode};
 use rind_operator::environment::{OperatorEnvironment, WarningsAlreadyShown};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
-use rind_operator::start::{RunBeforeHost, RunFrontend, RunWithHost};
+use rind_operator::start::{RunBeforeHostCreation, RunFrontend, RunWithCreatedHost};
 
 /// Plugins that the guard does not load, because they replace results by texts about tools that
 /// only Rind has.
-pub(super) const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
+pub(super) const PLUGINS_EXCLUDED_FROM_GUARD: [&str; 1] = ["tool-output-sandbox"];
 
 /// Maximum number of hosts that the guard keeps in memory; the least recently used one is dropped.
-const MAX_HOSTS: usize = 8;
+const MAX_CACHED_HOSTS: usize = 8;
 
 /// Number of folder levels whose files are included in the stamp, the text that identifies the
 /// state of a project's settings: the folder's plugins, and the files of each plugin.
-const STAMP_DEPTH: usize = 2;
+const SETTINGS_STAMP_FOLDER_DEPTH: usize = 2;
 
 /// Maximum number of entries of one folder that a stamp of the settings includes.
-const MAX_STAMPED: usize = 500;
+const MAX_STAMPED_ENTRIES_PER_FOLDER: usize = 500;
 
 /// Time to wait until a previous daemon, which is ending, has closed the session.
-const WAIT_OPEN: Duration = Duration::from_secs(5);
+const PREVIOUS_DAEMON_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A host and the time of its last use.
-struct CachedGuardHost {
-    run: Arc<OnceCell<RunWithHost>>,
+struct CachedProjectGuardHost {
+    run: Arc<OnceCell<RunWithCreatedHost>>,
     /// Text that identifies the state of the project's settings (their stamp) when the host was
     /// created.
     project: String,
@@ -49,21 +49,21 @@ struct CachedGuardHost {
 }
 
 /// Backend of the guard's daemon that judges calls with the operator's settings and plugins.
-pub(super) struct OperatorGuardBackend {
+pub(super) struct GuardDaemonSessionOpener {
     paths: Paths,
-    hosts: Mutex<HashMap<PathBuf, CachedGuardHost>>,
+    hosts: Mutex<HashMap<PathBuf, CachedProjectGuardHost>>,
 }
 
 /// Front end that asks no questions. Trust and permissions can be granted only at a terminal.
-struct GuardFrontend;
+struct NonInteractiveGuardFrontend;
 
-impl RunFrontend for GuardFrontend {
-    fn show_plugins(&self, plugins: &rind_lib::plugin::load::PluginSet) {
-        crate::render::plugins::warn_left_out(plugins);
+impl RunFrontend for NonInteractiveGuardFrontend {
+    fn show_plugins(&self, plugins: &rind_lib::plugin::load::FoundPluginSet) {
+        crate::render::plugins::warn_about_plugins_not_loaded(plugins);
     }
 }
 
-impl OperatorGuardBackend {
+impl GuardDaemonSessionOpener {
     pub(super) fn new(paths: Paths) -> Self {
         Self {
             paths,
@@ -85,10 +85,10 @@ impl OperatorGuardBackend {
             Some(folder) => folder,
             None => order.folder.canonicalize()?,
         };
-        let cell = self.host_cell(&folder);
-        let run = cell.get_or_try_init(|| prepare_host(&folder)).await?;
+        let cell = self.get_or_insert_host_cell_of_project(&folder);
+        let run = cell.get_or_try_init(|| prepare_guard_host(&folder)).await?;
         let host = &run.host;
-        let until = Instant::now() + WAIT_OPEN;
+        let until = Instant::now() + PREVIOUS_DAEMON_CLOSE_TIMEOUT;
         loop {
             let builder = host.host.session().policy(host.external_agent_policy());
             let builder = builder.aside(format!("guard {}", order.agent.name()));
@@ -102,9 +102,12 @@ impl OperatorGuardBackend {
         }
     }
 
-    fn host_cell(&self, folder: &Path) -> Arc<OnceCell<RunWithHost>> {
+    fn get_or_insert_host_cell_of_project(
+        &self,
+        folder: &Path,
+    ) -> Arc<OnceCell<RunWithCreatedHost>> {
         let mut hosts = lock(&self.hosts);
-        if hosts.len() >= MAX_HOSTS && !hosts.contains_key(folder) {
+        if hosts.len() >= MAX_CACHED_HOSTS && !hosts.contains_key(folder) {
             let oldest = hosts.iter().min_by_key(|(_, kept)| kept.used);
             if let Some(oldest) = oldest.map(|(folder, _)| folder.clone()) {
                 hosts.remove(&oldest);
@@ -112,9 +115,9 @@ impl OperatorGuardBackend {
         }
         let kept = hosts
             .entry(folder.to_owned())
-            .or_insert_with(|| CachedGuardHost {
+            .or_insert_with(|| CachedProjectGuardHost {
                 run: Arc::default(),
-                project: project_change_stamp(folder),
+                project: project_settings_change_stamp(folder),
                 used: Instant::now(),
             });
         kept.used = Instant::now();
@@ -122,7 +125,7 @@ impl OperatorGuardBackend {
     }
 }
 
-impl GuardBackend for OperatorGuardBackend {
+impl GuardSessionOpener for GuardDaemonSessionOpener {
     fn open<'a>(
         &'a self,
         order: &'a GuardSessionRequest,
@@ -152,15 +155,15 @@ impl GuardBackend for OperatorGuardBackend {
             data.join("grants.json"),
             data.join("projects.json"),
         ];
-        files.extend(environment::operator_environment().installed_folder());
+        files.extend(environment::process_operator_environment().installed_plugins_folder());
         let mut stamp = String::new();
         for file in &files {
-            append_file_stamp(file, STAMP_DEPTH, &mut stamp);
+            append_file_time_and_inode(file, SETTINGS_STAMP_FOLDER_DEPTH, &mut stamp);
         }
         let hosts = lock(&self.hosts);
         let changed = hosts
             .iter()
-            .filter(|(folder, kept)| project_change_stamp(folder) != kept.project);
+            .filter(|(folder, kept)| project_settings_change_stamp(folder) != kept.project);
         for (folder, _) in changed {
             stamp.push_str(&format!("changed {} ", folder.display()));
         }
@@ -169,15 +172,19 @@ impl GuardBackend for OperatorGuardBackend {
 }
 
 /// Returns a text that changes when the project's own settings or plugins change.
-fn project_change_stamp(folder: &Path) -> String {
+fn project_settings_change_stamp(folder: &Path) -> String {
     let mut stamp = String::new();
-    append_file_stamp(&folder.join(PROJECT_FOLDER), STAMP_DEPTH, &mut stamp);
+    append_file_time_and_inode(
+        &folder.join(PROJECT_FOLDER),
+        SETTINGS_STAMP_FOLDER_DEPTH,
+        &mut stamp,
+    );
     stamp
 }
 
 /// Appends modification time and inode of a file; for a folder also those of its entries, `depth`
 /// levels deep.
-fn append_file_stamp(path: &Path, depth: usize, stamp: &mut String) {
+fn append_file_time_and_inode(path: &Path, depth: usize, stamp: &mut String) {
     let Ok(found) = path.metadata() else {
         stamp.push_str("- ");
         return;
@@ -196,8 +203,8 @@ fn append_file_stamp(path: &Path, depth: usize, stamp: &mut String) {
     paths.sort();
     paths
         .iter()
-        .take(MAX_STAMPED)
-        .for_each(|path| append_file_stamp(path, depth - 1, stamp));
+        .take(MAX_STAMPED_ENTRIES_PER_FOLDER)
+        .for_each(|path| append_file_time_and_inode(path, depth - 1, stamp));
 }
 
 fn is_session_open_elsewhere(error: &rind_lib::host::Error) -> bool {
@@ -207,27 +214,27 @@ fn is_session_open_elsewhere(error: &rind_lib::host::Error) -> bool {
     )
 }
 
-async fn prepare_host(folder: &Path) -> anyhow::Result<RunWithHost> {
+async fn prepare_guard_host(folder: &Path) -> anyhow::Result<RunWithCreatedHost> {
     let environment = Arc::new(OperatorEnvironment {
         on_warning: Arc::new(|text: &str| tracing::warn!("{text}")),
         said: WarningsAlreadyShown::default(),
-        ..OperatorEnvironment::clone(&environment::operator_environment())
+        ..OperatorEnvironment::clone(&environment::process_operator_environment())
     });
     let settings = RunSettings {
-        paths: environment.paths(folder)?,
+        paths: environment.paths_for_workspace(folder)?,
         environment,
         model: ModelSelection::default(),
         plugins: PluginSelection {
-            unsuited: UNSUITED.map(str::to_owned).to_vec(),
+            unsuited: PLUGINS_EXCLUDED_FROM_GUARD.map(str::to_owned).to_vec(),
             ..PluginSelection::default()
         },
         session: SessionChoice::New,
-        mode: PolicyMode::default(),
+        mode: ToolPolicyRunMode::default(),
         approval: ApprovalMode::default(),
     };
-    let run = RunBeforeHost::new(settings, &GuardFrontend).await?;
-    let nobody = Arc::new(DenyAll("the guard asks nobody".to_owned()));
-    run.without_model()
+    let run = RunBeforeHostCreation::new(settings, &NonInteractiveGuardFrontend).await?;
+    let nobody = Arc::new(DenyAllApprover("the guard asks nobody".to_owned()));
+    run.with_refusing_provider_if_no_model()
         .without_mcp_servers()
         .create_host(nobody)
         .await

@@ -14,26 +14,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rind_guard::{
-    GuardDaemonStarter, GuardFolder, GuardPoint, GuardedAgent, HookAnswer, HookRequest, ask_daemon,
+    AgentHookRequest, GuardDaemonStarter, GuardFolder, GuardPoint, GuardedAgent, HookAnswer,
+    ask_daemon_for_hook_answer,
 };
 use rind_lib::paths::{HOME_VARIABLE, Paths};
-use rind_lib::tool::process::{base_environment_with_variables, start_detached};
-use rind_operator::managed::MANAGED_VARIABLE;
+use rind_lib::tool::process::{base_environment_with_variables, start_detached_program};
+use rind_operator::managed::MANAGED_PLUGINS_FOLDER_VARIABLE;
 
 /// Deadline for the complete run, including reading standard input: a little shorter than the
 /// timeout of the agents.
-const DEADLINE: Duration = Duration::from_secs(48);
+const HOOK_RUN_DEADLINE: Duration = Duration::from_secs(48);
 
 /// Maximum number of bytes that are read from standard input. The crate that parses the input has a
 /// lower limit, and reports inputs beyond that.
-const MAX_INPUT: u64 = 17 << 20;
+const MAX_STDIN_BYTES: u64 = 17 << 20;
 
 /// Size of the daemon's log, in bytes, beyond which a new log is started.
-const MAX_LOG: u64 = 1 << 20;
+const MAX_DAEMON_LOG_BYTES: u64 = 1 << 20;
 
 /// Stack size, in bytes, of the thread that watches the deadline. The thread only sleeps, and may
 /// then write a short text.
-const WATCH_STACK: usize = 64 << 10;
+const DEADLINE_THREAD_STACK_BYTES: usize = 64 << 10;
 
 /// Name of the small hook program, which starts faster than `rind` because it does not contain the
 /// host.
@@ -41,10 +42,10 @@ const HOOK_PROGRAM: &str = "rind-guard-hook";
 
 /// Environment variable that with the value `never` keeps the hook from starting a daemon. `rind
 /// guard test` sets it.
-pub(super) const START_VARIABLE: &str = "RIND_GUARD_START";
+pub(super) const DAEMON_START_ENV_VARIABLE: &str = "RIND_GUARD_START";
 
 /// Parsed arguments of the hook.
-struct HookArguments {
+struct GuardHookCommandArguments {
     agent: GuardedAgent,
     point: GuardPoint,
     home: Option<PathBuf>,
@@ -52,7 +53,9 @@ struct HookArguments {
 
 /// Runs the hook if `args` are `hook` and its arguments. Returns `None` for everything else,
 /// including `--help`, which clap then handles.
-pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+pub(in super::super) fn run_guard_hook_if_requested(
+    mut args: impl Iterator<Item = OsString>,
+) -> Option<ExitCode> {
     if args.next()? != "hook" {
         return None;
     }
@@ -60,11 +63,11 @@ pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Op
     if words.iter().any(|word| word == "--help" || word == "-h") {
         return None;
     }
-    Some(answer_with_arguments(&words))
+    Some(answer_hook_with_arguments(&words))
 }
 
 /// Answers the hook call that these command line arguments describe.
-pub(in super::super) fn answer_with_arguments(words: &[OsString]) -> ExitCode {
+pub(in super::super) fn answer_hook_with_arguments(words: &[OsString]) -> ExitCode {
     let answer = match parse_hook_arguments(words) {
         Ok(words) => return answer_hook_before_deadline(words),
         Err(why) => HookAnswer::refusal(&why),
@@ -72,7 +75,7 @@ pub(in super::super) fn answer_with_arguments(words: &[OsString]) -> ExitCode {
     write_answer(&answer)
 }
 
-fn parse_hook_arguments(words: &[OsString]) -> Result<HookArguments, String> {
+fn parse_hook_arguments(words: &[OsString]) -> Result<GuardHookCommandArguments, String> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str());
     let agent = text(0).and_then(GuardedAgent::from_name);
     let point = text(1).and_then(GuardPoint::from_name);
@@ -84,7 +87,7 @@ fn parse_hook_arguments(words: &[OsString]) -> Result<HookArguments, String> {
         _ => return Err(unknown_arguments_text()),
     };
     match (agent, point) {
-        (Some(agent), Some(point)) => Ok(HookArguments { agent, point, home }),
+        (Some(agent), Some(point)) => Ok(GuardHookCommandArguments { agent, point, home }),
         _ => Err(unknown_arguments_text()),
     }
 }
@@ -97,14 +100,14 @@ fn unknown_arguments_text() -> String {
 /// does not answer before the deadline, a second thread writes a refusal. The call itself runs on
 /// the main thread, because each further thread with its own heap would take a tenth of the total
 /// time.
-fn answer_hook_before_deadline(words: HookArguments) -> ExitCode {
+fn answer_hook_before_deadline(words: GuardHookCommandArguments) -> ExitCode {
     let is_answered = Arc::new(AtomicBool::new(false));
     let watched = is_answered.clone();
-    let watch = std::thread::Builder::new().stack_size(WATCH_STACK);
+    let watch = std::thread::Builder::new().stack_size(DEADLINE_THREAD_STACK_BYTES);
     let watch = watch.spawn(move || {
-        std::thread::sleep(DEADLINE);
+        std::thread::sleep(HOOK_RUN_DEADLINE);
         if !watched.swap(true, Ordering::SeqCst) {
-            let why = format!("no answer within {} s", DEADLINE.as_secs());
+            let why = format!("no answer within {} s", HOOK_RUN_DEADLINE.as_secs());
             let refusal = HookAnswer::refusal(&why);
             write_answer(&refusal);
             std::process::exit(i32::from(refusal.code));
@@ -115,7 +118,7 @@ fn answer_hook_before_deadline(words: HookArguments) -> ExitCode {
             "cannot start a thread: {error}"
         )));
     }
-    let answer = catch_unwind(AssertUnwindSafe(|| answer_hook(words)));
+    let answer = catch_unwind(AssertUnwindSafe(|| answer_agent_hook_call(words)));
     let answer = answer
         .unwrap_or_else(|_| HookAnswer::refusal("the program crashed; see the message above"));
     while is_answered.swap(true, Ordering::SeqCst) {
@@ -125,26 +128,26 @@ fn answer_hook_before_deadline(words: HookArguments) -> ExitCode {
     write_answer(&answer)
 }
 
-fn answer_hook(words: HookArguments) -> HookAnswer {
+fn answer_agent_hook_call(words: GuardHookCommandArguments) -> HookAnswer {
     let mut payload = Vec::new();
     let read = std::io::stdin()
         .lock()
-        .take(MAX_INPUT)
+        .take(MAX_STDIN_BYTES)
         .read_to_end(&mut payload);
     if let Err(error) = read {
         return HookAnswer::refusal(&format!("standard input: {error}"));
     }
-    let (request, data, start) = match prepare_guard_request(words, payload) {
+    let (request, data, start) = match prepare_daemon_request(words, payload) {
         Ok(prepared) => prepared,
         Err(why) => return HookAnswer::refusal(&why),
     };
-    ask_daemon(&request, GuardFolder::open(&data), &start)
+    ask_daemon_for_hook_answer(&request, GuardFolder::open(&data), &start)
 }
 
-fn prepare_guard_request(
-    words: HookArguments,
+fn prepare_daemon_request(
+    words: GuardHookCommandArguments,
     payload: Vec<u8>,
-) -> Result<(HookRequest, PathBuf, DaemonStarter), String> {
+) -> Result<(AgentHookRequest, PathBuf, GuardDaemonProcessStarter), String> {
     let folder = std::env::current_dir()
         .map_err(|error| format!("cannot find the current folder: {error}"))?;
     let user_home = std::env::home_dir().ok_or("there is no home folder; set HOME")?;
@@ -154,18 +157,22 @@ fn prepare_guard_request(
         _ => std::env::var(name).ok(),
     };
     let paths = Paths::new(&user_home, variable, &folder);
-    let request = HookRequest {
+    let request = AgentHookRequest {
         agent: words.agent,
         point: words.point,
         payload,
         folder,
-        build: program_build_name(&paths)?,
+        build: identify_build_and_folders(&paths)?,
     };
-    Ok((request, paths.data, DaemonStarter { home: words.home }))
+    Ok((
+        request,
+        paths.data,
+        GuardDaemonProcessStarter { home: words.home },
+    ))
 }
 
 /// Returns the path of `rind`: this program, or the one next to this small hook program.
-fn rind_program() -> Result<PathBuf, String> {
+fn find_rind_program_path() -> Result<PathBuf, String> {
     let program = std::env::current_exe()
         .map_err(|error| format!("cannot find the path of this program: {error}"))?;
     let is_small = program.file_name().is_some_and(|name| name == HOOK_PROGRAM);
@@ -177,7 +184,7 @@ fn rind_program() -> Result<PathBuf, String> {
 
 /// Returns the program to install as hook: the small one if it is next to `program`, otherwise
 /// `program`. The second value is whether it is the small one.
-pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
+pub(super) fn choose_guard_hook_program(program: PathBuf) -> (PathBuf, bool) {
     let small = program.with_file_name(HOOK_PROGRAM);
     match small.is_file() {
         true => (small, true),
@@ -187,13 +194,13 @@ pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
 
 /// Returns a name for this build and its folders. A hook uses a daemon only if both have the same
 /// name, because a daemon of another build or with other folders has other plugins and rules.
-pub(super) fn program_build_name(paths: &Paths) -> Result<String, String> {
+pub(super) fn identify_build_and_folders(paths: &Paths) -> Result<String, String> {
     use std::os::unix::fs::MetadataExt;
-    let program = rind_program()?;
+    let program = find_rind_program_path()?;
     let found = program
         .metadata()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    let managed = std::env::var_os(MANAGED_VARIABLE).unwrap_or_default();
+    let managed = std::env::var_os(MANAGED_PLUGINS_FOLDER_VARIABLE).unwrap_or_default();
     let home = std::env::home_dir().unwrap_or_default();
     let Paths {
         config,
@@ -213,19 +220,19 @@ pub(super) fn program_build_name(paths: &Paths) -> Result<String, String> {
 }
 
 /// Starts a daemon as `rind guard serve`, in `home` if set.
-pub(super) struct DaemonStarter {
+pub(super) struct GuardDaemonProcessStarter {
     home: Option<PathBuf>,
 }
 
-impl GuardDaemonStarter for DaemonStarter {
+impl GuardDaemonStarter for GuardDaemonProcessStarter {
     fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String> {
-        if std::env::var_os(START_VARIABLE).is_some_and(|value| value == "never") {
+        if std::env::var_os(DAEMON_START_ENV_VARIABLE).is_some_and(|value| value == "never") {
             return Err(format!(
-                "no guard daemon runs, and {START_VARIABLE} keeps this program from starting one"
+                "no guard daemon runs, and {DAEMON_START_ENV_VARIABLE} keeps this program from starting one"
             ));
         }
-        let program = rind_program()?;
-        let log = open_log(folder)
+        let program = find_rind_program_path()?;
+        let log = open_guard_daemon_log(folder)
             .map_err(|error| format!("{}: {error}", folder.log_path().display()))?;
         // Pass on only variables with these prefixes: the guard must not get the agent's API keys.
         let mut env = base_environment_with_variables(&[], &["RIND_", "XDG_"]);
@@ -234,19 +241,19 @@ impl GuardDaemonStarter for DaemonStarter {
             env.push((HOME_VARIABLE.into(), home.into()));
         }
         let args = ["guard", "serve"].map(OsString::from);
-        start_detached(&program, &args, env, log)
+        start_detached_program(&program, &args, env, log)
             .map_err(|error| format!("start {}: {error}", program.display()))
     }
 }
 
 /// Opens the daemon's log for appending. Removes the old log first if it is too large or no regular
 /// file.
-fn open_log(folder: &GuardFolder) -> std::io::Result<std::fs::File> {
+fn open_guard_daemon_log(folder: &GuardFolder) -> std::io::Result<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     let path = folder.log_path();
     let is_large = path
         .symlink_metadata()
-        .is_ok_and(|found| !found.is_file() || found.len() > MAX_LOG);
+        .is_ok_and(|found| !found.is_file() || found.len() > MAX_DAEMON_LOG_BYTES);
     if is_large {
         std::fs::remove_file(&path)?;
     }

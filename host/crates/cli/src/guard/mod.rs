@@ -12,17 +12,21 @@ use std::sync::Arc;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use self::args::{GuardAgentArgs, GuardCommand, GuardInstallArgs, folder_variable};
-pub(super) use self::status::{AgentGuardStatus, PluginGuardCoverage, installed_guard_coverage};
+use self::args::{
+    GuardAgentArgs, GuardCommand, GuardInstallArgs, agent_settings_folder_env_variable,
+};
+pub(super) use self::status::{
+    AgentGuardStatus, PluginGuardCoverage, coverage_by_installed_guards,
+};
 use super::environment;
 use super::exit_code::{ExitStatus, bail_usage};
-use super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
-use super::render::{self, WARN};
+use super::question::{QuestionScreenContent, TerminalQuestionLine, parse_yes_or_no};
+use super::render::{self, WARNING_STYLE};
 use super::signals::ShutdownSignals;
 use super::terminal::can_ask_at_terminal;
 use rind_guard::{
-    AgentFileRoots, FileChange, GuardFolder, GuardedAgent, plan_guard_install, plan_guard_removal,
-    serve_guard,
+    AgentSettingsRootFolders, FileChange, GuardFolder, GuardedAgent, plan_guard_install,
+    plan_guard_removal, run_guard_daemon,
 };
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 
@@ -30,7 +34,7 @@ pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatu
     match command {
         GuardCommand::Install(args) => install_guard(&args).await,
         GuardCommand::Status(args) => status::print_guard_status(&args).await,
-        GuardCommand::Test(args) => test::test_guard(&args).await,
+        GuardCommand::Test(args) => test::test_installed_guard_hook(&args).await,
         GuardCommand::Remove(args) => remove_guard(&args).await,
         GuardCommand::Serve => serve_daemon().await,
         // `rind guard hook` runs before arguments are parsed, so only an unusual call gets here.
@@ -43,15 +47,15 @@ pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatu
 /// Locations of an agent's settings, and the program that its hooks run.
 struct GuardInstallTarget {
     agent: GuardedAgent,
-    places: AgentFileRoots,
-    command: rind_guard::GuardCommand,
+    places: AgentSettingsRootFolders,
+    command: rind_guard::GuardHookProgram,
     paths: Paths,
 }
 
 impl GuardInstallTarget {
-    fn find_target(agent: GuardedAgent, is_project: bool) -> anyhow::Result<Self> {
-        let environment = environment::operator_environment();
-        let paths = environment::find_paths(None)?;
+    fn for_agent(agent: GuardedAgent, is_project: bool) -> anyhow::Result<Self> {
+        let environment = environment::process_operator_environment();
+        let paths = environment::find_rind_paths(None)?;
         // Use the home directory and not RIND_HOME: other agents do not know that variable.
         let home = environment.home.clone();
         let Some(home) = home.filter(|home| home.is_absolute()) else {
@@ -61,9 +65,9 @@ impl GuardInstallTarget {
             let folder = environment.variable(name).map(PathBuf::from);
             folder.filter(|folder| folder.is_absolute())
         };
-        let places = AgentFileRoots {
+        let places = AgentSettingsRootFolders {
             config_home: absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
-            agent_folder: folder_variable(agent).and_then(absolute),
+            agent_folder: agent_settings_folder_env_variable(agent).and_then(absolute),
             project: is_project.then(|| paths.workspace.clone()),
             home,
         };
@@ -73,8 +77,8 @@ impl GuardInstallTarget {
             .program
             .clone()
             .context("cannot find the path of this program")?;
-        let (program, is_small) = hook::hook_program(program);
-        let command = rind_guard::GuardCommand {
+        let (program, is_small) = hook::choose_guard_hook_program(program);
+        let command = rind_guard::GuardHookProgram {
             program,
             is_small,
             home: rind_home.map(|home| paths.workspace.join(home)),
@@ -88,7 +92,7 @@ impl GuardInstallTarget {
     }
 
     fn from_args(args: &GuardAgentArgs) -> anyhow::Result<Self> {
-        Self::find_target(args.agent.agent(), args.project)
+        Self::for_agent(args.agent.to_guarded_agent(), args.project)
     }
 }
 
@@ -107,8 +111,8 @@ async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
     if !confirm_and_apply_changes(&target, &changes, args.yes).await? {
         return Ok(ExitStatus::Failed);
     }
-    let table = target.agent.table();
-    render::guard::print_installed_hooks(table);
+    let table = target.agent.hook_table();
+    render::guard::print_guard_installed_report(table);
     if target.agent == GuardedAgent::Codex {
         render::print_note("running sessions of Codex do not have the hook");
     }
@@ -145,17 +149,24 @@ async fn confirm_and_apply_changes(
     changes: &[FileChange],
     is_yes: bool,
 ) -> anyhow::Result<bool> {
-    changes.iter().for_each(render::guard::show_change);
+    changes
+        .iter()
+        .for_each(render::guard::print_file_change_diff);
     if !is_yes {
         if !can_ask_at_terminal() {
             bail_usage!("there is no terminal to ask at; add --yes to write these changes");
         }
-        if !ask_yes_or_no(&format!("write this for {}", target.agent.table().title)).await {
+        if !ask_yes_or_no(&format!(
+            "write this for {}",
+            target.agent.hook_table().title
+        ))
+        .await
+        {
             render::print_note("nothing was written");
             return Ok(false);
         }
     }
-    let copies = GuardFolder::open(&target.paths.data)?.file_copies_path();
+    let copies = GuardFolder::open(&target.paths.data)?.backup_folder_path();
     for change in changes {
         if let Some(copy) = change.write_with_backup(&copies)? {
             render::guard::print_backup_location(&change.path, &copy);
@@ -165,26 +176,26 @@ async fn confirm_and_apply_changes(
 }
 
 async fn ask_yes_or_no(words: &str) -> bool {
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text(words);
-    let screen = QuestionScreen {
+    let screen = QuestionScreenContent {
         parts: vec![vec![head]],
         keys: "[y]es or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     };
     screen.ask_approval(parse_yes_or_no, |yes| !yes).await == Some(true)
 }
 
 /// Runs the daemon in this process. The process that starts it redirects its output to the log.
 async fn serve_daemon() -> anyhow::Result<ExitStatus> {
-    let paths = environment::find_paths(None)?;
+    let paths = environment::find_rind_paths(None)?;
     let folder = GuardFolder::open(&paths.data)?;
-    let build = hook::program_build_name(&paths).map_err(anyhow::Error::msg)?;
+    let build = hook::identify_build_and_folders(&paths).map_err(anyhow::Error::msg)?;
     let cancel = CancellationToken::new();
     let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
-    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
-    let backend = Arc::new(backend::OperatorGuardBackend::new(paths));
-    serve_guard(&folder, backend, build, &cancel).await?;
+    tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
+    let backend = Arc::new(backend::GuardDaemonSessionOpener::new(paths));
+    run_guard_daemon(&folder, backend, build, &cancel).await?;
     Ok(ExitStatus::Done)
 }

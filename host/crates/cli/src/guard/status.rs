@@ -5,16 +5,16 @@ use serde::Serialize;
 
 use super::GuardInstallTarget;
 use super::args::GuardStatusArgs;
-use super::backend::UNSUITED;
+use super::backend::PLUGINS_EXCLUDED_FROM_GUARD;
 use crate::args::PluginArgs;
 use crate::exit_code::ExitStatus;
 use crate::{environment, plugin, render};
 use rind_guard::{
-    AgentHookTable, GuardError, GuardFolder, GuardInstallState, GuardedAgent, InstalledHook,
-    find_hooks, hook_points_without_event, install_state, is_daemon_listening,
+    AgentHookTable, GuardFileOrDaemonError, GuardFolder, GuardInstallState, GuardedAgent,
+    InstalledHook, find_hooks, guard_install_state, hook_points_without_event, is_daemon_listening,
 };
 use rind_lib::plugin::inspect;
-use rind_lib::plugin::load::{LeftOutPlugin, LeftOutReason, PluginSet};
+use rind_lib::plugin::load::{FoundPluginSet, PluginSkipReason, SkippedPlugin};
 
 /// Status of one agent in the output of `rind guard status`.
 #[derive(Debug, Serialize)]
@@ -37,12 +37,12 @@ pub(in super::super) struct PluginGuardCoverage {
 
 /// Splits the points at which a plugin has hooks into those at which `agent` calls the guard, and
 /// those at which the hooks have no effect.
-fn determine_guard_coverage(
+fn split_hook_points_by_agent_coverage(
     agent: GuardedAgent,
     name: &str,
     points: &[&str],
 ) -> PluginGuardCoverage {
-    let inert = match UNSUITED.contains(&name) {
+    let inert = match PLUGINS_EXCLUDED_FROM_GUARD.contains(&name) {
         // The guard never runs this plugin, so none of its hooks takes effect.
         true => points.to_vec(),
         false => hook_points_without_event(agent, points),
@@ -57,16 +57,16 @@ fn determine_guard_coverage(
 
 /// Returns for each agent with an installed guard which of these points take effect. Skips agents
 /// whose settings cannot be read; `rind guard status` reports them.
-pub(in super::super) fn installed_guard_coverage(
+pub(in super::super) fn coverage_by_installed_guards(
     name: &str,
     points: &[&str],
 ) -> Vec<(GuardedAgent, PluginGuardCoverage)> {
     let has_guard = |agent: &GuardedAgent| {
         [false, true].into_iter().any(|is_project| {
-            let target = GuardInstallTarget::find_target(*agent, is_project);
-            let state = target
-                .ok()
-                .and_then(|target| install_state(*agent, &target.places, &target.command).ok());
+            let target = GuardInstallTarget::for_agent(*agent, is_project);
+            let state = target.ok().and_then(|target| {
+                guard_install_state(*agent, &target.places, &target.command).ok()
+            });
             state.is_some_and(|state| state != GuardInstallState::Absent)
         })
     };
@@ -75,43 +75,51 @@ pub(in super::super) fn installed_guard_coverage(
     }
     let guarded = GuardedAgent::ALL.into_iter().filter(has_guard);
     guarded
-        .map(|agent| (agent, determine_guard_coverage(agent, name, points)))
+        .map(|agent| {
+            (
+                agent,
+                split_hook_points_by_agent_coverage(agent, name, points),
+            )
+        })
         .collect()
 }
 
 pub(super) async fn print_guard_status(args: &GuardStatusArgs) -> anyhow::Result<ExitStatus> {
     let agents = match args.agent {
-        Some(agent) => vec![agent.agent()],
+        Some(agent) => vec![agent.to_guarded_agent()],
         None => GuardedAgent::ALL.to_vec(),
     };
     let set = plugin::load_session_plugins(&PluginArgs::default()).await?;
     // Warn about plugins that are not loaded, because the guard does not run them either.
-    render::plugins::warn_left_out(&set);
-    let is_left_out = |left: &LeftOutPlugin| {
-        matches!(left.why, LeftOutReason::Failed(_) | LeftOutReason::Held(_))
+    render::plugins::warn_about_plugins_not_loaded(&set);
+    let is_left_out = |left: &SkippedPlugin| {
+        matches!(
+            left.why,
+            PluginSkipReason::Failed(_) | PluginSkipReason::Held(_)
+        )
     };
     let all_run = !set.left_out.iter().any(is_left_out);
     let plugins = list_plugin_hook_points(&set);
     let mut shown = Vec::new();
     for agent in agents {
-        let target = GuardInstallTarget::find_target(agent, args.project)?;
+        let target = GuardInstallTarget::for_agent(agent, args.project)?;
         let covers = plugins.iter().map(|(name, points)| {
             let points: Vec<&str> = points.iter().map(String::as_str).collect();
-            determine_guard_coverage(agent, name, &points)
+            split_hook_points_by_agent_coverage(agent, name, &points)
         });
         shown.push(AgentGuardStatus {
-            state: install_state(agent, &target.places, &target.command)?,
+            state: guard_install_state(agent, &target.places, &target.command)?,
             hooks: find_hooks(agent, &target.places, &target.command)?,
-            table: agent.table(),
+            table: agent.hook_table(),
             plugins: covers
                 .filter(|cover| !cover.judges.is_empty() || !cover.inert.is_empty())
                 .collect(),
         });
     }
-    let folder = GuardFolder::open(&environment::find_paths(None)?.data);
+    let folder = GuardFolder::open(&environment::find_rind_paths(None)?.data);
     let daemon = match &folder {
         Ok(folder) => is_daemon_listening(folder).map(|is_running| (is_running, folder.log_path())),
-        Err(error) => Err(GuardError::Daemon(error.to_string())),
+        Err(error) => Err(GuardFileOrDaemonError::Daemon(error.to_string())),
     };
     if args.json {
         let is_running = daemon.as_ref().is_ok_and(|(is_running, _)| *is_running);
@@ -135,8 +143,11 @@ pub(super) async fn print_guard_status(args: &GuardStatusArgs) -> anyhow::Result
 }
 
 /// Returns the loaded plugins with the points of their enabled hooks.
-fn list_plugin_hook_points(set: &PluginSet) -> Vec<(String, Vec<String>)> {
-    let reports = set.plugins.iter().map(|plugin| inspect::inspect(plugin));
+fn list_plugin_hook_points(set: &FoundPluginSet) -> Vec<(String, Vec<String>)> {
+    let reports = set
+        .plugins
+        .iter()
+        .map(|plugin| inspect::build_plugin_report(plugin));
     let points = reports.map(|report| {
         let hooks = report.hooks.iter().filter(|hook| hook.enabled);
         (report.name, hooks.map(|hook| hook.point.clone()).collect())

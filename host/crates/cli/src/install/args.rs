@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use rind_lib::grant::decide::GrantFlag;
-use rind_package::bundle::BundleOptions;
+use rind_package::bundle::PackageBuildOptions;
 use rind_package::ecosystem::PackageKind;
 
 #[derive(Debug, Args)]
@@ -43,14 +43,14 @@ pub(super) struct PackageArgs {
 
 impl PackageArgs {
     /// Returns the options of the package; `None` if no package is requested.
-    pub(super) fn options(&self) -> Option<BundleOptions> {
+    pub(super) fn to_package_build_options(&self) -> Option<PackageBuildOptions> {
         let kinds = [
             (self.npm, PackageKind::Npm),
             (self.pypi, PackageKind::Pypi),
             (self.is_crate, PackageKind::Crates),
         ];
         let (_, kind) = kinds.into_iter().find(|(is_asked, _)| *is_asked)?;
-        Some(BundleOptions {
+        Some(PackageBuildOptions {
             kind,
             name: self.package_name.clone(),
             license: self.license.clone(),
@@ -102,7 +102,7 @@ pub(super) struct WiderRequestArgs {
 pub(in super::super) struct PluginRemoveArgs {
     /// Name of an installed plugin
     #[arg(value_name = "NAME")]
-    #[arg(add = super::super::completion::complete_plugins())]
+    #[arg(add = super::super::completion::plugin_name_candidates())]
     pub(super) plugin: String,
 }
 

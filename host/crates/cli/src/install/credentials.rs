@@ -7,26 +7,26 @@ use std::sync::Arc;
 use anyhow::bail;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 
-use super::super::environment::{operator_environment, variable};
-use rind_package::ecosystem::ClientEnvironment;
-use rind_package::registry::{FindCredentials, RegistryCredentials};
-use rind_package::source::SourceAccess;
+use super::super::environment::{environment_variable, process_operator_environment};
+use rind_package::ecosystem::PackageClientEnvironment;
+use rind_package::registry::{RegistryCredentials, RegistryCredentialsLookup};
+use rind_package::source::SourceFetchSettings;
 
 /// Returns this user's credentials for registries and settings for package managers, with which
 /// plugins are fetched.
-pub(super) fn source_access() -> SourceAccess {
-    SourceAccess {
-        credentials: find_credentials(),
-        clients: ClientEnvironment {
-            variable: Arc::new(variable),
-            home: operator_environment().home.clone(),
+pub(super) fn plugin_fetch_credentials_and_settings() -> SourceFetchSettings {
+    SourceFetchSettings {
+        credentials: registry_credentials_lookup(),
+        clients: PackageClientEnvironment {
+            variable: Arc::new(environment_variable),
+            home: process_operator_environment().home.clone(),
         },
     }
 }
 
 /// Returns a function that finds the credentials for a host when a registry requests them. Hosts
 /// without an entry are accessed anonymously.
-pub(super) fn find_credentials() -> FindCredentials {
+pub(super) fn registry_credentials_lookup() -> RegistryCredentialsLookup {
     Arc::new(|host| {
         match docker_credential::get_credential(host) {
             Ok(DockerCredential::UsernamePassword(user, password)) => {
@@ -57,7 +57,9 @@ pub(super) fn find_credentials() -> FindCredentials {
 
 /// Whether docker's configuration file exists.
 fn has_docker_config() -> bool {
-    let home = || Some(PathBuf::from(variable("HOME")?).join(".docker"));
-    let folder = variable("DOCKER_CONFIG").map(PathBuf::from).or_else(home);
+    let home = || Some(PathBuf::from(environment_variable("HOME")?).join(".docker"));
+    let folder = environment_variable("DOCKER_CONFIG")
+        .map(PathBuf::from)
+        .or_else(home);
     folder.is_some_and(|folder| folder.join("config.json").exists())
 }

@@ -10,11 +10,11 @@ use rind_package::source::PluginSource;
 
 /// Maximum number of folders for the moved data of one name and source. It can be reached only by
 /// alternately installing a plugin and copying it by hand.
-const MAX_ASIDE: usize = 100;
+const MAX_MOVED_DATA_FOLDERS: usize = 100;
 
 /// Move of data that was stored under a plugin's name, made when the plugin is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum StoredDataChange {
+pub(in super::super) enum PluginDataMoveOnInstall {
     /// Data of a plugin from another or an unknown source was moved to this folder.
     PutAside(PathBuf),
     /// Data that was put aside earlier and belongs to the plugin from this source was moved back to
@@ -24,7 +24,7 @@ pub(in super::super) enum StoredDataChange {
 
 /// Moves the data of plugin `name` to a folder for its source. Returns the new folder; `None` if
 /// there was no data.
-pub(super) fn move_data_aside(
+pub(super) fn move_plugin_data_aside(
     plugins: &Path,
     name: &str,
     source: Option<&PluginSource>,
@@ -33,8 +33,8 @@ pub(super) fn move_data_aside(
     if fs::symlink_metadata(&current).is_err() {
         return Ok(None);
     }
-    let aside = set_aside_data_path(plugins, name, source);
-    let numbered = (2..MAX_ASIDE).map(|n| numbered_path(&aside, n));
+    let aside = moved_data_path(plugins, name, source);
+    let numbered = (2..MAX_MOVED_DATA_FOLDERS).map(|n| path_with_number_suffix(&aside, n));
     let mut free = std::iter::once(aside.clone()).chain(numbered);
     let free = free.find(|path| fs::symlink_metadata(path).is_err());
     let free = free.ok_or(io::ErrorKind::AlreadyExists)?;
@@ -44,19 +44,21 @@ pub(super) fn move_data_aside(
 
 /// Prepares the data of a plugin that is newly installed from this source: moves away data that
 /// another plugin stored under the name, and moves back the plugin's own earlier data.
-pub(super) fn prepare_stored_data(
+pub(super) fn restore_plugin_data_for_source(
     plugins: &Path,
     name: &str,
     source: &PluginSource,
-) -> io::Result<Vec<StoredDataChange>> {
+) -> io::Result<Vec<PluginDataMoveOnInstall>> {
     let mut changes = Vec::new();
     // The source of existing data is unknown: it belongs to a plugin that was copied by hand, or
     // that an earlier version of Rind removed.
-    changes.extend(move_data_aside(plugins, name, None)?.map(StoredDataChange::PutAside));
-    let aside = set_aside_data_path(plugins, name, Some(source));
+    changes.extend(
+        move_plugin_data_aside(plugins, name, None)?.map(PluginDataMoveOnInstall::PutAside),
+    );
+    let aside = moved_data_path(plugins, name, Some(source));
     if fs::symlink_metadata(&aside).is_ok() {
         fs::rename(aside, plugins.join(name))?;
-        changes.push(StoredDataChange::Back);
+        changes.push(PluginDataMoveOnInstall::Back);
     }
     Ok(changes)
 }
@@ -64,7 +66,7 @@ pub(super) fn prepare_stored_data(
 /// Returns the folder to which stored data of the plugin `name` from `source` is moved, so that
 /// another plugin of the same name cannot read it. It cannot collide with a plugin's own folder,
 /// because names of plugins contain no `@`.
-fn set_aside_data_path(plugins: &Path, name: &str, source: Option<&PluginSource>) -> PathBuf {
+fn moved_data_path(plugins: &Path, name: &str, source: Option<&PluginSource>) -> PathBuf {
     let Some(source) = source else {
         return plugins.join(format!("{name}@unknown"));
     };
@@ -72,7 +74,7 @@ fn set_aside_data_path(plugins: &Path, name: &str, source: Option<&PluginSource>
     plugins.join(format!("{name}@from-{}", &hash[..16]))
 }
 
-fn numbered_path(path: &Path, n: usize) -> PathBuf {
+fn path_with_number_suffix(path: &Path, n: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!("-{n}"));
     name.into()
@@ -92,8 +94,10 @@ mod tests {
             fs::write(plugins.join("p/key"), text).unwrap();
         };
         let stored = || fs::read_to_string(plugins.join("p/key")).ok();
-        let remove = |source: &PluginSource| move_data_aside(plugins, "p", Some(source)).unwrap();
-        let install = |source: &PluginSource| prepare_stored_data(plugins, "p", source).unwrap();
+        let remove =
+            |source: &PluginSource| move_plugin_data_aside(plugins, "p", Some(source)).unwrap();
+        let install =
+            |source: &PluginSource| restore_plugin_data_for_source(plugins, "p", source).unwrap();
 
         assert_eq!((install(&one), remove(&one)), (vec![], None));
         store("of one");
@@ -101,14 +105,14 @@ mod tests {
         assert_eq!((install(&two), stored()), (vec![], None));
         store("of two");
         assert!(remove(&two).is_some());
-        assert_eq!(install(&one), [StoredDataChange::Back]);
+        assert_eq!(install(&one), [PluginDataMoveOnInstall::Back]);
         assert_eq!(stored().as_deref(), Some("of one"));
         remove(&one);
         // A plugin of the name is copied there without `install`, twice.
         for name in ["p@unknown", "p@unknown-2"] {
             store("of somebody");
-            let aside = StoredDataChange::PutAside(plugins.join(name));
-            assert_eq!(install(&two), [aside, StoredDataChange::Back]);
+            let aside = PluginDataMoveOnInstall::PutAside(plugins.join(name));
+            assert_eq!(install(&two), [aside, PluginDataMoveOnInstall::Back]);
             assert_eq!(stored().as_deref(), Some("of two"));
             remove(&two);
         }

@@ -6,25 +6,27 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use super::super::environment::{operator_environment, read_user_setup};
+use super::super::environment::{
+    process_operator_environment, read_operator_setup_without_project,
+};
 use super::super::exit_code::Usage;
 use super::super::{alone, render};
 use super::args::WiderRequestArgs;
-use super::data::{self, StoredDataChange};
+use super::data::{self, PluginDataMoveOnInstall};
 use super::{credentials, wider};
 use rind_lib::disk::acquire_file_lock;
 use rind_lib::grant::Trust;
-use rind_lib::grant::answers::GrantAnswers;
+use rind_lib::grant::answers::GrantAnswerStore;
 use rind_lib::grant::decide::GrantStatus;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
-use rind_lib::plugin::discover::{self, discover};
+use rind_lib::plugin::discover::{self, discover_plugins};
 use rind_lib::plugin::manifest::Manifest;
 use rind_operator::grants;
-use rind_operator::setup::OperatorSetup;
+use rind_operator::setup::OperatorWorkspaceSetup;
 use rind_package::lock_file::{LockEntry, LockFile, LockedPlugin};
 use rind_package::place::{self, StagedInstall};
-use rind_package::signature::{self, InstallConfig, SignatureSubject};
+use rind_package::signature::{self, InstallConfig, SignatureCheckTarget};
 use rind_package::source::{FetchedPlugin, PluginSource, fetch_plugin};
 
 /// Returns the folder with the installed plugins.
@@ -33,7 +35,7 @@ pub(super) fn plugins_folder(paths: &Paths) -> PathBuf {
 }
 
 /// Installed plugins with their lock file, exclusively locked.
-pub(super) struct PluginInstallation {
+pub(super) struct LockedPluginInstallation {
     paths: Paths,
     config: InstallConfig,
     plugins: PathBuf,
@@ -53,7 +55,7 @@ pub(super) struct PluginInstallRequest<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum InstallChange {
+pub(in super::super) enum PluginInstallChangeKind {
     /// The plugin was not installed before.
     Installed,
     /// The plugin was updated from this version.
@@ -65,10 +67,10 @@ pub(in super::super) enum InstallChange {
 }
 
 #[derive(Clone, Debug)]
-pub(in super::super) struct InstallOutcome {
+pub(in super::super) struct PluginInstallOutcome {
     pub(in super::super) name: String,
     pub(in super::super) version: semver::Version,
-    pub(in super::super) change: InstallChange,
+    pub(in super::super) change: PluginInstallChangeKind,
     pub(in super::super) folder: PathBuf,
     /// Key that verified the signature; `None` for an unsigned plugin. A signed plugin has
     /// [`Trust::Package`].
@@ -78,7 +80,7 @@ pub(in super::super) struct InstallOutcome {
     /// Whether Rind ever calls the plugin's component.
     pub(in super::super) is_called: bool,
     /// Changes to the data stored under the plugin's name.
-    pub(in super::super) stored: Vec<StoredDataChange>,
+    pub(in super::super) stored: Vec<PluginDataMoveOnInstall>,
     /// Claims of the registry about where the package was built; `None` for other sources.
     pub(in super::super) provenance: Option<Vec<String>>,
     /// Warnings about the version of the package.
@@ -86,7 +88,7 @@ pub(in super::super) struct InstallOutcome {
 }
 
 #[derive(Clone, Debug)]
-pub(in super::super) struct RemovedPlugin {
+pub(in super::super) struct PluginRemovalOutcome {
     pub(in super::super) name: String,
     pub(in super::super) n_answers: usize,
     /// Folder to which the plugin's data was moved, and the source from which an installation
@@ -99,10 +101,10 @@ pub(in super::super) struct RemovedPlugin {
     pub(in super::super) is_pinned: bool,
 }
 
-impl PluginInstallation {
+impl LockedPluginInstallation {
     /// Waits until no other command changes the plugins, then locks them and reads the lock file.
     pub(super) fn open_with_exclusive_lock() -> anyhow::Result<Self> {
-        let OperatorSetup { paths, config, .. } = read_user_setup()?;
+        let OperatorWorkspaceSetup { paths, config, .. } = read_operator_setup_without_project()?;
         let lock_path = paths.config.join(LockedPlugin::FILE_NAME);
         let waits = || render::print_note("waiting for another `rind plugin` command to end");
         let exclusive = acquire_file_lock(&lock_path, waits)
@@ -124,7 +126,7 @@ impl PluginInstallation {
     }
 
     /// Lists the installed plugins with their sources.
-    pub(super) fn plugin_sources(&self) -> Vec<(String, PluginSource)> {
+    pub(super) fn installed_plugin_sources(&self) -> Vec<(String, PluginSource)> {
         let all = self.lock.entries.iter();
         all.map(|(name, locked)| (name.clone(), locked.source.clone()))
             .collect()
@@ -150,12 +152,12 @@ impl PluginInstallation {
     pub(super) async fn install_plugin(
         &mut self,
         wanted: &PluginInstallRequest<'_>,
-    ) -> anyhow::Result<InstallOutcome> {
+    ) -> anyhow::Result<PluginInstallOutcome> {
         // Pass the locked version to fetch, because an update requests the newest version from a
         // registry.
         let earlier = wanted.name.and_then(|name| self.lock.entries.get(name));
         let version = earlier.map(|locked| &locked.version);
-        let access = credentials::source_access();
+        let access = credentials::plugin_fetch_credentials_and_settings();
         let fetched = fetch_plugin(wanted.source, version, &access).await?;
         let manifest = &fetched.contents.manifest;
         let name = manifest.name.clone();
@@ -167,14 +169,14 @@ impl PluginInstallation {
             );
         }
         let mut flags = wanted.wider.grant.iter();
-        if let Some(flag) = flags.find(|flag| wanted.name.is_none() && flag.plugin() != name) {
-            let plugin = flag.plugin().escape_debug();
+        if let Some(flag) = flags.find(|flag| wanted.name.is_none() && flag.plugin_name() != name) {
+            let plugin = flag.plugin_name().escape_debug();
             let why = format!("--grant {plugin} has no effect: the plugin is `{name}`");
             return Err(Usage(why).into());
         }
         self.refuse_bundled_name(&name)?;
         let pinned = self.lock.keys.get(&name).map(String::as_str);
-        let subject = SignatureSubject {
+        let subject = SignatureCheckTarget {
             kind: "plugin",
             name: &name,
             source: &fetched.source,
@@ -193,7 +195,7 @@ impl PluginInstallation {
         let locked = self.lock.entries.get(&name).cloned();
         let change = match &locked {
             Some(locked) => classify_install_change(locked, &fetched, &digest, &place, wanted)?,
-            None => InstallChange::Installed,
+            None => PluginInstallChangeKind::Installed,
         };
         ensure!(
             locked.is_some() || place.symlink_metadata().is_err(),
@@ -206,11 +208,11 @@ impl PluginInstallation {
             None => Trust::User,
         };
         let shown = fetched.source.to_string();
-        let loads = self.check_plugin_loads(&staged, &name, trust, Path::new(&shown));
+        let loads = self.check_staged_plugin_by_loading(&staged, &name, trust, Path::new(&shown));
         let (waiting, is_called) = loads.await?;
-        if let InstallChange::Updated(_) = change {
+        if let PluginInstallChangeKind::Updated(_) = change {
             let earlier = read_installed_manifest(&place, locked.as_ref());
-            wider::require_wider_acceptance(
+            wider::require_requests_accepted(
                 earlier.as_ref(),
                 manifest,
                 wanted.wider,
@@ -230,20 +232,28 @@ impl PluginInstallation {
         // Move old data before the plugin is in place, so that it never runs with the data of
         // another plugin.
         let stored = match locked {
-            None => data::prepare_stored_data(&self.plugin_stores_folder(), &name, &new.source)
-                .with_context(|| format!("cannot move the stored data of plugins named {name}"))?,
+            None => data::restore_plugin_data_for_source(
+                &self.plugin_stores_folder(),
+                &name,
+                &new.source,
+            )
+            .with_context(|| format!("cannot move the stored data of plugins named {name}"))?,
             // Keep the data at an update. An operator who changes the source confirms that it is
             // the same plugin.
             Some(_) => Vec::new(),
         };
         let source = new.source.clone();
         if let Err(error) = self.put_plugin_in_place(staged, &place, &name, new, &change) {
-            if stored.contains(&StoredDataChange::Back) {
-                let _ = data::move_data_aside(&self.plugin_stores_folder(), &name, Some(&source));
+            if stored.contains(&PluginDataMoveOnInstall::Back) {
+                let _ = data::move_plugin_data_aside(
+                    &self.plugin_stores_folder(),
+                    &name,
+                    Some(&source),
+                );
             }
             return Err(error);
         }
-        Ok(InstallOutcome {
+        Ok(PluginInstallOutcome {
             version: manifest.version.clone(),
             name,
             change,
@@ -265,13 +275,13 @@ impl PluginInstallation {
     /// Refuses names of bundled plugins, because an installed plugin of such a name would never
     /// run.
     fn refuse_bundled_name(&self, name: &str) -> anyhow::Result<()> {
-        let environment = operator_environment();
+        let environment = process_operator_environment();
         let managed = environment.list_managed_folders()?.into_iter();
-        let managed: Vec<discover::Source> = managed
-            .map(|path| discover::Source::new(Trust::Managed, path))
+        let managed: Vec<discover::PluginSearchPath> = managed
+            .map(|path| discover::PluginSearchPath::new(Trust::Managed, path))
             .collect();
         let carried = environment.carried.as_ref().map(|carried| &carried.files);
-        for found in discover(&managed, carried) {
+        for found in discover_plugins(&managed, carried) {
             let other = Manifest::read(&found.folder, carried);
             let is_it = other.is_ok_and(|other| other.name == name);
             ensure!(
@@ -285,25 +295,26 @@ impl PluginInstallation {
 
     /// Loads the plugin as a session would. Returns the capabilities about which the operator will
     /// be asked, and whether Rind ever calls the component.
-    async fn check_plugin_loads(
+    async fn check_staged_plugin_by_loading(
         &self,
         staged: &StagedInstall,
         name: &str,
         trust: Trust,
         source: &Path,
     ) -> anyhow::Result<(Vec<rind_lib::grant::Capability>, bool)> {
-        let grants = grants::grant_options(&self.paths, &[], None, None)?;
-        let set = alone::load_plugin_with_trust(&staged.folder, trust, grants).await?;
+        let grants = grants::build_plugin_grant_options(&self.paths, &[], None, None)?;
+        let set =
+            alone::load_only_plugin_with_trust_and_grants(&staged.folder, trust, grants).await?;
         if let Some(why) = alone::find_load_failure(&set, name) {
-            let why = staged.show_source_instead_of_staging(&why, source);
+            let why = staged.replace_staging_path_in_message(&why, source);
             bail!("{name} is not installed, because it cannot be loaded: {why}");
         }
-        let waiting = alone::permission_decision(&set)
+        let waiting = alone::only_plugin_permission_decision(&set)
             .map(|decision| decision.capabilities_with_status(GrantStatus::Waiting));
         let waiting = waiting.into_iter().flatten().cloned().collect();
         Ok((
             waiting,
-            alone::single_plugin(&set).is_none_or(|plugin| plugin.is_called()),
+            alone::only_plugin_of_set(&set).is_none_or(|plugin| plugin.is_component_called()),
         ))
     }
 
@@ -313,11 +324,11 @@ impl PluginInstallation {
         place: &Path,
         name: &str,
         new: LockedPlugin,
-        change: &InstallChange,
+        change: &PluginInstallChangeKind,
     ) -> anyhow::Result<()> {
         let _exchange = place::lock_out_package_readers(&self.plugins)?;
         let put = || match change {
-            InstallChange::Unchanged => Ok(()),
+            PluginInstallChangeKind::Unchanged => Ok(()),
             _ => staged.move_staged_install_to(place),
         };
         self.lock
@@ -327,7 +338,7 @@ impl PluginInstallation {
     /// Removes an installed plugin and the operator's answers about it. The plugin's stored data is
     /// moved to a folder named after the plugin's source, and the plugin's name stays pinned to its
     /// signing key.
-    pub(super) fn remove_plugin(&mut self, name: &str) -> anyhow::Result<RemovedPlugin> {
+    pub(super) fn remove_plugin(&mut self, name: &str) -> anyhow::Result<PluginRemovalOutcome> {
         let Some(locked) = self.lock.entries.get(name) else {
             return Err(Usage(self.unknown_plugin_error(name)).into());
         };
@@ -341,15 +352,15 @@ impl PluginInstallation {
         self.lock = lock;
         // Remove the answers too: a plugin that has answers but is not installed would be reported
         // as missing.
-        let n_answers = GrantAnswers::read(&self.paths.grants())?.revoke(name)?;
-        let config = read_user_setup()?.config;
-        let aside = data::move_data_aside(&self.plugin_stores_folder(), name, Some(&source))
+        let n_answers = GrantAnswerStore::read(&self.paths.grant_answers_path())?.revoke(name)?;
+        let config = read_operator_setup_without_project()?.config;
+        let aside = data::move_plugin_data_aside(&self.plugin_stores_folder(), name, Some(&source))
             .with_context(|| format!("{name} is removed, but its stored data cannot be moved"))?;
-        Ok(RemovedPlugin {
+        Ok(PluginRemovalOutcome {
             name: name.to_owned(),
             n_answers,
             data: aside.map(|aside| (aside, source)),
-            configured: config.places(&["plugins", name]).pop(),
+            configured: config.value_locations(&["plugins", name]).pop(),
             is_pinned: self.lock.keys.contains_key(name),
         })
     }
@@ -373,7 +384,7 @@ fn classify_install_change(
     digest: &str,
     place: &Path,
     wanted: &PluginInstallRequest<'_>,
-) -> anyhow::Result<InstallChange> {
+) -> anyhow::Result<PluginInstallChangeKind> {
     let manifest = &fetched.contents.manifest;
     let (name, version) = (&manifest.name, &manifest.version);
     ensure!(
@@ -382,14 +393,14 @@ fn classify_install_change(
         locked.source,
         fetched.source
     );
-    check_same_registry(locked, fetched, wanted.may_change_source)?;
+    refuse_change_of_plugin_registry(locked, fetched, wanted.may_change_source)?;
     ensure!(
         *version >= locked.version,
         "{name} {version} is older than the installed {}; an older version may have faults that were corrected since; to downgrade, run `rind plugin remove {name}` first",
         locked.version
     );
     if *version > locked.version {
-        return Ok(InstallChange::Updated(locked.version.clone()));
+        return Ok(PluginInstallChangeKind::Updated(locked.version.clone()));
     }
     ensure!(
         digest == locked.digest,
@@ -409,15 +420,15 @@ fn classify_install_change(
     }
     let is_same = InMemoryFolder::read(place).is_ok_and(|held| held.digest() == digest);
     Ok(if is_same {
-        InstallChange::Unchanged
+        PluginInstallChangeKind::Unchanged
     } else {
-        InstallChange::Restored
+        PluginInstallChangeKind::Restored
     })
 }
 
 /// Refuses a package from another registry than before, because its name may belong to someone else
 /// there.
-fn check_same_registry(
+fn refuse_change_of_plugin_registry(
     locked: &LockedPlugin,
     fetched: &FetchedPlugin,
     may_change: bool,

@@ -12,44 +12,56 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::args::PluginArgs;
-use super::environment::{find_paths, operator_environment};
+use super::environment::{find_rind_paths, process_operator_environment};
 use super::exit_code::{ExitStatus, Usage};
 use super::terminal::can_ask_at_terminal;
 use super::{alone, carried, render};
 use args::{
     PackArgs, PluginInstallArgs, PluginRemoveArgs, PluginUpdateArgs, PublishArgs, SearchPathArgs,
 };
-use installation::{PluginInstallRequest, PluginInstallation};
+use installation::{LockedPluginInstallation, PluginInstallRequest};
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_operator::project;
-use rind_package::bundle::{BundleOptions, BundleSource, PackageBundle, make_bundle};
+use rind_package::bundle::{BundledPackageFile, PackageBuildOptions, PluginToBundle, make_bundle};
 use rind_package::ecosystem::PackageKind;
-use rind_package::registry::PluginRegistry;
+use rind_package::registry::PluginRegistryClient;
 use rind_package::source::{self, FetchedPlugin, PluginSource};
 use rind_package::{pack as packing, place};
 
-pub(super) use data::StoredDataChange;
-pub(super) use installation::{InstallChange, InstallOutcome, RemovedPlugin};
+pub(super) use data::PluginDataMoveOnInstall;
+pub(super) use installation::{
+    PluginInstallChangeKind, PluginInstallOutcome, PluginRemovalOutcome,
+};
 
 pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
-    let options = args.package.options();
+    let options = args.package.to_package_build_options();
     let fetched = read_plugin_to_pack(&args.folder, options.is_some())?;
     let contents = &fetched.contents;
     let name = &contents.manifest.name;
     // Check the plugin from a copy of exactly the bytes that are packed.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage_files(contents.files(), name, checked.path())?;
-    let set =
-        alone::load_plugin_with_trust(&staged.folder, Trust::Managed, GrantOptions::default())
-            .await?;
+    let set = alone::load_only_plugin_with_trust_and_grants(
+        &staged.folder,
+        Trust::Managed,
+        GrantOptions::default(),
+    )
+    .await?;
     if let Some(why) = alone::find_load_failure(&set, name) {
-        let why = staged.show_source_instead_of_staging(&why, &args.folder);
+        let why = staged.replace_staging_path_in_message(&why, &args.folder);
         bail!("{name} is not packed, because it cannot be loaded: {why}");
     }
-    for plugin in set.plugins.iter().filter(|plugin| !plugin.is_called()) {
+    for plugin in set
+        .plugins
+        .iter()
+        .filter(|plugin| !plugin.is_component_called())
+    {
         let name = &plugin.manifest.name;
-        render::print_warning(&format!("{name}: {}", render::plugins::NEVER_CALLED));
+        render::print_warning(&format!(
+            "{name}: {}",
+            render::plugins::NO_USABLE_EXPORT_NOTE
+        ));
     }
     let (bytes, file_name) = match &options {
         Some(options) => {
@@ -66,7 +78,8 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     if let Some(options) = &options {
         check_wheel_name(&out, &file_name, options)?;
     }
-    write_file(&out, &bytes).with_context(|| format!("cannot write {}", out.display()))?;
+    write_file_atomically(&out, &bytes)
+        .with_context(|| format!("cannot write {}", out.display()))?;
     render::install::show_packed_plugin(contents, &out, bytes.len() as u64);
     if let Some(options) = &options {
         render::install::show_publish_command(options.kind, &out);
@@ -98,13 +111,13 @@ fn read_plugin_to_pack(path: &Path, is_for_package: bool) -> anyhow::Result<Fetc
 /// stays valid.
 fn build_package(
     fetched: &FetchedPlugin,
-    options: &BundleOptions,
-) -> anyhow::Result<PackageBundle> {
+    options: &PackageBuildOptions,
+) -> anyhow::Result<BundledPackageFile> {
     let (packed, signature) = match &fetched.bytes {
         Some(bytes) => (bytes.clone(), fetched.read_signature()?.0),
         None => (packing::pack_plugin(&fetched.contents)?, None),
     };
-    let source = BundleSource {
+    let source = PluginToBundle {
         contents: &fetched.contents,
         packed,
         signature,
@@ -113,7 +126,11 @@ fn build_package(
 }
 
 /// Refuses a different file name for a wheel, because pip reads name, version and tags from it.
-fn check_wheel_name(out: &Path, file_name: &str, options: &BundleOptions) -> anyhow::Result<()> {
+fn check_wheel_name(
+    out: &Path,
+    file_name: &str,
+    options: &PackageBuildOptions,
+) -> anyhow::Result<()> {
     let is_named = out.file_name().is_some_and(|name| name == file_name);
     if options.kind == PackageKind::Pypi && !is_named {
         let why = format!("a wheel must be named {file_name}: --out must end with this name");
@@ -146,8 +163,11 @@ pub(super) async fn run_publish(args: PublishArgs) -> anyhow::Result<ExitStatus>
     };
     let (signature, _) = fetched.read_signature()?;
     let manifest = &fetched.contents.manifest;
-    let mut registry = PluginRegistry::new(&reference, credentials::find_credentials())?;
-    let published = registry.push(manifest, bytes, signature.clone()).await;
+    let mut registry =
+        PluginRegistryClient::new(&reference, credentials::registry_credentials_lookup())?;
+    let published = registry
+        .publish_plugin(manifest, bytes, signature.clone())
+        .await;
     let published = published
         .with_context(|| format!("{} is not published", fetched.contents.name_and_version()))?;
     render::install::show_published_plugin(&fetched.contents, &published, signature.is_some());
@@ -155,7 +175,7 @@ pub(super) async fn run_publish(args: PublishArgs) -> anyhow::Result<ExitStatus>
 }
 
 /// Writes a file atomically with mode 0644.
-fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_file_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -169,7 +189,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 pub(super) async fn run_plugin_install(args: PluginInstallArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = PluginInstallation::open_with_exclusive_lock()?;
+    let mut installation = LockedPluginInstallation::open_with_exclusive_lock()?;
     let source = PluginSource::new(&args.source)?;
     let wanted = PluginInstallRequest {
         source: &source,
@@ -197,8 +217,8 @@ async fn warn_about_tool_collisions(name: &str) {
 }
 
 pub(super) async fn run_update(args: PluginUpdateArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = PluginInstallation::open_with_exclusive_lock()?;
-    let installed = installation.plugin_sources();
+    let mut installation = LockedPluginInstallation::open_with_exclusive_lock()?;
+    let installed = installation.installed_plugin_sources();
     let chosen: Vec<_> = match &args.plugin {
         None => installed,
         Some(name) => {
@@ -235,21 +255,24 @@ pub(super) async fn run_update(args: PluginUpdateArgs) -> anyhow::Result<ExitSta
 }
 
 pub(super) fn run_remove(args: &PluginRemoveArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = PluginInstallation::open_with_exclusive_lock()?;
+    let mut installation = LockedPluginInstallation::open_with_exclusive_lock()?;
     let removed = installation.remove_plugin(&args.plugin)?;
     render::install::show_removed_plugin(&removed);
     Ok(ExitStatus::Done)
 }
 
-pub(super) fn run_search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
-    let paths = find_paths(None)?;
-    let mut places: Vec<_> = operator_environment()
+pub(super) fn run_plugin_search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
+    let paths = find_rind_paths(None)?;
+    let mut places: Vec<_> = process_operator_environment()
         .list_managed_folders()?
         .into_iter()
         .map(|path| (Trust::Managed, path))
         .collect();
     places.push((Trust::User, installation::plugins_folder(&paths)));
-    places.push((Trust::Project, project::project_plugin_source(&paths).path));
-    render::install::print_search_path(&places, &carried::core_folder(), args.json)?;
+    places.push((
+        Trust::Project,
+        project::project_plugin_search_path(&paths).path,
+    ));
+    render::install::print_search_path(&places, &carried::core_plugins_folder(), args.json)?;
     Ok(ExitStatus::Done)
 }

@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use crate::args::SessionOpenArgs;
 use crate::listen::ListenAddress;
 use rind_mcp::{McpProtocol, ServerSettings};
-use rind_operator::component::{OperatorComponentFile, component_name};
+use rind_operator::component::{WasmComponentAndPolicyPaths, component_name_from_file_name};
 
 #[derive(Debug, Subcommand)]
 pub(in super::super) enum McpCommand {
@@ -38,7 +38,7 @@ pub(in super::super) struct McpAddArgs {
     url: Option<String>,
     /// Header of every request, such as `authorization=Bearer {TOKEN}`, where TOKEN is the name of
     /// a secret
-    #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = parse_header)]
+    #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = parse_http_header)]
     header: Vec<(String, String)>,
     /// Let the host name of the address resolve to a loopback or private address
     #[arg(long, requires = "url")]
@@ -93,7 +93,7 @@ enum ProtocolArg {
     Discover,
 }
 
-fn parse_header(text: &str) -> Result<(String, String), String> {
+fn parse_http_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| format!("`{text}` is not of the form NAME=VALUE"))?;
@@ -191,7 +191,7 @@ pub(in super::super) struct McpServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) component: Vec<PathBuf>,
     /// Grant a component the permissions of this policy file, in wassette's format
-    #[arg(long, value_name = "NAME=FILE", requires = "component", value_parser = parse_named_policy_path)]
+    #[arg(long, value_name = "NAME=FILE", requires = "component", value_parser = parse_component_policy_argument)]
     pub(super) component_policy: Vec<(String, PathBuf)>,
     /// Serve over HTTP at this loopback address, or at `unix:PATH`, instead of over standard input
     /// and output; port 0 takes any free one
@@ -199,7 +199,7 @@ pub(in super::super) struct McpServeArgs {
     pub(super) listen: Option<ListenAddress>,
 }
 
-fn parse_named_policy_path(text: &str) -> Result<(String, PathBuf), String> {
+fn parse_component_policy_argument(text: &str) -> Result<(String, PathBuf), String> {
     let (name, path) = text
         .split_once('=')
         .filter(|(name, path)| !name.is_empty() && !path.is_empty())
@@ -212,7 +212,9 @@ impl McpServeArgs {
     ///
     /// # Errors
     /// Two components have the same name, or a policy is for a component that was not passed.
-    pub(super) fn components(&self) -> Result<Vec<OperatorComponentFile>, String> {
+    pub(super) fn to_components_with_policy_paths(
+        &self,
+    ) -> Result<Vec<WasmComponentAndPolicyPaths>, String> {
         let names: Vec<String> = self
             .component
             .iter()
@@ -237,19 +239,19 @@ impl McpServeArgs {
             all.find(|(own, _)| own == name)
                 .map(|(_, path)| path.clone())
         };
-        let files = self
-            .component
-            .iter()
-            .zip(&names)
-            .map(|(path, name)| OperatorComponentFile {
-                path: path.clone(),
-                policy: policy(name),
-            });
+        let files =
+            self.component
+                .iter()
+                .zip(&names)
+                .map(|(path, name)| WasmComponentAndPolicyPaths {
+                    path: path.clone(),
+                    policy: policy(name),
+                });
         Ok(files.collect())
     }
 }
 
 fn derive_component_name(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default();
-    component_name(&file.to_string_lossy())
+    component_name_from_file_name(&file.to_string_lossy())
 }

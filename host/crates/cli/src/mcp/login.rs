@@ -11,38 +11,38 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::args::McpLoginArgs;
-use super::find_server;
+use super::find_server_settings;
 use crate::exit_code::{ExitStatus, bail_usage};
 use crate::{environment, render, terminal};
 use rind_mcp::{
-    LoginFlow, LoginOutcome, LoginRequest, ServerSettings, StoredLogin, TokenRevocation,
-    login_file_path, remove_login, revoke_login,
+    LoginOutcome, McpLoginParameters, PendingBrowserLogin, ServerSettings, StoredLogin,
+    TokenRevocationOutcome, login_file_path, remove_login, revoke_login_tokens,
 };
 use rind_operator::mcp;
-use rind_operator::setup::OperatorSetup;
-use rind_serve::{ApiListener, RedirectPage, receive_redirects};
+use rind_operator::setup::OperatorWorkspaceSetup;
+use rind_serve::{ApiListener, LoginRedirectPage, serve_login_redirects};
 
 /// Path on this machine to which the browser is redirected.
-const CALLBACK: &str = "/callback";
+const LOGIN_CALLBACK_PATH: &str = "/callback";
 
 /// Timeout for the person to log in.
-const PATIENCE: Duration = Duration::from_secs(600);
+const USER_LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Time that the program waits before it ends, so that the browser can receive the last page.
-const PAGE_TIME: Duration = Duration::from_millis(300);
+const FINAL_PAGE_DELIVERY_DELAY: Duration = Duration::from_millis(300);
 
 /// Address to which the browser was redirected, and the sender of the page to show there.
-type BrowserVisit = (String, oneshot::Sender<RedirectPage>);
+type OauthRedirectUrlAndPageSender = (String, oneshot::Sender<LoginRedirectPage>);
 
 pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::read_user_setup()?;
+    let setup = environment::read_operator_setup_without_project()?;
     let name = &args.name;
     let servers = mcp::read_mcp_settings(&setup)?;
-    let settings = find_server(&servers, name)?;
+    let settings = find_server_settings(&servers, name)?;
     let Some(url) = &settings.url else {
         bail_usage!("MCP server `{name}` is a program; only a server with `url` has a login");
     };
-    if settings.sets_authorization() {
+    if settings.has_authorization_header() {
         bail_usage!(
             "MCP server `{name}` gets its token from `headers`; remove `authorization` from [mcp.{name}] to log in"
         );
@@ -50,14 +50,14 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
     let file = login_file_path(&setup.paths, name);
     let scopes = match args.scope.is_empty() {
         true => settings.scopes.clone(),
-        false => add_current_scopes(args.scope, &file, url),
+        false => add_scopes_of_stored_login(args.scope, &file, url),
     };
-    let secret = client_secret(&setup, name, settings)?;
+    let secret = read_oauth_client_secret(&setup, name, settings)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let listener = ApiListener::bind_tcp(address).await;
     let listener = listener.with_context(|| format!("listen at {address}"))?;
-    let redirect = format!("{}{CALLBACK}", listener.format_address());
-    let flow = LoginFlow::begin(LoginRequest {
+    let redirect = format!("{}{LOGIN_CALLBACK_PATH}", listener.format_address());
+    let flow = PendingBrowserLogin::begin(McpLoginParameters {
         name,
         url,
         is_private: settings.private,
@@ -67,10 +67,12 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
         client_id: settings.client_id.as_deref(),
         client_secret: secret.as_deref(),
     });
-    let flow = flow.await.map_err(|why| login_error(name, &why))?;
+    let flow = flow
+        .await
+        .map_err(|why| mcp_server_login_error(name, &why))?;
     show_login_address(name, url, &flow);
     let login = wait_for_login(&flow, listener).await;
-    let login = login.map_err(|why| login_error(name, &why))?;
+    let login = login.map_err(|why| mcp_server_login_error(name, &why))?;
     render::print_note(&format!(
         "logged in to MCP server `{name}` with a token from {}; `rind mcp test {name}` shows its tools",
         login.issuer
@@ -80,7 +82,7 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
 
 /// Adds the scopes of the current login at this address. A server that needs one more scope for a
 /// call names only that scope, and a new login without the others would lose them (SEP-2350).
-fn add_current_scopes(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<String> {
+fn add_scopes_of_stored_login(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<String> {
     // Ignore an unreadable login, which the new one replaces.
     let held = StoredLogin::read(file).ok().flatten();
     let held = held.filter(|login| login.url == url);
@@ -102,19 +104,19 @@ pub(super) async fn revoke_and_remove_login(
     match StoredLogin::read(file) {
         Ok(None) => {}
         Ok(Some(login)) => {
-            let revoked = revoke_login(name, &login, is_private).await;
+            let revoked = revoke_login_tokens(name, &login, is_private).await;
             let todo = format!(
                 "to end them now, end the login on the website of {}",
                 login.issuer
             );
             match revoked {
-                Ok(TokenRevocation::Revoked) => {
+                Ok(TokenRevocationOutcome::Revoked) => {
                     render::print_note(&format!("its tokens were revoked at {}", login.issuer));
                 }
-                Ok(TokenRevocation::NotOffered) => render::print_warning(&format!(
+                Ok(TokenRevocationOutcome::NotOffered) => render::print_warning(&format!(
                     "its tokens stay valid until they expire, because its authorization server cannot revoke tokens; {todo}"
                 )),
-                Ok(TokenRevocation::NoTokens) => {}
+                Ok(TokenRevocationOutcome::NoTokens) => {}
                 Err(why) => render::print_warning(&format!("its tokens {why}; {todo}")),
             }
         }
@@ -124,14 +126,14 @@ pub(super) async fn revoke_and_remove_login(
         .with_context(|| format!("remove the stored login of the MCP server `{name}`"))
 }
 
-fn login_error(name: &str, why: &str) -> anyhow::Error {
-    let why = rind_lib::text::one_line(why);
+fn mcp_server_login_error(name: &str, why: &str) -> anyhow::Error {
+    let why = rind_lib::text::escape_to_one_line(why);
     anyhow::anyhow!("MCP server `{name}`: the login {why}")
 }
 
 /// Returns the client secret that the settings name, if they name one.
-fn client_secret(
-    setup: &OperatorSetup,
+fn read_oauth_client_secret(
+    setup: &OperatorWorkspaceSetup,
     name: &str,
     settings: &ServerSettings,
 ) -> anyhow::Result<Option<String>> {
@@ -148,7 +150,7 @@ fn client_secret(
 }
 
 /// Prints the address for the person to open. Rind itself never opens a browser.
-fn show_login_address(name: &str, url: &str, flow: &LoginFlow) {
+fn show_login_address(name: &str, url: &str, flow: &PendingBrowserLogin) {
     let scopes = match flow.scopes() {
         [] => "no scopes".to_owned(),
         scopes => format!("the scopes {}", scopes.join(", ")),
@@ -160,14 +162,17 @@ fn show_login_address(name: &str, url: &str, flow: &LoginFlow) {
         "on another machine, the browser ends at a page that it cannot load: paste its address here"
             .to_owned(),
     ] {
-        render::print_note(&rind_lib::text::one_line(&line));
+        render::print_note(&rind_lib::text::escape_to_one_line(&line));
     }
 }
 
 /// Waits until the browser is redirected with the outcome of the login, or the person pastes that
 /// address.
-async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<StoredLogin, String> {
-    let (sender, mut led) = mpsc::channel::<BrowserVisit>(1);
+async fn wait_for_login(
+    flow: &PendingBrowserLogin,
+    listener: ApiListener,
+) -> Result<StoredLogin, String> {
+    let (sender, mut led) = mpsc::channel::<OauthRedirectUrlAndPageSender>(1);
     let base = listener.format_address();
     let cancel = CancellationToken::new();
     let _stop = cancel.clone().drop_guard();
@@ -177,7 +182,7 @@ async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<Store
         async move {
             let (page, shown) = oneshot::channel();
             let is_sent = sender.send((address, page)).await.is_ok();
-            let over = RedirectPage {
+            let over = LoginRedirectPage {
                 is_done: false,
                 text: "This login is over.".to_owned(),
             };
@@ -189,18 +194,18 @@ async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<Store
     };
     tokio::spawn(async move {
         // Ignore an error: without the listener, the person can still paste the address.
-        let _ = receive_redirects(listener, CALLBACK, answer, &cancel).await;
+        let _ = serve_login_redirects(listener, LOGIN_CALLBACK_PATH, answer, &cancel).await;
     });
-    let deadline = tokio::time::sleep(PATIENCE);
+    let deadline = tokio::time::sleep(USER_LOGIN_TIMEOUT);
     tokio::pin!(deadline);
     let mut can_paste = true;
     loop {
         let (address, page) = tokio::select! {
             () = &mut deadline => {
-                return Err(format!("was not completed in the browser within {} minutes", PATIENCE.as_secs() / 60));
+                return Err(format!("was not completed in the browser within {} minutes", USER_LOGIN_TIMEOUT.as_secs() / 60));
             }
             Some((address, page)) = led.recv() => (address, Some(page)),
-            line = terminal::read_line(), if can_paste => match line {
+            line = terminal::read_stdin_line(), if can_paste => match line {
                 Some(line) if line.trim().is_empty() => continue,
                 Some(line) => (line, None),
                 None => {
@@ -220,17 +225,17 @@ async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<Store
             LoginOutcome::Other(_) => (false, "This is not the answer to the login.".to_owned()),
         };
         if let Some(page) = page {
-            let _ = page.send(RedirectPage { is_done, text });
+            let _ = page.send(LoginRedirectPage { is_done, text });
         }
         match outcome {
             LoginOutcome::Other(why) if is_pasted => render::print_warning(&why),
             LoginOutcome::Other(_) => {}
             LoginOutcome::Failed(why) => {
-                tokio::time::sleep(PAGE_TIME).await;
+                tokio::time::sleep(FINAL_PAGE_DELIVERY_DELAY).await;
                 return Err(why);
             }
             LoginOutcome::Done(login) => {
-                tokio::time::sleep(PAGE_TIME).await;
+                tokio::time::sleep(FINAL_PAGE_DELIVERY_DELAY).await;
                 return Ok(*login);
             }
         }

@@ -3,21 +3,27 @@
 
 use futures_util::future::BoxFuture;
 
-use crate::question::{QuestionLine, QuestionScreen};
-use crate::render::{BOLD, DIM, PLUGIN, WARN, format_count};
+use crate::question::{QuestionScreenContent, TerminalQuestionLine};
+use crate::render::{
+    BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE, format_count_with_noun,
+};
 use rind_mcp::{
-    AskServerApproval, McpServer, OfferedTool, ServerApprovalQuestion, ServerOffer,
-    ServerOfferChange,
+    McpServerConnectionSpec, OfferedTool, PinnedServerOfferDifference, ServerApprovalAsker,
+    ServerApprovalQuestion, ServerOffer,
 };
 
 /// Asks the person at the terminal about MCP servers.
-pub(in super::super) struct TerminalServerAsker;
+pub(in super::super) struct TerminalMcpServerApprovalAsker;
 
-impl AskServerApproval for TerminalServerAsker {
-    fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool> {
+impl ServerApprovalAsker for TerminalMcpServerApprovalAsker {
+    fn ask_start<'a>(
+        &'a self,
+        server: &'a McpServerConnectionSpec,
+        place: &'a str,
+    ) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let screen = server_start_screen(server, place);
-            let answer = screen.ask_approval(parse_yes_answer, |is_yes| !is_yes);
+            let screen = mcp_server_start_question_screen(server, place);
+            let answer = screen.ask_approval(parse_yes_or_no, |is_yes| !is_yes);
             answer.await.unwrap_or(false)
         })
     }
@@ -25,13 +31,13 @@ impl AskServerApproval for TerminalServerAsker {
     fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             let screen = build_server_tools_screen(question);
-            let answer = screen.ask_approval(parse_yes_answer, |is_yes| !is_yes);
+            let answer = screen.ask_approval(parse_yes_or_no, |is_yes| !is_yes);
             answer.await.unwrap_or(false)
         })
     }
 }
 
-fn parse_yes_answer(line: &str) -> Option<bool> {
+fn parse_yes_or_no(line: &str) -> Option<bool> {
     match line.to_lowercase().as_str() {
         "y" | "yes" => Some(true),
         "n" | "no" => Some(false),
@@ -39,38 +45,44 @@ fn parse_yes_answer(line: &str) -> Option<bool> {
     }
 }
 
-fn server_start_screen(server: &McpServer, place: &str) -> QuestionScreen {
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
+fn mcp_server_start_question_screen(
+    server: &McpServerConnectionSpec,
+    place: &str,
+) -> QuestionScreenContent {
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text("start the MCP server ")
-        .with_escaped_text(PLUGIN, &server.name)
+        .with_escaped_text(PLUGIN_NAME_STYLE, &server.name)
         .with_text(" of ")
-        .with_escaped_text(DIM, place)
+        .with_escaped_text(DIM_STYLE, place)
         .with_text(" to list its tools?");
-    let rights = server.permissions();
+    let rights = server.describe_permissions();
     let rights = rights
         .iter()
-        .map(|right| QuestionLine::new("  it may: ").with_escaped_text(BOLD, right));
-    QuestionScreen {
+        .map(|right| TerminalQuestionLine::new("  it may: ").with_escaped_text(BOLD_STYLE, right));
+    QuestionScreenContent {
         parts: vec![vec![head], rights.collect()],
-        covers: vec![QuestionLine::new("  ").with_styled_text(
-            DIM,
+        covers: vec![TerminalQuestionLine::new("  ").with_styled_text(
+            DIM_STYLE,
             "its tools are asked about next; a change of the file asks again",
         )],
         keys: "[y]es, or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     }
 }
 
 /// Returns the question whether to start an MCP server as one line of text, for another program
 /// that shows it.
-pub(in super::super) fn server_start_question(server: &McpServer, place: &str) -> String {
+pub(in super::super) fn server_start_question(
+    server: &McpServerConnectionSpec,
+    place: &str,
+) -> String {
     let text = format!(
         "Start the MCP server {} of {place} to list its tools? Its permissions: {}",
         server.name,
-        server.permissions().join("; ")
+        server.describe_permissions().join("; ")
     );
-    rind_lib::text::one_line(&text)
+    rind_lib::text::escape_to_one_line(&text)
 }
 
 /// Returns the question whether to use a server's tools as text, for a program that shows it.
@@ -80,13 +92,16 @@ pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<
         offer,
         changes,
     } = question;
-    let offered = describe_offer(offer);
+    let offered = describe_server_offer(offer);
     let mut lines = vec![
         format!(
             "Use the tools of the MCP server {}? It offers {offered}.",
             server.name
         ),
-        format!("Its permissions: {}", server.permissions().join("; ")),
+        format!(
+            "Its permissions: {}",
+            server.describe_permissions().join("; ")
+        ),
         format!(
             "The server calls itself {} and uses version {} of the protocol",
             offer.server, offer.protocol
@@ -97,7 +112,7 @@ pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<
     let tools = offer.tools.iter();
     for tool in tools {
         lines.push(format!("Tool {}: {}", tool.name, tool.description));
-        let texts = tool.argument_texts().into_iter();
+        let texts = tool.argument_schema_texts().into_iter();
         lines.extend(
             texts.map(|(place, text)| {
                 format!("Text about the argument {place} of this tool: {text}")
@@ -114,88 +129,95 @@ pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<
     // Put each text of the server on one line and escape deceptive characters in it.
     let lines: Vec<String> = lines
         .iter()
-        .map(|line| rind_lib::text::one_line(line))
+        .map(|line| rind_lib::text::escape_to_one_line(line))
         .collect();
     lines.join("\n")
 }
 
-fn build_server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionScreen {
+fn build_server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionScreenContent {
     let ServerApprovalQuestion {
         server,
         offer,
         changes,
     } = question;
-    let offered = describe_offer(offer);
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
+    let offered = describe_server_offer(offer);
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text("use the tools of the MCP server ")
-        .with_escaped_text(PLUGIN, &server.name)
+        .with_escaped_text(PLUGIN_NAME_STYLE, &server.name)
         .with_text(&format!("? It offers {offered}"));
     let mut about = vec![
-        QuestionLine::new("  it may: ").with_escaped_text(BOLD, &server.permissions().join("; ")),
-        QuestionLine::new("  it calls itself ")
-            .with_escaped_text(DIM, &offer.server)
+        TerminalQuestionLine::new("  it may: ")
+            .with_escaped_text(BOLD_STYLE, &server.describe_permissions().join("; ")),
+        TerminalQuestionLine::new("  it calls itself ")
+            .with_escaped_text(DIM_STYLE, &offer.server)
             .with_text(", protocol ")
-            .with_escaped_text(DIM, &offer.protocol),
+            .with_escaped_text(DIM_STYLE, &offer.protocol),
     ];
-    about.extend(
-        changes.filter(|changes| !changes.is_empty()).map(|_| {
-            QuestionLine::new("  ").with_styled_text(WARN, "changed since you approved it:")
-        }),
-    );
+    about.extend(changes.filter(|changes| !changes.is_empty()).map(|_| {
+        TerminalQuestionLine::new("  ")
+            .with_styled_text(WARNING_STYLE, "changed since you approved it:")
+    }));
     let changed = changes.unwrap_or_default().iter();
-    let changed = changed.map(|change: &ServerOfferChange| {
-        QuestionLine::new("    • ").with_escaped_text(WARN, &change.to_string())
+    let changed = changed.map(|change: &PinnedServerOfferDifference| {
+        TerminalQuestionLine::new("    • ").with_escaped_text(WARNING_STYLE, &change.to_string())
     });
-    let mut tools: Vec<QuestionLine> = offer.tools.iter().flat_map(build_tool_lines).collect();
+    let mut tools: Vec<TerminalQuestionLine> =
+        offer.tools.iter().flat_map(build_tool_lines).collect();
     tools.extend(offer.prompts.iter().map(|prompt| {
-        QuestionLine::new("  prompt ")
-            .with_escaped_text(BOLD, &format!("/{}:{}", server.name, prompt.command_name()))
+        TerminalQuestionLine::new("  prompt ")
+            .with_escaped_text(
+                BOLD_STYLE,
+                &format!("/{}:{}", server.name, prompt.slash_command_name()),
+            )
             .with_text(": ")
-            .with_escaped_text(DIM, &prompt.description)
+            .with_escaped_text(DIM_STYLE, &prompt.description)
     }));
     tools.extend(
         offer
             .refused
             .iter()
-            .map(|why| QuestionLine::new("  not used: ").with_escaped_text(DIM, why)),
+            .map(|why| TerminalQuestionLine::new("  not used: ").with_escaped_text(DIM_STYLE, why)),
     );
-    QuestionScreen {
+    QuestionScreenContent {
         parts: vec![vec![head], about, changed.collect(), tools],
-        covers: vec![QuestionLine::new("  ").with_styled_text(
-            DIM,
+        covers: vec![TerminalQuestionLine::new("  ").with_styled_text(
+            DIM_STYLE,
             "each call asks first, like a command; tools that change later are withheld",
         )],
         keys: "[y]es, or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     }
 }
 
 /// Describes how many tools and prompts a server offers.
-pub(in super::super) fn describe_offer(offer: &ServerOffer) -> String {
-    let tools = format_count(offer.tools.len() as u64, "tool");
+pub(in super::super) fn describe_server_offer(offer: &ServerOffer) -> String {
+    let tools = format_count_with_noun(offer.tools.len() as u64, "tool");
     match offer.prompts.len() as u64 {
         0 => tools,
-        n => format!("{tools} and {}", format_count(n, "prompt")),
+        n => format!("{tools} and {}", format_count_with_noun(n, "prompt")),
     }
 }
 
-fn build_tool_lines(tool: &OfferedTool) -> Vec<QuestionLine> {
-    let line = QuestionLine::new("  tool ")
-        .with_escaped_text(BOLD, &tool.name)
+fn build_tool_lines(tool: &OfferedTool) -> Vec<TerminalQuestionLine> {
+    let line = TerminalQuestionLine::new("  tool ")
+        .with_escaped_text(BOLD_STYLE, &tool.name)
         .with_text(": ")
-        .with_escaped_text(DIM, &tool.description);
+        .with_escaped_text(DIM_STYLE, &tool.description);
     let line = match &tool.annotations {
         None => line,
         Some(claims) => line
             .with_text(" claims ")
-            .with_escaped_text(DIM, &claims.to_string()),
+            .with_escaped_text(DIM_STYLE, &claims.to_string()),
     };
-    let texts = tool.argument_texts().into_iter().map(|(place, text)| {
-        QuestionLine::new("    argument text ")
-            .with_escaped_text(BOLD, &place)
-            .with_text(": ")
-            .with_escaped_text(DIM, &text)
-    });
+    let texts = tool
+        .argument_schema_texts()
+        .into_iter()
+        .map(|(place, text)| {
+            TerminalQuestionLine::new("    argument text ")
+                .with_escaped_text(BOLD_STYLE, &place)
+                .with_text(": ")
+                .with_escaped_text(DIM_STYLE, &text)
+        });
     std::iter::once(line).chain(texts).collect()
 }

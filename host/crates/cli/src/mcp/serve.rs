@@ -10,72 +10,74 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use super::args::McpServeArgs;
-use super::find_server;
-use crate::command::CommandPrompts;
-use crate::event_file::EventFile;
+use super::find_server_settings;
+use crate::command::CommandsServedAsMcpPrompts;
+use crate::event_file::EventLogFile;
 use crate::exit_code::{ExitStatus, Usage, bail_usage};
-use crate::listen::{ListenAddress, OpenedListener, open_listener};
+use crate::listen::{AuthenticatedListener, ListenAddress, open_token_protected_listener};
 use crate::signals::ShutdownSignals;
 use crate::{open, render};
 use rind_lib::Session;
 use rind_lib::lock::lock;
 use rind_lib::message::ToolSpec;
-use rind_lib::plugin::load::PluginSet;
-use rind_lib::plugin::tools::BUILT_IN_TOOLS;
-use rind_lib::tool::registry::is_external_origin;
-use rind_mcp::{McpHttp, McpServing, OpenSession, mcp_server_origin, serve_lines};
+use rind_lib::plugin::load::FoundPluginSet;
+use rind_lib::plugin::tools::BUILT_IN_TOOL_NAMES;
+use rind_lib::tool::registry::is_external_tool_origin;
+use rind_mcp::{
+    McpHostServerConfig, McpHttpServer, OpenSessionFn, mcp_server_origin, serve_stdio_client,
+};
 use rind_operator::mcp;
 use rind_operator::settings::SessionChoice;
-use rind_operator::start::RunWithHost;
+use rind_operator::start::RunWithCreatedHost;
 
 /// Name of the file with the access token, in the data folder.
-const TOKEN_FILE: &str = "mcp-token";
+const ACCESS_TOKEN_FILE_NAME: &str = "mcp-token";
 
 /// Label of the sessions that clients open. Neither `last` nor the choice of a session to resume
 /// considers sessions with a label.
-const ASIDE: &str = "mcp serve";
+const MCP_CLIENT_SESSION_LABEL: &str = "mcp serve";
 
 /// Name of the built-in tool for skills. It is not offered to clients, which get skills as prompts.
-const SKILL_TOOL: &str = "skill";
+const SKILL_TOOL_NAME: &str = "skill";
 
-pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
-    let file = args.open.events.as_deref().map(EventFile::open_file);
+pub(super) async fn run_mcp_serve(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
+    let file = args.open.events.as_deref().map(EventLogFile::open_file);
     let file = file.transpose()?;
-    let mut settings = args.open.run_settings(SessionChoice::New, false)?;
-    settings.plugins.components = args.components().map_err(Usage)?;
+    let mut settings = args.open.to_run_settings(SessionChoice::New, false)?;
+    settings.plugins.components = args.to_components_with_policy_paths().map_err(Usage)?;
     let n_components = args.component.len();
-    let prepared = open::prepare_session(settings).await?.without_model();
+    let prepared = open::prepare_session(settings).await?.allow_missing_model();
     // Serve a server only once, even if it is named twice.
     let upstream: BTreeSet<String> = args.upstream.into_iter().collect();
     let upstream: Vec<String> = upstream.into_iter().collect();
-    let prepared = prepared.expose_mcp_servers(&upstream);
-    let servers = mcp::read_mcp_settings(prepared.setup())?;
+    let prepared = prepared.forward_mcp_servers_to_clients(&upstream);
+    let servers = mcp::read_mcp_settings(prepared.operator_setup())?;
     for name in &upstream {
-        find_server(&servers, name)?;
+        find_server_settings(&servers, name)?;
     }
-    require_running_components(&prepared.plugins(), n_components)?;
-    let commands = prepared.commands().await?;
+    check_all_wasm_components_loaded(&prepared.plugins(), n_components)?;
+    let commands = prepared.collect_slash_commands().await?;
     commands
-        .template_faults()
+        .broken_template_warning_lines()
         .iter()
         .for_each(|fault| render::print_warning(fault));
     let commands = Arc::new(commands);
     let ready = prepared.build_host().await?;
-    let offered = OfferedToolFilter {
+    let offered = McpClientToolFilter {
         has_built_in: args.builtin,
         upstream: upstream
             .iter()
             .map(|name| mcp_server_origin(name))
             .collect(),
     };
-    let serving = McpServing {
-        open: create_session_opener(&ready.run, file),
-        is_offered: Arc::new(move |spec| offered.has_tool(spec)),
+    let serving = McpHostServerConfig {
+        open: create_client_session_opener(&ready.run, file),
+        is_offered: Arc::new(move |spec| offered.is_tool_offered(spec)),
         skills: Arc::new({
             let commands = commands.clone();
-            move |take: &mut dyn FnMut(_)| commands.read_served_skills(take)
+            move |take: &mut dyn FnMut(_)| commands.for_each_served_skill(take)
         }),
-        prompts: Arc::new(CommandPrompts {
+        prompts: Arc::new(CommandsServedAsMcpPrompts {
             commands,
             upstream: upstream.iter().cloned().collect(),
         }),
@@ -84,9 +86,9 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     let cancel = CancellationToken::new();
     let interrupted = ShutdownSignals::listen_for_interrupts().context("listen for signals")?;
     drop(ready.exits);
-    tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
+    tokio::spawn(interrupted.cancel_then_exit_on_second_signal(cancel.clone()));
     match &args.listen {
-        None => serve_client(serving, &cancel).await?,
+        None => serve_over_stdio(serving, &cancel).await?,
         Some(address) => serve_over_http(serving, address, &ready.run, &cancel).await?,
     }
     Ok(match cancel.is_cancelled() {
@@ -97,11 +99,14 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
 
 /// Checks that all components passed with `--component` run, and warns of functions that are not
 /// offered.
-fn require_running_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<()> {
+fn check_all_wasm_components_loaded(
+    plugins: &FoundPluginSet,
+    n_components: usize,
+) -> anyhow::Result<()> {
     let running = plugins.plugins.iter().filter(|plugin| plugin.is_foreign());
     let refused = running
         .clone()
-        .flat_map(|plugin| plugin.refused_functions());
+        .flat_map(|plugin| plugin.unoffered_function_messages());
     refused.for_each(|why| render::print_warning(why));
     if running.count() < n_components {
         bail_usage!(
@@ -112,38 +117,44 @@ fn require_running_components(plugins: &PluginSet, n_components: usize) -> anyho
 }
 
 /// Decides which tools are offered to MCP clients.
-struct OfferedToolFilter {
+struct McpClientToolFilter {
     has_built_in: bool,
     /// Origins of the MCP servers whose tools are forwarded to the clients.
     upstream: BTreeSet<String>,
 }
 
-impl OfferedToolFilter {
+impl McpClientToolFilter {
     /// Whether a tool is offered to clients. Tools of plugins always are; built-in tools and those
     /// of MCP servers only if the operator requests them. The host's own tools for its model, such
     /// as those for subagents, never are.
-    fn has_tool(&self, spec: &ToolSpec) -> bool {
+    fn is_tool_offered(&self, spec: &ToolSpec) -> bool {
         match spec.plugin.as_deref() {
             None => {
                 self.has_built_in
-                    && spec.name != SKILL_TOOL
-                    && BUILT_IN_TOOLS.contains(&spec.name.as_str())
+                    && spec.name != SKILL_TOOL_NAME
+                    && BUILT_IN_TOOL_NAMES.contains(&spec.name.as_str())
             }
-            Some(origin) if is_external_origin(origin) => self.upstream.contains(origin),
+            Some(origin) if is_external_tool_origin(origin) => self.upstream.contains(origin),
             Some(_) => true,
         }
     }
 }
 
 /// Returns the function that opens a new session for each client.
-fn create_session_opener(run: &RunWithHost, file: Option<EventFile>) -> OpenSession {
+fn create_client_session_opener(
+    run: &RunWithCreatedHost,
+    file: Option<EventLogFile>,
+) -> OpenSessionFn {
     let (host, policy) = (
         run.host.host.clone(),
         run.host.policy_that_allows_questions(),
     );
     let file = file.map(|file| Arc::new(Mutex::new(file)));
     Arc::new(move || -> Result<Session, String> {
-        let builder = host.session().policy(policy.clone()).aside(ASIDE);
+        let builder = host
+            .session()
+            .policy(policy.clone())
+            .aside(MCP_CLIENT_SESSION_LABEL);
         let session = builder
             .create()
             .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
@@ -155,41 +166,46 @@ fn create_session_opener(run: &RunWithHost, file: Option<EventFile>) -> OpenSess
 }
 
 /// Serves the agent that started this program, over standard input and output.
-async fn serve_client(serving: McpServing, cancel: &CancellationToken) -> anyhow::Result<()> {
+async fn serve_over_stdio(
+    serving: McpHostServerConfig,
+    cancel: &CancellationToken,
+) -> anyhow::Result<()> {
     if std::io::stdin().is_terminal() {
         render::print_note(
             "serving MCP over standard input and output; this command is meant to be started by an agent (see `rind mcp serve --help`); Ctrl-D ends it",
         );
     }
-    let served = serve_lines(serving, std::io::stdin(), std::io::stdout(), cancel).await;
+    let served = serve_stdio_client(serving, std::io::stdin(), std::io::stdout(), cancel).await;
     served.map_err(anyhow::Error::msg)
 }
 
 /// Serves agents that connect over HTTP.
 async fn serve_over_http(
-    serving: McpServing,
+    serving: McpHostServerConfig,
     address: &ListenAddress,
-    run: &RunWithHost,
+    run: &RunWithCreatedHost,
     cancel: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let OpenedListener {
+    let AuthenticatedListener {
         access,
         listener,
         token,
-    } = open_listener(address, &run.setup.paths, TOKEN_FILE).await?;
+    } = open_token_protected_listener(address, &run.setup.paths, ACCESS_TOKEN_FILE_NAME).await?;
     render::print_note(&format!(
         "serving MCP at {}{}, token in {}; Ctrl-C ends it",
         listener.format_address(),
-        McpHttp::path(),
+        McpHttpServer::url_path(),
         token.display()
     ));
-    let server = McpHttp::new(serving, cancel);
+    let server = McpHttpServer::new(serving, cancel);
     let answering = server.clone();
     let answer = move |request| {
         let server = answering.clone();
         async move { server.answer_request(request).await }
     };
-    let served = rind_serve::serve_path(listener, McpHttp::path(), answer, access, cancel).await;
+    let served =
+        rind_serve::serve_single_path(listener, McpHttpServer::url_path(), answer, access, cancel)
+            .await;
     server.close().await;
     served.context("serve MCP")
 }

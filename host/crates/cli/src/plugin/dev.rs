@@ -2,7 +2,7 @@
 //!
 //! The folder is checked, built and loaded as usual. If the build or load fails, or the new version
 //! requests more permissions than were granted, the session keeps the last version. Start from
-//! [`run_dev`].
+//! [`run_plugin_dev`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use super::super::args::{SessionOpenArgs, ShowArgs};
-use super::super::command::CommandSet;
-use super::super::environment::{find_paths, operator_environment};
+use super::super::command::SlashCommandSet;
+use super::super::environment::{find_rind_paths, process_operator_environment};
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::open::{OpenedSession, prepare_session};
-use super::super::programs::TurnFollowers;
-use super::super::run::show_session_events;
+use super::super::open::{SessionWithUserQuestionChannels, prepare_session};
+use super::super::programs::TurnEventReceiversAndSteering;
+use super::super::run::show_events_and_ask_questions;
 use super::super::signals::ShutdownSignals;
-use super::super::telemetry::Telemetry;
+use super::super::telemetry::TraceExporter;
 use super::super::terminal::can_ask_at_terminal;
 use super::super::{chat, files, render};
-use super::{build_plugin_quietly, shared_folders};
+use super::{build_plugin_quietly, shared_build_folders};
 use rind_author::BuildError;
 use rind_lib::host::PluginReplacer;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::point::outcome::Level;
 use rind_operator::confinement::writable_agent_folders;
-use rind_operator::load::PreparedPluginLoad;
+use rind_operator::load::PluginLoadPlan;
 use rind_operator::settings::SessionChoice;
-use rind_operator::setup::OperatorSetup;
+use rind_operator::setup::OperatorWorkspaceSetup;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct PluginDevArgs {
@@ -51,7 +51,9 @@ pub(in super::super) struct PluginDevArgs {
 }
 
 /// Runs a session and replaces the plugin in it after changes, until Ctrl-C or the end of the chat.
-pub(in super::super) async fn run_dev(mut args: PluginDevArgs) -> anyhow::Result<ExitStatus> {
+pub(in super::super) async fn run_plugin_dev(
+    mut args: PluginDevArgs,
+) -> anyhow::Result<ExitStatus> {
     if !args.dir.join(FILE_NAME).is_file() {
         bail_usage!(
             "{} has no {FILE_NAME}, so it is not a plugin",
@@ -59,21 +61,21 @@ pub(in super::super) async fn run_dev(mut args: PluginDevArgs) -> anyhow::Result
         );
     }
     let dir = args.dir.canonicalize().context("find the plugin")?;
-    let paths = find_paths(args.open.workspace.as_deref())?;
-    let setup = OperatorSetup::read(
-        operator_environment(),
+    let paths = find_rind_paths(args.open.workspace.as_deref())?;
+    let setup = OperatorWorkspaceSetup::read(
+        process_operator_environment(),
         paths,
-        &args.open.model.selection(),
+        &args.open.model.to_model_selection(),
         None,
     )?;
     let source = DevPluginSource {
         dir: dir.clone(),
         open: writable_agent_folders(&setup)?,
-        sdks: shared_folders()?.sdks,
+        sdks: shared_build_folders()?.sdks,
     };
     let seen = files::find_source_files(&dir);
     let cancel = CancellationToken::new();
-    match source.find_writable_source(&cancel).await {
+    match source.describe_agent_writable_build_source(&cancel).await {
         Ok(None) => {}
         Ok(Some(why)) => {
             bail_usage!("{why}; choose a separate workspace with --workspace DIR")
@@ -91,11 +93,17 @@ pub(in super::super) async fn run_dev(mut args: PluginDevArgs) -> anyhow::Result
     args.open.plugins.plugin.push(dir.clone());
     let name = Manifest::read(&dir, None)?.name;
     let has_terminal = can_ask_at_terminal();
-    let mut programs = TurnFollowers::open_turn_followers(args.open.events.as_deref(), None)?;
-    let prepared =
-        prepare_session(args.open.run_settings(SessionChoice::New, has_terminal)?).await?;
+    let mut programs = TurnEventReceiversAndSteering::open_event_file_and_steering(
+        args.open.events.as_deref(),
+        None,
+    )?;
+    let prepared = prepare_session(
+        args.open
+            .to_run_settings(SessionChoice::New, has_terminal)?,
+    )
+    .await?;
     let later = prepared.plugin_reload_loader(&name)?;
-    let commands = Arc::new(prepared.commands().await?);
+    let commands = Arc::new(prepared.collect_slash_commands().await?);
     let opened = prepared.open_session().await?;
     render::print_note(&opened.chosen);
     render::print_note(&format!("watching {}", dir.display()));
@@ -108,32 +116,34 @@ pub(in super::super) async fn run_dev(mut args: PluginDevArgs) -> anyhow::Result
         later,
         told,
     };
-    let following = tokio::spawn(author.follow_files(seen, cancel.clone()));
+    let following = tokio::spawn(author.reload_on_file_changes(seen, cancel.clone()));
     let exit = match &args.run {
-        Some(prompt) => run_turns(opened, prompt, args.show, programs, replaced, &cancel).await,
-        None => chat::run_in_session(opened, commands, None, &mut programs).await,
+        Some(prompt) => {
+            rerun_prompt_after_reloads(opened, prompt, args.show, programs, replaced, &cancel).await
+        }
+        None => chat::run_chat_in_session(opened, commands, None, &mut programs).await,
     };
     following.abort();
     exit
 }
 
 /// Runs the prompt again and again: after each turn it waits until the plugin is replaced.
-async fn run_turns(
-    opened: OpenedSession,
+async fn rerun_prompt_after_reloads(
+    opened: SessionWithUserQuestionChannels,
     prompt: &str,
     show: ShowArgs,
-    programs: TurnFollowers,
+    programs: TurnEventReceiversAndSteering,
     mut replaced: UnboundedReceiver<()>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<ExitStatus> {
     let interrupts = ShutdownSignals::listen_for_interrupts().context("listen for Ctrl-C")?;
     drop(opened.exits);
-    tokio::spawn(interrupts.cancel_then_exit(cancel.clone()));
+    tokio::spawn(interrupts.cancel_then_exit_on_second_signal(cancel.clone()));
     let mut session = opened.session;
     let over = CancellationToken::new();
-    let shown = tokio::spawn(show_session_events(
+    let shown = tokio::spawn(show_events_and_ask_questions(
         render::turn::TurnRenderer::new(show).with_live_outputs(session.live_outputs()),
-        Telemetry::from_env(),
+        TraceExporter::from_env(),
         session.events(),
         opened.questions,
         cancel.clone(),
@@ -175,24 +185,25 @@ struct DevPluginSource {
 impl DevPluginSource {
     /// Returns an error text if the agent could write to a source of the build. Build scripts and
     /// macros run with all rights of the user, so the agent must not be able to change them.
-    async fn find_writable_source(
+    async fn describe_agent_writable_build_source(
         &self,
         cancel: &CancellationToken,
     ) -> Result<Option<String>, BuildError> {
-        // Check these folders first: `find_sources` itself creates links to the SDK in the plugin's
+        // Check these folders first: `find_plugin_source_folders` itself creates links to the SDK in the plugin's
         // folder, and runs a program that reads settings there.
-        let sdk = rind_author::sdk_link_path(&self.dir);
+        let sdk = rind_author::planned_sdk_link_path(&self.dir);
         let mut early = std::iter::once(&self.dir).chain(&sdk);
-        if let Some(why) = early.find_map(|folder| self.describe_write_overlap(folder)) {
+        if let Some(why) = early.find_map(|folder| self.describe_agent_write_overlap(folder)) {
             return Ok(Some(why));
         }
-        let sources = rind_author::find_sources(&self.dir, &self.sdks, cancel).await?;
+        let sources =
+            rind_author::find_plugin_source_folders(&self.dir, &self.sdks, cancel).await?;
         Ok(sources
             .iter()
-            .find_map(|folder| self.describe_write_overlap(folder)))
+            .find_map(|folder| self.describe_agent_write_overlap(folder)))
     }
 
-    fn describe_write_overlap(&self, folder: &Path) -> Option<String> {
+    fn describe_agent_write_overlap(&self, folder: &Path) -> Option<String> {
         let overlaps = |open: &&PathBuf| folder.starts_with(open) || open.starts_with(folder);
         let open = self.open.iter().find(overlaps)?;
         Some(format!(
@@ -207,26 +218,31 @@ impl DevPluginSource {
 struct DevPluginReloader {
     replacer: PluginReplacer,
     /// Slash commands of the session, including those of the plugin.
-    commands: Arc<CommandSet>,
+    commands: Arc<SlashCommandSet>,
     source: DevPluginSource,
     name: String,
     /// Loads later versions of the plugin.
-    later: PreparedPluginLoad,
+    later: PluginLoadPlan,
     /// Sends a message each time a new version has replaced the plugin.
     told: UnboundedSender<()>,
 }
 
 impl DevPluginReloader {
-    async fn follow_files(self, mut seen: files::Files, cancel: CancellationToken) {
+    async fn reload_on_file_changes(
+        self,
+        mut seen: files::FileTimesAndSizes,
+        cancel: CancellationToken,
+    ) {
         loop {
             let dir = &self.source.dir;
             let changed =
-                files::wait_for_change(&seen, || Some(files::find_source_files(dir))).await;
+                files::wait_for_stable_file_change(&seen, || Some(files::find_source_files(dir)))
+                    .await;
             // List the files before the build, so that a change during the build triggers another
             // build.
             seen = files::find_source_files(dir);
-            let changed = relative_path(&changed, dir).display().to_string();
-            let replaced = self.replace_plugin(&cancel).await;
+            let changed = strip_folder_prefix(&changed, dir).display().to_string();
+            let replaced = self.rebuild_and_replace_plugin(&cancel).await;
             let (level, text) = match &replaced {
                 Ok(()) => (
                     Level::Info,
@@ -243,7 +259,7 @@ impl DevPluginReloader {
                     ),
                 ),
             };
-            self.replacer.notice(level, text);
+            self.replacer.emit_notice(level, text);
             if replaced.is_ok() && self.told.send(()).is_err() {
                 return;
             }
@@ -251,26 +267,29 @@ impl DevPluginReloader {
     }
 
     /// Builds and loads the plugin, and replaces it in the session.
-    async fn replace_plugin(&self, cancel: &CancellationToken) -> Result<(), String> {
+    async fn rebuild_and_replace_plugin(&self, cancel: &CancellationToken) -> Result<(), String> {
         // Check again whether the agent could write to a source of the build, because the change
         // may have added dependencies.
-        let overlap = self.source.find_writable_source(cancel).await;
+        let overlap = self
+            .source
+            .describe_agent_writable_build_source(cancel)
+            .await;
         if let Some(why) = overlap.map_err(|error| error.to_string())? {
             return Err(why);
         }
         build_plugin_quietly(&self.source.dir, cancel).await?;
         let set = self.later.load().await;
         let set = set.map_err(|error| error.to_string())?;
-        let replaced = self.replacer.replace(&set, &self.name);
+        let replaced = self.replacer.replace_plugin(&set, &self.name);
         replaced.map_err(|error| format!("plugin `{}`: {error}", self.name))?;
         let mut loaded = set.plugins.iter();
         if let Some(loaded) = loaded.find(|loaded| loaded.manifest.name == self.name) {
-            self.commands.replace_plugin(loaded).await;
+            self.commands.replace_plugin_commands(loaded).await;
         }
         Ok(())
     }
 }
 
-fn relative_path<'a>(path: &'a Path, dir: &Path) -> &'a Path {
+fn strip_folder_prefix<'a>(path: &'a Path, dir: &Path) -> &'a Path {
     path.strip_prefix(dir).unwrap_or(path)
 }

@@ -57,7 +57,7 @@ pub(in super::super) fn run_new_plugin(args: &NewPluginArgs) -> anyhow::Result<E
         PluginKind::Command => NewPluginKind::Command,
         PluginKind::Loop => NewPluginKind::Loop,
     };
-    let sdks = super::shared_folders()?.sdks;
+    let sdks = super::shared_build_folders()?.sdks;
     let created = create_plugin(Path::new(""), &args.name, language, kind, &sdks);
     let created = created.map_err(|error| match error {
         NewPluginError::Name { .. } | NewPluginError::Exists(_) => Usage(error.to_string()).into(),
@@ -77,7 +77,7 @@ pub(in super::super) fn run_new_plugin(args: &NewPluginArgs) -> anyhow::Result<E
         ));
     }
     let name = created.folder.display();
-    render::say_line(format!(
+    render::print_stderr_line(format!(
         "made {name}: start with {name}/README.md\nnext: cd {name} && {setup}rind plugin build ."
     ));
     Ok(ExitStatus::Done)

@@ -1,7 +1,7 @@
 //! Formats annotations for GitHub: lines on standard output from which the Actions runner marks a
 //! place in a file.
 
-use super::{answer_line, printable_text};
+use super::{print_stdout_line, printable_text};
 
 /// A fault at a place in a file.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(in super::super) struct GithubAnnotation {
 /// Prints an annotation. Texts are escaped, so that they can neither end the line nor begin another
 /// command of the runner.
 pub(in super::super) fn print_annotation(of: &GithubAnnotation) {
-    answer_line(format_annotation(of));
+    print_stdout_line(format_annotation(of));
 }
 
 fn format_annotation(of: &GithubAnnotation) -> String {

@@ -1,16 +1,16 @@
 //! Colors the arguments of a call: commands as shell code, file contents by the file's name,
 //! everything else as JSON.
 //!
-//! Neither displays lines nor escapes them. Start from [`CallHighlighter`].
+//! Neither displays lines nor escapes them. Start from [`ToolCallPreviewHighlighter`].
 
 use anstyle::Style;
 
 use super::highlight::CodeHighlighter;
-use rind_lib::tool::preview::PreviewLine;
+use rind_lib::tool::preview::FileChangePreviewLine;
 
 /// Colors the preview lines of a tool call's arguments. The mark at the beginning of a line
 /// determines the language of its text.
-pub(in super::super) struct CallHighlighter<'a> {
+pub(in super::super) struct ToolCallPreviewHighlighter<'a> {
     /// Path of the file that the call writes; empty if it writes none.
     path: &'a str,
     /// Mark of the previous line.
@@ -18,10 +18,10 @@ pub(in super::super) struct CallHighlighter<'a> {
     code: Option<CodeHighlighter>,
 }
 
-impl<'a> CallHighlighter<'a> {
+impl<'a> ToolCallPreviewHighlighter<'a> {
     /// Creates a highlighter for the preview of a tool call. The path in the line `file: `
     /// determines the language.
-    pub(in super::super) fn for_shown_lines(lines: &'a [PreviewLine]) -> Self {
+    pub(in super::super) fn for_preview_lines(lines: &'a [FileChangePreviewLine]) -> Self {
         let file = lines.iter().find(|own| own.mark == "file: ");
         Self {
             path: file.map_or("", |own| &own.text),
@@ -32,7 +32,7 @@ impl<'a> CallHighlighter<'a> {
 
     /// Returns the styled pieces of the preview's next line, without its mark. `line` must be
     /// escaped already.
-    pub(in super::super) fn pieces(
+    pub(in super::super) fn highlight_next_line(
         &mut self,
         mark: &'static str,
         line: &str,
@@ -50,7 +50,7 @@ impl<'a> CallHighlighter<'a> {
         }
         self.mark = mark;
         match &mut self.code {
-            Some(code) => code.highlight_next_line(line, Style::new()),
+            Some(code) => code.highlight_next_line_to_pieces(line, Style::new()),
             None => vec![(Style::new(), line.to_owned())],
         }
     }

@@ -4,42 +4,52 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::case::case_location;
+use super::super::case::format_case_file_and_line;
 use super::{
-    BAD, BOLD, DIM, GOOD, answer_line, format_bytes, format_count, format_duration, print_note,
-    print_warning, printable_text, say_line, style_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, format_bytes, format_count_with_noun,
+    format_duration_micros, print_note, print_stderr_line, print_stdout_line, print_warning,
+    printable_text, style_text,
 };
 use rind_cases::CaseCost;
 use rind_cases::snapshot::UnusedSnapshot;
-use rind_cases::suite::{CaseRun, PluginCoverage};
+use rind_cases::suite::{CaseRunResult, PluginCoverage};
 
 /// Minimum difference of two durations that is shown; a smaller one is noise.
-const MIN_DIFFERENCE: Duration = Duration::from_micros(500);
+const MIN_SHOWN_DURATION_DIFFERENCE: Duration = Duration::from_micros(500);
 
-pub(in super::super) fn print_case_result(case: &CaseRun) {
-    let (plugin, name) = (style_text(BOLD, &case.plugin), printable_text(&case.name));
+pub(in super::super) fn print_case_result(case: &CaseRunResult) {
+    let (plugin, name) = (
+        style_text(BOLD_STYLE, &case.plugin),
+        printable_text(&case.name),
+    );
     if case.passed() {
         let accepted = if case.is_accepted {
             ", snapshot written"
         } else {
             ""
         };
-        let cost = printable_text(&format_cost(&case.cost, case.last.as_ref()));
-        let cost = style_text(DIM, format!("{cost}{accepted}"));
-        answer_line(format!("{} {plugin}: {name} {cost}", style_text(GOOD, "✓")));
+        let cost = printable_text(&format_case_cost_with_previous(
+            &case.cost,
+            case.last.as_ref(),
+        ));
+        let cost = style_text(DIM_STYLE, format!("{cost}{accepted}"));
+        print_stdout_line(format!(
+            "{} {plugin}: {name} {cost}",
+            style_text(SUCCESS_STYLE, "✓")
+        ));
         return;
     }
-    answer_line(format!(
+    print_stdout_line(format!(
         "{} {plugin}: {name} ({})",
-        style_text(BAD, "✗"),
-        printable_text(&case_location(case))
+        style_text(ERROR_STYLE, "✗"),
+        printable_text(&format_case_file_and_line(case))
     ));
     for line in case.failures.iter().flat_map(|failure| failure.lines()) {
-        answer_line(format!("    {}", printable_text(line)));
+        print_stdout_line(format!("    {}", printable_text(line)));
     }
     for line in &case.log {
-        answer_line(style_text(
-            DIM,
+        print_stdout_line(style_text(
+            DIM_STYLE,
             format!("    log: {}", printable_text(line)),
         ));
     }
@@ -48,12 +58,12 @@ pub(in super::super) fn print_case_result(case: &CaseRun) {
 /// Prints name, file and line of a case without running it.
 pub(in super::super) fn print_case_name(plugin: &str, name: &str, file: &Path, line: usize) {
     let file = file.strip_prefix(".").unwrap_or(file).display();
-    answer_line(format!(
+    print_stdout_line(format!(
         "{}: {} {}",
-        style_text(BOLD, plugin),
+        style_text(BOLD_STYLE, plugin),
         printable_text(name),
         style_text(
-            DIM,
+            DIM_STYLE,
             format!("({}:{line})", printable_text(&file.to_string()))
         )
     ));
@@ -61,8 +71,8 @@ pub(in super::super) fn print_case_name(plugin: &str, name: &str, file: &Path, l
 
 /// Formats duration, memory and host calls of a case, each followed by the value of the last run if
 /// it differs.
-fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
-    let micros = |took: Duration| format_duration(took.as_secs_f64() * 1e6);
+fn format_case_cost_with_previous(now: &CaseCost, last: Option<&CaseCost>) -> String {
+    let micros = |took: Duration| format_duration_micros(took.as_secs_f64() * 1e6);
     let calls = |cost: &CaseCost| {
         let all: Vec<String> = cost
             .host_calls
@@ -72,12 +82,12 @@ fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
         all.join(" ")
     };
     let parts = [
-        append_previous_value(
+        append_previous_cost_value(
             micros(now.took),
             last.filter(|last| durations_differ_noticeably(now.took, last.took))
                 .map(|last| micros(last.took)),
         ),
-        append_previous_value(
+        append_previous_cost_value(
             // Omit the memory for cases of skills, which measure none.
             match now.memory_bytes {
                 0 => String::new(),
@@ -86,7 +96,7 @@ fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
             last.filter(|last| last.memory_bytes != now.memory_bytes)
                 .map(|last| format_bytes(last.memory_bytes)),
         ),
-        append_previous_value(
+        append_previous_cost_value(
             calls(now),
             last.filter(|last| last.host_calls != now.host_calls)
                 .map(calls),
@@ -96,7 +106,7 @@ fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
     parts.join(", ")
 }
 
-fn append_previous_value(now: String, last: Option<String>) -> String {
+fn append_previous_cost_value(now: String, last: Option<String>) -> String {
     let none = |text: String| {
         if text.is_empty() {
             "no host calls".to_owned()
@@ -113,10 +123,10 @@ fn append_previous_value(now: String, last: Option<String>) -> String {
 /// Whether two durations differ by more than a quarter, and by more than noise.
 fn durations_differ_noticeably(now: Duration, last: Duration) -> bool {
     let difference = now.abs_diff(last);
-    difference >= MIN_DIFFERENCE && difference * 4 > last
+    difference >= MIN_SHOWN_DURATION_DIFFERENCE && difference * 4 > last
 }
 
-pub(in super::super) fn print_folder_without_cases(folder: &Path, plugin: &str) {
+pub(in super::super) fn print_plugin_without_cases(folder: &Path, plugin: &str) {
     print_warning(&format!(
         "{plugin} has no cases: write some in {}",
         folder.join("tests/NAME.toml").display()
@@ -125,18 +135,18 @@ pub(in super::super) fn print_folder_without_cases(folder: &Path, plugin: &str) 
 
 /// Lists the hooks, tools, commands and loops that no case reached, and the outcomes that no case
 /// produced.
-pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
+pub(in super::super) fn print_missing_coverage(plugin: &str, coverage: &PluginCoverage) {
     let never: Vec<&str> = coverage.uncalled_plugin_parts().collect();
     if !never.is_empty() {
-        let n_called = coverage.n_plugin_parts() - never.len();
+        let n_called = coverage.plugin_part_count() - never.len();
         print_note(&format!(
             "{plugin}: the cases reach {n_called} of its {} hooks, tools, commands and loops; no case reaches {}",
-            coverage.n_plugin_parts(),
+            coverage.plugin_part_count(),
             never.join(", ")
         ));
     }
     let unseen: Vec<String> = coverage
-        .outcomes_without_case()
+        .untested_hook_outcomes()
         .map(|(point, outcome)| format!("`{outcome}` of {point}"))
         .collect();
     if !unseen.is_empty() {
@@ -162,25 +172,28 @@ pub(in super::super) fn report_unused_snapshot(unused: &UnusedSnapshot, is_accep
 }
 
 /// Prints the changed file because of which cases run again.
-pub(in super::super) fn print_changed_file(file: &Path) {
+pub(in super::super) fn print_file_triggering_rerun(file: &Path) {
     print_note(&format!("{} changed", file.display()));
 }
 
 /// Prints how many cases passed or failed; `how` is appended if all passed.
-pub(in super::super) fn print_case_totals(ran: &[CaseRun], how: &str) {
+pub(in super::super) fn print_case_totals(ran: &[CaseRunResult], how: &str) {
     let n_failed = ran.iter().filter(|case| !case.passed()).count();
-    let cases = format_count(ran.len() as u64, "case");
+    let cases = format_count_with_noun(ran.len() as u64, "case");
     if ran.is_empty() {
-        say_line(format_args!("{} no cases were run", style_text(BAD, "✗")));
+        print_stderr_line(format_args!(
+            "{} no cases were run",
+            style_text(ERROR_STYLE, "✗")
+        ));
     } else if n_failed == 0 {
-        say_line(format_args!(
+        print_stderr_line(format_args!(
             "{} {cases} passed{how}",
-            style_text(GOOD, "✓")
+            style_text(SUCCESS_STYLE, "✓")
         ));
     } else {
-        say_line(format_args!(
+        print_stderr_line(format_args!(
             "{} {n_failed} of {cases} failed",
-            style_text(BAD, "✗")
+            style_text(ERROR_STYLE, "✗")
         ));
     }
 }

@@ -1,16 +1,18 @@
 //! Formats changes of files as lines: a heading for each path, and the rows of its diff.
 //!
 //! All texts are escaped. Styles are separate from texts, so that a question, a terminal and plain
-//! text can show the same lines. Start from [`change_lines`].
+//! text can show the same lines. Start from [`format_file_change_lines`].
 
 use anstyle::Style;
 
-use super::diff::{ComparedTexts, DiffRow, diff_rows};
-use super::{BAD, BOLD, DIM, GOOD, format_bytes, printable_prose};
+use super::diff::{RenderedDiffRow, TextsToDiff, diff_rows};
+use super::{
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_natural_language_text, format_bytes,
+};
 use rind_lib::checkpoint::FileState;
 
 /// Change of the file at one path, to be shown.
-pub(in super::super) struct ShownFileChange<'a> {
+pub(in super::super) struct FileChangeToShow<'a> {
     pub(in super::super) path: &'a str,
     pub(in super::super) from: &'a FileState,
     pub(in super::super) to: &'a FileState,
@@ -19,13 +21,13 @@ pub(in super::super) struct ShownFileChange<'a> {
 }
 
 /// A line of the description of a change.
-pub(in super::super) struct ChangeLine {
+pub(in super::super) struct FileChangeLine {
     pub(in super::super) style: Style,
     /// Text without styles, escaped.
     pub(in super::super) text: String,
 }
 
-impl ChangeLine {
+impl FileChangeLine {
     fn new(style: Style, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { style, text }
@@ -33,19 +35,23 @@ impl ChangeLine {
 }
 
 /// Returns the heading of a change and at most `most` rows of its diff.
-pub(in super::super) fn change_lines(change: &ShownFileChange<'_>, most: usize) -> Vec<ChangeLine> {
+pub(in super::super) fn format_file_change_lines(
+    change: &FileChangeToShow<'_>,
+    most: usize,
+) -> Vec<FileChangeLine> {
     let style = match (change.from, change.to) {
-        (FileState::Absent, _) => GOOD,
-        (_, FileState::Absent) => BAD,
-        _ => BOLD,
+        (FileState::Absent, _) => SUCCESS_STYLE,
+        (_, FileState::Absent) => ERROR_STYLE,
+        _ => BOLD_STYLE,
     };
-    let mut lines = vec![ChangeLine::new(style, change_heading(change))];
+    let mut lines = vec![FileChangeLine::new(style, change_heading(change))];
     let [before, after] = &change.contents;
     let is_file = |state: &FileState| matches!(state, FileState::File { .. });
-    let is_shown =
-        is_file(change.from) && is_file(change.to) && change.from.digest() != change.to.digest()
-            || is_file(change.from) && *change.to == FileState::Absent
-            || is_file(change.to) && *change.from == FileState::Absent;
+    let is_shown = is_file(change.from)
+        && is_file(change.to)
+        && change.from.content_digest() != change.to.content_digest()
+        || is_file(change.from) && *change.to == FileState::Absent
+        || is_file(change.to) && *change.from == FileState::Absent;
     if !is_shown {
         return lines;
     }
@@ -56,23 +62,27 @@ pub(in super::super) fn change_lines(change: &ShownFileChange<'_>, most: usize) 
     };
     match (text(change.from, before), text(change.to, after)) {
         (Some(before), Some(after)) => {
-            let texts = ComparedTexts::for_prose(change.path, &before, &after);
+            let texts = TextsToDiff::prose_for_display_only(change.path, &before, &after);
             let (rows, n_more) = diff_rows(texts, most);
-            let row =
-                |row: &DiffRow| ChangeLine::new(row.row_style(), format!("  {}", row.plain_text()));
+            let row = |row: &RenderedDiffRow| {
+                FileChangeLine::new(row.row_style(), format!("  {}", row.plain_text()))
+            };
             lines.extend(rows.iter().map(row));
             if n_more > 0 {
-                lines.push(ChangeLine::new(DIM, format!("  … {n_more} more rows")));
+                lines.push(FileChangeLine::new(
+                    DIM_STYLE,
+                    format!("  … {n_more} more rows"),
+                ));
             }
         }
-        _ => lines.push(ChangeLine::new(DIM, "  not text, or not kept")),
+        _ => lines.push(FileChangeLine::new(DIM_STYLE, "  not text, or not kept")),
     }
     lines
 }
 
 /// Returns the path and the kind of change, such as `src/a.rs: changed`.
-pub(in super::super) fn change_heading(change: &ShownFileChange<'_>) -> String {
-    let path = printable_prose(change.path).replace('\n', "\\n");
+pub(in super::super) fn change_heading(change: &FileChangeToShow<'_>) -> String {
+    let path = escape_natural_language_text(change.path).replace('\n', "\\n");
     format!("{path}: {}", describe_file_change(change.from, change.to))
 }
 
@@ -102,8 +112,8 @@ pub(in super::super) fn describe_file_change(from: &FileState, to: &FileState) -
         },
         (FileState::Link { target: from }, FileState::Link { target: to }) => format!(
             "link to {}, then to {}",
-            super::one_line(from, 100),
-            super::one_line(to, 100)
+            super::truncate_to_one_line(from, 100),
+            super::truncate_to_one_line(to, 100)
         ),
         (FileState::Unkept { .. }, FileState::Unkept { .. }) => {
             "changed; its content is not kept".to_owned()
@@ -124,7 +134,9 @@ fn describe_file_state(state: &FileState) -> String {
             format!("{is_program}file of {}", format_bytes(*bytes))
         }
         FileState::Unkept { bytes, .. } => format!("file of {}", format_bytes(*bytes)),
-        FileState::Link { target } => format!("link to {}", super::one_line(target, 100)),
+        FileState::Link { target } => {
+            format!("link to {}", super::truncate_to_one_line(target, 100))
+        }
         FileState::Folder { .. } => "folder".to_owned(),
         FileState::Other => "neither file nor folder".to_owned(),
     }

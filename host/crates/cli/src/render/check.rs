@@ -5,38 +5,39 @@ use serde_json::json;
 
 use super::annotation::{GithubAnnotation, print_annotation};
 use super::{
-    BAD, BOLD, DIM, GOOD, answer_line, format_count, printable_text, say_line, style_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, format_count_with_noun, print_stderr_line,
+    print_stdout_line, printable_text, style_text,
 };
-use rind_check::{CheckedPlugin, PluginFault};
+use rind_check::{PluginCheckResult, PluginFault};
 
 /// Prints the faults to standard output and their number to standard error.
-pub(in super::super) fn report_plugin_faults(all: &[CheckedPlugin], n_fixed: usize) {
+pub(in super::super) fn report_plugin_faults(all: &[PluginCheckResult], n_fixed: usize) {
     let faults = || all.iter().flat_map(|checked| &checked.faults);
-    faults().for_each(|fault| answer_line(format_fault_line(fault)));
-    let n_plugins = format_count(all.len() as u64, "plugin");
+    faults().for_each(|fault| print_stdout_line(format_fault_line(fault)));
+    let n_plugins = format_count_with_noun(all.len() as u64, "plugin");
     let n_faults = faults().count();
     let n_fixable = faults().filter(|fault| fault.fix.is_some()).count();
     if n_faults == 0 {
-        say_line(format_args!(
+        print_stderr_line(format_args!(
             "{} {n_plugins} checked, no faults",
-            style_text(GOOD, "✓")
+            style_text(SUCCESS_STYLE, "✓")
         ));
         return;
     }
     let mut text = format!(
         "{n_plugins} checked, {}",
-        format_count(n_faults as u64, "fault")
+        format_count_with_noun(n_faults as u64, "fault")
     );
     if n_fixable > 0 && n_fixed == 0 {
         text.push_str(&format!("; `--fix` corrects {n_fixable}"));
     }
-    say_line(format_args!("{} {text}", style_text(BAD, "✗")));
+    print_stderr_line(format_args!("{} {text}", style_text(ERROR_STYLE, "✗")));
 }
 
 pub(in super::super) fn print_fixed_fault(fault: &PluginFault) {
-    say_line(format_args!(
+    print_stderr_line(format_args!(
         "{} {}",
-        style_text(GOOD, "fixed"),
+        style_text(SUCCESS_STYLE, "fixed"),
         format_fault_line(fault)
     ));
 }
@@ -49,14 +50,14 @@ fn format_fault_line(fault: &PluginFault) -> String {
     }
     format!(
         "{}: {} {}",
-        style_text(BOLD, printable_text(&place)),
+        style_text(BOLD_STYLE, printable_text(&place)),
         printable_text(&fault.message),
-        style_text(DIM, format_args!("[{}]", fault.rule))
+        style_text(DIM_STYLE, format_args!("[{}]", fault.rule))
     )
 }
 
 /// Prints each fault as an annotation for GitHub.
-pub(in super::super) fn annotate_faults(all: &[CheckedPlugin]) {
+pub(in super::super) fn print_faults_as_github_annotations(all: &[PluginCheckResult]) {
     for fault in all.iter().flat_map(|checked| &checked.faults) {
         let path = fault.path.display().to_string();
         print_annotation(&GithubAnnotation {
@@ -68,8 +69,8 @@ pub(in super::super) fn annotate_faults(all: &[CheckedPlugin]) {
     }
 }
 
-pub(in super::super) fn print_json(all: &[CheckedPlugin]) -> anyhow::Result<()> {
-    let plugin = |checked: &CheckedPlugin| {
+pub(in super::super) fn print_json(all: &[PluginCheckResult]) -> anyhow::Result<()> {
+    let plugin = |checked: &PluginCheckResult| {
         let faults = checked.faults.iter().map(|fault| {
             let mut value = serde_json::to_value(fault)?;
             value["is_fixable"] = fault.fix.is_some().into();

@@ -8,26 +8,27 @@ use std::time::Duration;
 use similar::{ChangeTag, TextDiff};
 
 use super::{
-    BAD, BOLD, DIM, GOOD, answer_line, format_cost, format_token_usage, print_answer, print_note,
-    print_warning, printable_prose, style_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_natural_language_text,
+    format_token_usage, format_turn_cost, print_note, print_stdout_line, print_to_stdout,
+    print_warning, style_text,
 };
 use rind_derive::{SkillBundle, SkillDraft};
 use rind_lib::point::payload::TurnSummary;
 
 /// Timeout for the diff of one file; afterwards the diff becomes coarser.
-const MAX_DIFF_TIME: Duration = Duration::from_secs(2);
+const FILE_DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Number of unchanged lines shown before and after a change.
-const CONTEXT: usize = 2;
+const DIFF_CONTEXT_LINES: usize = 2;
 
 /// Prints each file of a skill below a heading with the file's path.
 pub(in super::super) fn print_skill_files(bundle: &SkillBundle) {
     let n_files = bundle.0.len();
     for (at, (path, text)) in bundle.0.iter().enumerate() {
-        answer_line(style_text(BOLD, format_args!("==> {path} <==")));
-        print_answer(printable_prose(text));
+        print_stdout_line(style_text(BOLD_STYLE, format_args!("==> {path} <==")));
+        print_to_stdout(escape_natural_language_text(text));
         if at + 1 < n_files {
-            answer_line("");
+            print_stdout_line("");
         }
     }
 }
@@ -46,45 +47,49 @@ pub(in super::super) fn print_skill_diff(earlier: &SkillBundle, bundle: &SkillBu
             (_, false) => " (removed)",
             _ => "",
         };
-        answer_line(style_text(
-            BOLD,
-            format_args!("{}{what}", printable_prose(path)),
+        print_stdout_line(style_text(
+            BOLD_STYLE,
+            format_args!("{}{what}", escape_natural_language_text(path)),
         ));
         let diff = TextDiff::configure()
-            .timeout(MAX_DIFF_TIME)
+            .timeout(FILE_DIFF_TIMEOUT)
             .diff_lines(before, after);
-        for (at, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        for (at, group) in diff.grouped_ops(DIFF_CONTEXT_LINES).iter().enumerate() {
             if at > 0 {
-                answer_line(style_text(DIM, "  …"));
+                print_stdout_line(style_text(DIM_STYLE, "  …"));
             }
             for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
                 let (style, mark) = match change.tag() {
-                    ChangeTag::Delete => (BAD, '-'),
-                    ChangeTag::Insert => (GOOD, '+'),
-                    ChangeTag::Equal => (DIM, ' '),
+                    ChangeTag::Delete => (ERROR_STYLE, '-'),
+                    ChangeTag::Insert => (SUCCESS_STYLE, '+'),
+                    ChangeTag::Equal => (DIM_STYLE, ' '),
                 };
-                let line = printable_prose(change.value().trim_end_matches('\n'));
-                answer_line(style_text(style, format_args!("{mark} {line}")));
+                let line = escape_natural_language_text(change.value().trim_end_matches('\n'));
+                print_stdout_line(style_text(style, format_args!("{mark} {line}")));
             }
         }
     }
 }
 
 /// Prints how to use a skill that was written to `folder`.
-pub(in super::super) fn print_made_skill(
+pub(in super::super) fn print_how_to_use_derived_skill(
     draft: &SkillDraft,
     folder: &Path,
     is_cached: bool,
     plugin: Option<&Path>,
 ) {
-    let shown = printable_prose(&folder.display().to_string());
+    let shown = escape_natural_language_text(&folder.display().to_string());
     if is_cached {
         print_note(&format!(
             "saved in the cache; to use the skill: `rind skill install {shown}`"
         ));
     } else {
-        let plugin = plugin
-            .map(|path| format!(" --plugin {}", printable_prose(&path.display().to_string())));
+        let plugin = plugin.map(|path| {
+            format!(
+                " --plugin {}",
+                escape_natural_language_text(&path.display().to_string())
+            )
+        });
         print_note(&format!(
             "`rind skill check {shown}{}` checks whether it can be used here",
             plugin.unwrap_or_default()
@@ -98,7 +103,7 @@ pub(in super::super) fn print_made_skill(
 }
 
 pub(in super::super) fn print_summary_cost(turn: &TurnSummary) {
-    let cost = format_cost(turn).map_or_else(String::new, |cost| format!(", {cost}"));
+    let cost = format_turn_cost(turn).map_or_else(String::new, |cost| format!(", {cost}"));
     print_note(&format!(
         "writing the summary of the skill took {}{cost}",
         format_token_usage(&turn.usage)
@@ -106,8 +111,11 @@ pub(in super::super) fn print_summary_cost(turn: &TurnSummary) {
 }
 
 /// Warns that there is no summary, with the reason.
-pub(in super::super) fn warn_no_summary(why: &str) {
-    print_warning(&format!("there is no summary: {}", printable_prose(why)));
+pub(in super::super) fn warn_skill_summary_missing(why: &str) {
+    print_warning(&format!(
+        "there is no summary: {}",
+        escape_natural_language_text(why)
+    ));
 }
 
 /// Warns that a summary was truncated to `limit` bytes.

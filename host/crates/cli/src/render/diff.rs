@@ -8,21 +8,21 @@ use anstyle::Style;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
 use super::highlight::CodeHighlighter;
-use super::look::changed_line_background;
-use super::{BAD, DIM, GOOD, printable_prose};
+use super::look::diff_line_background;
+use super::{DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_natural_language_text};
 
 /// Number of unchanged lines shown before and after a change.
-const CONTEXT: usize = 3;
+const DIFF_CONTEXT_LINES: usize = 3;
 
 /// Timeout for finding a minimal diff, for which the turn waits. After it, the diff may show more
 /// lines as changed than necessary.
-const DEADLINE: Duration = Duration::from_millis(50);
+const MINIMAL_DIFF_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Note below a changed last line that has no line break.
-const NO_BREAK: &str = "\\ no line break at the end";
+const NO_FINAL_LINE_BREAK_NOTE: &str = "\\ no line break at the end";
 
 /// A row of a diff.
-pub(in super::super) struct DiffRow {
+pub(in super::super) struct RenderedDiffRow {
     /// `-` for a removed line, `+` for an added one, a blank for an unchanged one, `⋮` between two
     /// changes, or `\` for a remark.
     mark: char,
@@ -32,8 +32,8 @@ pub(in super::super) struct DiffRow {
     pieces: Vec<(Style, String)>,
 }
 
-impl DiffRow {
-    fn new_remark_row(mark: char, head: String) -> Self {
+impl RenderedDiffRow {
+    fn new_row_of_text_only(mark: char, head: String) -> Self {
         let pieces = Vec::new();
         Self { mark, head, pieces }
     }
@@ -50,9 +50,9 @@ impl DiffRow {
     /// Returns the style of the complete row, which depends on the mark at its beginning.
     pub(in super::super) fn row_style(&self) -> Style {
         match self.mark {
-            '-' => BAD,
-            '+' => GOOD,
-            _ => DIM,
+            '-' => ERROR_STYLE,
+            '+' => SUCCESS_STYLE,
+            _ => DIM_STYLE,
         }
     }
 
@@ -65,7 +65,7 @@ impl DiffRow {
 
 /// Two texts to compare, and how to show their lines.
 #[derive(Clone, Copy)]
-pub(in super::super) struct ComparedTexts<'a> {
+pub(in super::super) struct TextsToDiff<'a> {
     /// File name, which determines the language for colors.
     pub(in super::super) path: &'a str,
     pub(in super::super) before: &'a str,
@@ -74,41 +74,53 @@ pub(in super::super) struct ComparedTexts<'a> {
     pub(in super::super) escape: fn(&str) -> String,
 }
 
-impl<'a> ComparedTexts<'a> {
+impl<'a> TextsToDiff<'a> {
     /// Creates a comparison whose rows are only shown to a person, for example of a text in prose.
     /// Invisible characters that some languages and emoji need are kept and not escaped.
-    pub(in super::super) fn for_prose(path: &'a str, before: &'a str, after: &'a str) -> Self {
+    pub(in super::super) fn prose_for_display_only(
+        path: &'a str,
+        before: &'a str,
+        after: &'a str,
+    ) -> Self {
         Self {
             path,
             before,
             after,
-            escape: escape_prose_line,
+            escape: escape_display_only_line,
         }
     }
 }
 
-fn escape_prose_line(line: &str) -> String {
-    printable_prose(&line.replace('\t', "    "))
+fn escape_display_only_line(line: &str) -> String {
+    escape_natural_language_text(&line.replace('\t', "    "))
 }
 
 /// Compares two texts. Returns at most the first `most` rows of the diff, and the number of further
 /// rows.
-pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec<DiffRow>, usize) {
-    let ComparedTexts { before, after, .. } = texts;
+pub(in super::super) fn diff_rows(
+    texts: TextsToDiff<'_>,
+    most: usize,
+) -> (Vec<RenderedDiffRow>, usize) {
+    let TextsToDiff { before, after, .. } = texts;
     let mut config = TextDiff::configure();
-    let diff = config.timeout(DEADLINE).diff_lines(before, after);
+    let diff = config
+        .timeout(MINIMAL_DIFF_TIMEOUT)
+        .diff_lines(before, after);
     let n_lines = before.lines().count().max(after.lines().count());
     let width = n_lines.to_string().len();
     // Do not show CR if all lines of both texts end with CR LF.
-    let is_crlf = has_crlf(before) && has_crlf(after);
-    let groups = diff.grouped_ops(CONTEXT);
+    let is_crlf = has_only_crlf_line_breaks(before) && has_only_crlf_line_breaks(after);
+    let groups = diff.grouped_ops(DIFF_CONTEXT_LINES);
     let (mut rows, mut n_remarks) = (Vec::new(), 0);
     for (n, group) in groups.iter().enumerate() {
         if rows.len() >= most {
             break;
         }
         if n > 0 {
-            rows.push(DiffRow::new_remark_row('⋮', format!("{:>width$} ⋮", "")));
+            rows.push(RenderedDiffRow::new_row_of_text_only(
+                '⋮',
+                format!("{:>width$} ⋮", ""),
+            ));
         }
         let mut colors = DiffHighlighters::for_path(texts.path);
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
@@ -123,7 +135,7 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
             let number = number.map_or(0, |number| number + 1);
             let line = change.value().trim_end_matches('\n');
             let line = (texts.escape)(line.strip_suffix('\r').filter(|_| is_crlf).unwrap_or(line));
-            rows.push(DiffRow {
+            rows.push(RenderedDiffRow {
                 mark,
                 head: format!("{number:>width$} {mark} "),
                 pieces: colors.highlight_line(mark, line),
@@ -132,8 +144,8 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
             // same line twice.
             let is_change = mark != ' ' && !before.is_empty() && !after.is_empty();
             if is_change && change.missing_newline() {
-                let words = format!("{:>width$} {NO_BREAK}", "");
-                rows.push(DiffRow::new_remark_row('\\', words));
+                let words = format!("{:>width$} {NO_FINAL_LINE_BREAK_NOTE}", "");
+                rows.push(RenderedDiffRow::new_row_of_text_only('\\', words));
                 n_remarks += 1;
             }
         }
@@ -151,7 +163,7 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
 }
 
 /// Whether a text has line breaks and all of them are CR LF.
-fn has_crlf(text: &str) -> bool {
+fn has_only_crlf_line_breaks(text: &str) -> bool {
     let n_breaks = text.matches('\n').count();
     n_breaks > 0 && text.matches("\r\n").count() == n_breaks
 }
@@ -176,16 +188,16 @@ impl DiffHighlighters {
     /// the texts that contain the line.
     fn highlight_line(&mut self, mark: char, line: String) -> Vec<(Style, String)> {
         let plain = match mark {
-            '-' => BAD,
-            '+' => GOOD,
-            _ => DIM,
+            '-' => ERROR_STYLE,
+            '+' => SUCCESS_STYLE,
+            _ => DIM_STYLE,
         };
         let of = |colors: &mut Option<CodeHighlighter>, behind: Style| match colors {
-            Some(colors) => colors.highlight_next_line(&line, behind),
+            Some(colors) => colors.highlight_next_line_to_pieces(&line, behind),
             None => vec![(plain, line.clone())],
         };
         match mark {
-            '-' => match changed_line_background(false) {
+            '-' => match diff_line_background(false) {
                 Some(behind) => of(&mut self.before, behind),
                 None => {
                     of(&mut self.before, plain);
@@ -194,7 +206,7 @@ impl DiffHighlighters {
             },
             '+' => of(
                 &mut self.after,
-                changed_line_background(true).unwrap_or_default(),
+                diff_line_background(true).unwrap_or_default(),
             ),
             _ => {
                 of(&mut self.before, Style::new());
@@ -209,10 +221,10 @@ mod tests {
     use super::*;
 
     fn rows(path: &str, before: &str, after: &str) -> Vec<String> {
-        let texts = ComparedTexts::for_prose(path, before, after);
+        let texts = TextsToDiff::prose_for_display_only(path, before, after);
         let (rows, n_more) = diff_rows(texts, 100);
         assert_eq!(n_more, 0);
-        rows.iter().map(DiffRow::plain_text).collect()
+        rows.iter().map(RenderedDiffRow::plain_text).collect()
     }
 
     #[test]
@@ -262,7 +274,10 @@ mod tests {
         let lines =
             |what: &str| -> String { (0..50_000).map(|n| format!("{what} {n}\n")).collect() };
         let (before, after) = (lines("old"), lines("new"));
-        let (rows, n_more) = diff_rows(ComparedTexts::for_prose("a.rs", &before, &after), 40);
+        let (rows, n_more) = diff_rows(
+            TextsToDiff::prose_for_display_only("a.rs", &before, &after),
+            40,
+        );
         assert_eq!((rows.len(), n_more), (40, 99_960));
     }
 }

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{
-    BAD, BOLD, DIM, GOOD, WARN, answer_line, indent_text, one_line, printable_text, style_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, WARNING_STYLE,
+    escape_and_indent_continuation_lines, print_stdout_line, printable_text, style_text,
+    truncate_to_one_line,
 };
 use rind_lib::grant::answers::{AnswerLifetime, GrantAnswer};
-use rind_lib::grant::decide::{Decision, GrantStatus};
+use rind_lib::grant::decide::{GrantDecision, GrantStatus};
 use rind_lib::grant::project::TrustedProject;
-use rind_lib::grant::{Request, Trust, describe_capability};
+use rind_lib::grant::{GrantRequest, Trust, describe_capability};
 use rind_lib::plugin::inspect::Report;
 
-const PATH: usize = 4096;
+const MAX_PATH_CHARS: usize = 4096;
 
 pub(in super::super) fn describe_trust_origin(trust: Trust) -> &'static str {
     match trust {
@@ -30,7 +32,10 @@ pub(in super::super) fn short_digest(digest: &str) -> &str {
 }
 
 /// Lists the permissions that a plugin needs and does not have, and every way to grant them.
-pub(in super::super) fn missing_permissions_text(request: &Request, decision: &Decision) -> String {
+pub(in super::super) fn missing_permissions_text(
+    request: &GrantRequest,
+    decision: &GrantDecision,
+) -> String {
     let mut text = String::from("it needs permissions that you have not granted:");
     let mut allow = Vec::new();
     for capability in decision.capabilities_with_status(GrantStatus::Waiting) {
@@ -48,7 +53,7 @@ pub(in super::super) fn missing_permissions_text(request: &Request, decision: &D
          allow = [{}]",
         request.plugin,
         request.plugin,
-        request.content(),
+        request.compute_content_digest(),
         allow.join(", ")
     ));
     text
@@ -66,47 +71,50 @@ pub(in super::super) fn print_permission_table(report: &Report) {
         stopped,
         ..
     } = report;
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{} {}",
-        style_text(BOLD, printable_text(name)),
+        style_text(BOLD_STYLE, printable_text(name)),
         style_text(
-            DIM,
+            DIM_STYLE,
             format_args!("{} ({trust})", describe_trust_origin(*trust))
         )
     ));
-    answer_line(style_text(DIM, format_args!("digest {digest}")));
+    print_stdout_line(style_text(DIM_STYLE, format_args!("digest {digest}")));
     if let Some(why) = stopped {
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{} does not run: {}",
-            style_text(WARN, "▲"),
-            indent_text(why)
+            style_text(WARNING_STYLE, "▲"),
+            escape_and_indent_continuation_lines(why)
         ));
     }
     if grants.is_empty() {
-        answer_line("needs no permissions beyond its own log, state, store and settings");
+        print_stdout_line("needs no permissions beyond its own log, state, store and settings");
         return;
     }
     let width = grants.iter().map(|grant| grant.capability.chars().count());
     let width = width.max().unwrap_or_default().max(8);
     let head = format_args!("  {:<width$}  trust gives  has    why", "asks for");
-    answer_line(style_text(DIM, head));
+    print_stdout_line(style_text(DIM_STYLE, head));
     for grant in grants {
         let (mark, has) = match grant.standing {
-            GrantStatus::Granted => (style_text(GOOD, "✓"), "yes"),
-            GrantStatus::Waiting => (style_text(WARN, "?"), "waits"),
-            GrantStatus::Denied => (style_text(BAD, "✗"), "no"),
+            GrantStatus::Granted => (style_text(SUCCESS_STYLE, "✓"), "yes"),
+            GrantStatus::Waiting => (style_text(WARNING_STYLE, "?"), "waits"),
+            GrantStatus::Denied => (style_text(ERROR_STYLE, "✗"), "no"),
         };
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{mark} {:<width$}  {:<11}  {has:<5}  {}",
             printable_text(&grant.capability),
             grant.trust_gives.to_string(),
             printable_text(&grant.why)
         ));
         let words = format!("    to {}", printable_text(&grant.words));
-        answer_line(style_text(DIM, words));
+        print_stdout_line(style_text(DIM_STYLE, words));
     }
     if let Some(combined) = combined {
-        answer_line(format_args!("{} it {combined}", style_text(WARN, "▲")));
+        print_stdout_line(format_args!(
+            "{} it {combined}",
+            style_text(WARNING_STYLE, "▲")
+        ));
     }
 }
 
@@ -120,34 +128,37 @@ pub(in super::super) fn print_grant_answers(
             AnswerLifetime::Always => "always".to_owned(),
             AnswerLifetime::Session(id) => format!("session {id}"),
         };
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{} {} {:<8} {} {} {}",
-            style_text(BOLD, format_args!("{:<22}", printable_text(&answer.plugin))),
+            style_text(
+                BOLD_STYLE,
+                format_args!("{:<22}", printable_text(&answer.plugin))
+            ),
             printable_text(&answer.version),
             answer.trust.to_string(),
             answer.capabilities.join(", "),
-            style_text(DIM, format_args!("{lasting}, since {}", answer.given)),
-            style_text(DIM, short_digest(&answer.content)),
+            style_text(DIM_STYLE, format_args!("{lasting}, since {}", answer.given)),
+            style_text(DIM_STYLE, short_digest(&answer.content)),
         ));
         if !answer.source.is_empty() {
-            let source = one_line(&answer.source, PATH);
-            answer_line(style_text(DIM, format_args!("  {source}")));
+            let source = truncate_to_one_line(&answer.source, MAX_PATH_CHARS);
+            print_stdout_line(style_text(DIM_STYLE, format_args!("  {source}")));
         }
     }
     for (path, project) in projects {
-        let path = one_line(&path.display().to_string(), PATH);
-        answer_line(format_args!(
+        let path = truncate_to_one_line(&path.display().to_string(), MAX_PATH_CHARS);
+        print_stdout_line(format_args!(
             "{} {}",
-            style_text(BOLD, format_args!("project {path}")),
-            style_text(DIM, format_args!("trusted since {}", project.since)),
+            style_text(BOLD_STYLE, format_args!("project {path}")),
+            style_text(DIM_STYLE, format_args!("trusted since {}", project.since)),
         ));
     }
     if answers.is_empty() && projects.is_empty() {
-        answer_line("no permissions were granted");
+        print_stdout_line("no permissions were granted");
     }
     for policy in policies.iter().filter(|path| path.exists()) {
-        answer_line(style_text(
-            DIM,
+        print_stdout_line(style_text(
+            DIM_STYLE,
             format_args!("policy: {}", policy.display()),
         ));
     }

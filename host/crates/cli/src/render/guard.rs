@@ -4,30 +4,31 @@
 use std::path::Path;
 
 use super::{
-    BAD, BOLD, DIM, GOOD, WARN, answer_line, one_line, print_note, printable_text, style_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, WARNING_STYLE, print_note,
+    print_stdout_line, printable_text, style_text, truncate_to_one_line,
 };
 use crate::guard::{AgentGuardStatus, PluginGuardCoverage};
 use crate::render::migrate::print_file_diff;
 use rind_guard::{
-    AgentHookEffect, AgentHookTable, FileChange, GuardInstallState, GuardedAgent, HookPointRow,
-    HookProbeOutcome,
+    AgentHookEffect, AgentHookTable, AgentReactionToHookAnswer, FileChange, GuardInstallState,
+    GuardedAgent, HookPointRow,
 };
 
 /// Maximum length of a text on a line, in characters.
-const TEXT: usize = 400;
+const MAX_LINE_TEXT_CHARS: usize = 400;
 
 /// Shows the change of a file as a diff, or that the file is removed.
-pub(in super::super) fn show_change(change: &FileChange) {
+pub(in super::super) fn print_file_change_diff(change: &FileChange) {
     let (before, after) = (
         change.before.as_deref().unwrap_or_default(),
         change.after.as_deref().unwrap_or_default(),
     );
     if change.after.is_none() {
         let path = printable_text(&change.path.display().to_string());
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{} {}",
-            style_text(BAD, "removes"),
-            style_text(BOLD, path)
+            style_text(ERROR_STYLE, "removes"),
+            style_text(BOLD_STYLE, path)
         ));
         return;
     }
@@ -45,18 +46,18 @@ pub(in super::super) fn print_backup_location(path: &Path, copy: &Path) {
 
 /// Reports that a guard is installed, what the agent does if the guard's hook fails, and which
 /// actions of the agent the guard does not see.
-pub(in super::super) fn print_installed_hooks(table: &AgentHookTable) {
-    answer_line(format_args!(
+pub(in super::super) fn print_guard_installed_report(table: &AgentHookTable) {
+    print_stdout_line(format_args!(
         "{} the guard for {} is installed",
-        style_text(GOOD, "✓"),
+        style_text(SUCCESS_STYLE, "✓"),
         table.title
     ));
-    print_failure_behavior(table);
+    print_hook_failure_behavior(table);
 }
 
-fn print_failure_behavior(table: &AgentHookTable) {
+fn print_hook_failure_behavior(table: &AgentHookTable) {
     let line = |name: &str, text: &str| {
-        answer_line(format_args!("  {} {text}", style_text(DIM, name)));
+        print_stdout_line(format_args!("  {} {text}", style_text(DIM_STYLE, name)));
     };
     line("when the hook fails:", table.on_failure);
     line("so:", table.remedy);
@@ -75,32 +76,35 @@ pub(in super::super) fn print_status(status: &AgentGuardStatus, is_long: bool) {
         hooks,
     } = status;
     let (mark, text) = match state {
-        GuardInstallState::Absent => (style_text(DIM, "-"), "not installed".to_owned()),
-        GuardInstallState::Installed => (style_text(GOOD, "✓"), "installed".to_owned()),
-        GuardInstallState::Differs(why) => (style_text(WARN, "▲"), one_line(why, TEXT)),
+        GuardInstallState::Absent => (style_text(DIM_STYLE, "-"), "not installed".to_owned()),
+        GuardInstallState::Installed => (style_text(SUCCESS_STYLE, "✓"), "installed".to_owned()),
+        GuardInstallState::Differs(why) => (
+            style_text(WARNING_STYLE, "▲"),
+            truncate_to_one_line(why, MAX_LINE_TEXT_CHARS),
+        ),
     };
-    let name = style_text(BOLD, table.agent.name());
-    answer_line(format_args!("{mark} {name}: {text}"));
+    let name = style_text(BOLD_STYLE, table.agent.name());
+    print_stdout_line(format_args!("{mark} {name}: {text}"));
     if *state == GuardInstallState::Absent && !is_long {
         return;
     }
     for row in table.points {
-        print_point_coverage(row);
+        print_hook_point_abilities(row);
     }
     for hook in hooks.iter().filter(|_| is_long) {
-        let command = one_line(&hook.command, TEXT);
-        answer_line(format_args!(
+        let command = truncate_to_one_line(&hook.command, MAX_LINE_TEXT_CHARS);
+        print_stdout_line(format_args!(
             "  {} {command}",
-            style_text(DIM, format_args!("{} runs", hook.event))
+            style_text(DIM_STYLE, format_args!("{} runs", hook.event))
         ));
     }
-    print_failure_behavior(table);
+    print_hook_failure_behavior(table);
     for cover in plugins {
-        print_guard_coverage(cover);
+        print_plugin_coverage_row(cover);
     }
 }
 
-fn print_point_coverage(row: &HookPointRow) {
+fn print_hook_point_abilities(row: &HookPointRow) {
     let can: Vec<&str> = row
         .can
         .iter()
@@ -110,15 +114,15 @@ fn print_point_coverage(row: &HookPointRow) {
         true => "look on".to_owned(),
         false => can.join(", "),
     };
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "  {:<11} {can} {}",
         row.point.name(),
-        style_text(DIM, row.events.join(", "))
+        style_text(DIM_STYLE, row.events.join(", "))
     ));
 }
 
-fn print_guard_coverage(cover: &PluginGuardCoverage) {
-    let name = one_line(&cover.name, TEXT);
+fn print_plugin_coverage_row(cover: &PluginGuardCoverage) {
+    let name = truncate_to_one_line(&cover.name, MAX_LINE_TEXT_CHARS);
     let judges = match cover.judges.is_empty() {
         true => "judges nothing".to_owned(),
         false => format!("judges at {}", cover.judges.join(", ")),
@@ -127,10 +131,10 @@ fn print_guard_coverage(cover: &PluginGuardCoverage) {
         true => String::new(),
         false => format!("; inert: {}", cover.inert.join(", ")),
     };
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "  {} {judges}{}",
-        style_text(DIM, name),
-        style_text(DIM, inert)
+        style_text(DIM_STYLE, name),
+        style_text(DIM_STYLE, inert)
     ));
 }
 
@@ -145,29 +149,37 @@ pub(in super::super) fn print_daemon_state(is_running: bool, log: &Path) {
 
 /// Shows what the agent would do with a test call according to its hook, and whether that was
 /// expected.
-pub(in super::super) fn print_probe_outcome(call: &str, outcome: &HookProbeOutcome, is_good: bool) {
+pub(in super::super) fn print_probe_outcome(
+    call: &str,
+    outcome: &AgentReactionToHookAnswer,
+    is_good: bool,
+) {
     let mark = match is_good {
-        true => style_text(GOOD, "✓"),
-        false => style_text(BAD, "✗"),
+        true => style_text(SUCCESS_STYLE, "✓"),
+        false => style_text(ERROR_STYLE, "✗"),
     };
     let (words, why) = match outcome {
-        HookProbeOutcome::Refused(why) => ("refused", why.as_str()),
-        HookProbeOutcome::Asked(question) => ("asked", question.as_str()),
-        HookProbeOutcome::Passed => ("let through", ""),
-        HookProbeOutcome::Open(why) => ("would run, because the hook failed", why.as_str()),
+        AgentReactionToHookAnswer::Refused(why) => ("refused", why.as_str()),
+        AgentReactionToHookAnswer::Asked(question) => ("asked", question.as_str()),
+        AgentReactionToHookAnswer::Passed => ("let through", ""),
+        AgentReactionToHookAnswer::Open(why) => {
+            ("would run, because the hook failed", why.as_str())
+        }
     };
     let why = match why.is_empty() {
         true => String::new(),
-        false => format!(": {}", one_line(why, TEXT)),
+        false => format!(": {}", truncate_to_one_line(why, MAX_LINE_TEXT_CHARS)),
     };
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{mark} `{call}` {words}{}",
-        style_text(DIM, why)
+        style_text(DIM_STYLE, why)
     ));
 }
 
 /// Shows for each agent with a guard at which points a plugin's hooks take effect.
-pub(in super::super) fn print_plugin_coverage(covers: &[(GuardedAgent, PluginGuardCoverage)]) {
+pub(in super::super) fn print_plugin_coverage_by_agent(
+    covers: &[(GuardedAgent, PluginGuardCoverage)],
+) {
     for (agent, cover) in covers {
         let part = |words: &str, points: &[String]| match points.is_empty() {
             true => None,
@@ -178,9 +190,9 @@ pub(in super::super) fn print_plugin_coverage(covers: &[(GuardedAgent, PluginGua
             part("inert:", &cover.inert),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{} {}: {}",
-            style_text(DIM, format_args!("{:<13}", "under")),
+            style_text(DIM_STYLE, format_args!("{:<13}", "under")),
             agent.name(),
             parts.join("; ")
         ));

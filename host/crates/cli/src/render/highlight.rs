@@ -17,27 +17,27 @@ use syntect::highlighting::{
 };
 use syntect::parsing::{ParseState, ScopeStack, SyntaxReference, SyntaxSet};
 
-use super::look::{CodeTokenClass, class_color};
+use super::look::{CodeTokenClass, color_of_token_class};
 use super::style_text;
 
 /// Maximum length of a line that is colored, in bytes.
-const MAX_LINE_BYTES: usize = 2_000;
+const MAX_COLORED_LINE_BYTES: usize = 2_000;
 
 /// Maximum number of lines of one block that are colored.
-const MAX_LINES: usize = 5_000;
+const MAX_COLORED_LINES_PER_BLOCK: usize = 5_000;
 
 /// Maximum time for coloring one block; the rest of the block has no colors.
-const BUDGET: Duration = Duration::from_secs(2);
+const BLOCK_COLORING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum number of blocks that may exceed [`BUDGET`]. After that nothing is colored, because some
-/// text seems made to waste time.
-const MAX_SLOW: usize = 3;
+/// Maximum number of blocks that may exceed [`BLOCK_COLORING_TIMEOUT`]. After that nothing is
+/// colored, because some text seems made to waste time.
+const MAX_SLOW_CODE_BLOCKS: usize = 3;
 
-/// Number of code blocks that have exceeded [`BUDGET`] in this process.
-static N_SLOW: AtomicUsize = AtomicUsize::new(0);
+/// Number of code blocks that have exceeded [`BLOCK_COLORING_TIMEOUT`] in this process.
+static N_SLOW_CODE_BLOCKS_SEEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Common names of languages that the syntax set does not know, with a name that it knows.
-const OTHER_NAMES: [(&str, &str); 9] = [
+const LANGUAGE_NAME_ALIASES: [(&str, &str); 9] = [
     ("shell", "sh"),
     ("console", "sh"),
     ("javascript", "js"),
@@ -51,7 +51,7 @@ const OTHER_NAMES: [(&str, &str); 9] = [
 
 /// Scope selectors with the class of code that they become; `None` is not colored. The most
 /// specific selector applies.
-const SCOPES: [(&str, Option<CodeTokenClass>); 15] = [
+const TOKEN_CLASSES_BY_SCOPE: [(&str, Option<CodeTokenClass>); 15] = [
     ("comment", Some(CodeTokenClass::Comment)),
     ("string", Some(CodeTokenClass::Text)),
     (
@@ -91,36 +91,39 @@ const SCOPES: [(&str, Option<CodeTokenClass>); 15] = [
 ];
 
 /// Syntaxes of all languages, unpacked at first use.
-static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
+static SYNTAX_SET: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
-static THEME: LazyLock<Theme> = LazyLock::new(build_class_theme);
+static TOKEN_CLASS_THEME: LazyLock<Theme> = LazyLock::new(build_token_class_theme);
 
-static HIGHLIGHTER: LazyLock<Highlighter<'static>> = LazyLock::new(|| Highlighter::new(&THEME));
+static SYNTAX_HIGHLIGHTER: LazyLock<Highlighter<'static>> =
+    LazyLock::new(|| Highlighter::new(&TOKEN_CLASS_THEME));
 
 /// Returns a theme in which the red part of a color is the number of a [`CodeTokenClass`]. The
 /// actual color is chosen when a piece is shown.
-fn build_class_theme() -> Theme {
+fn build_token_class_theme() -> Theme {
     let item = |(scopes, class): &(&str, Option<CodeTokenClass>)| {
         Some(ThemeItem {
             scope: scopes.parse().ok()?,
             style: StyleModifier {
-                foreground: Some(encode_class_color(class.map_or(0, |class| class as u8))),
+                foreground: Some(encode_token_class_as_color(
+                    class.map_or(0, |class| class as u8),
+                )),
                 ..StyleModifier::default()
             },
         })
     };
     Theme {
         settings: ThemeSettings {
-            foreground: Some(encode_class_color(0)),
+            foreground: Some(encode_token_class_as_color(0)),
             ..ThemeSettings::default()
         },
-        scopes: SCOPES.iter().filter_map(item).collect(),
+        scopes: TOKEN_CLASSES_BY_SCOPE.iter().filter_map(item).collect(),
         ..Theme::default()
     }
 }
 
 /// Returns a color whose red component is the number of a token class.
-fn encode_class_color(class: u8) -> Color {
+fn encode_token_class_as_color(class: u8) -> Color {
     Color {
         r: class,
         g: 0,
@@ -145,68 +148,73 @@ impl CodeHighlighter {
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}');
         let name = info.split(is_end).find(|word| !word.is_empty())?;
         let name = name.trim_start_matches('.').to_lowercase();
-        let other = OTHER_NAMES.iter().find(|(known, _)| *known == name);
+        let other = LANGUAGE_NAME_ALIASES
+            .iter()
+            .find(|(known, _)| *known == name);
         let name = other.map_or(&*name, |(_, name)| name);
-        SYNTAXES.find_syntax_by_token(name).and_then(Self::new)
+        SYNTAX_SET.find_syntax_by_token(name).and_then(Self::new)
     }
 
     /// Returns a highlighter for a file with this name; `None` if the language is unknown.
     pub(in super::super) fn for_path(path: &str) -> Option<Self> {
         let path = Path::new(path);
         let name = path.file_name()?.to_str()?;
-        let by_end = || SYNTAXES.find_syntax_by_extension(path.extension()?.to_str()?);
-        let by_name = SYNTAXES.find_syntax_by_extension(name);
+        let by_end = || SYNTAX_SET.find_syntax_by_extension(path.extension()?.to_str()?);
+        let by_name = SYNTAX_SET.find_syntax_by_extension(name);
         by_name.or_else(by_end).and_then(Self::new)
     }
 
     fn new(syntax: &SyntaxReference) -> Option<Self> {
-        let is_wanted = syntax.name != "Plain Text" && N_SLOW.load(Ordering::Relaxed) < MAX_SLOW;
+        let is_wanted = syntax.name != "Plain Text"
+            && N_SLOW_CODE_BLOCKS_SEEN.load(Ordering::Relaxed) < MAX_SLOW_CODE_BLOCKS;
         is_wanted.then(|| Self {
             parser: ParseState::new(syntax),
-            state: HighlightState::new(&HIGHLIGHTER, ScopeStack::new()),
+            state: HighlightState::new(&SYNTAX_HIGHLIGHTER, ScopeStack::new()),
             n_lines: 0,
             spent: Duration::ZERO,
         })
     }
 
     /// Returns the next line of the block in colors. The line must be escaped already.
-    pub(in super::super) fn style_line(&mut self, line: &str) -> String {
-        let pieces = self.highlight_next_line(line, Style::new());
+    pub(in super::super) fn highlight_next_line_to_string(&mut self, line: &str) -> String {
+        let pieces = self.highlight_next_line_to_pieces(line, Style::new());
         let styled = pieces.iter().map(|(style, text)| style_text(*style, text));
         styled.collect()
     }
 
     /// Returns the pieces of the next line of the block, with their colors added to the style
     /// `behind`. The line must be escaped already.
-    pub(in super::super) fn highlight_next_line(
+    pub(in super::super) fn highlight_next_line_to_pieces(
         &mut self,
         line: &str,
         behind: Style,
     ) -> Vec<(Style, String)> {
-        let is_over = self.n_lines >= MAX_LINES || self.spent >= BUDGET;
-        if is_over || line.len() > MAX_LINE_BYTES {
+        let is_over =
+            self.n_lines >= MAX_COLORED_LINES_PER_BLOCK || self.spent >= BLOCK_COLORING_TIMEOUT;
+        if is_over || line.len() > MAX_COLORED_LINE_BYTES {
             return vec![(behind, line.to_owned())];
         }
         self.n_lines += 1;
         let since = Instant::now();
-        let pieces = self.parse_line(line, behind);
+        let pieces = self.try_highlight_line(line, behind);
         self.spent += since.elapsed();
-        if self.spent >= BUDGET {
-            N_SLOW.fetch_add(1, Ordering::Relaxed);
+        if self.spent >= BLOCK_COLORING_TIMEOUT {
+            N_SLOW_CODE_BLOCKS_SEEN.fetch_add(1, Ordering::Relaxed);
         }
         pieces.unwrap_or_else(|| vec![(behind, line.to_owned())])
     }
 
-    fn parse_line(&mut self, line: &str, behind: Style) -> Option<Vec<(Style, String)>> {
+    fn try_highlight_line(&mut self, line: &str, behind: Style) -> Option<Vec<(Style, String)>> {
         let text = format!("{line}\n");
-        let operations = self.parser.parse_line(&text, &SYNTAXES).ok()?;
-        let pieces = HighlightIterator::new(&mut self.state, &operations, &text, &HIGHLIGHTER);
+        let operations = self.parser.parse_line(&text, &SYNTAX_SET).ok()?;
+        let pieces =
+            HighlightIterator::new(&mut self.state, &operations, &text, &SYNTAX_HIGHLIGHTER);
         let mut parts: Vec<(Style, String)> = Vec::new();
         for (style, text) in pieces {
             let text = text.trim_end_matches('\n');
             let number = style.foreground.r;
             let class = CodeTokenClass::ALL.iter().find(|own| **own as u8 == number);
-            let color = class.map(|class| class_color(*class));
+            let color = class.map(|class| color_of_token_class(*class));
             let style = color.map_or(behind, |color| behind.fg_color(Some(color)));
             match parts.last_mut() {
                 Some((last, before)) if *last == style => before.push_str(text),
@@ -220,13 +228,13 @@ impl CodeHighlighter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{bare_text, printable_prose};
+    use super::super::{escape_natural_language_text, strip_styles};
     use super::*;
 
     fn colored(mut code: CodeHighlighter, text: &str) -> Vec<String> {
         let lines = text.lines();
         lines
-            .map(|line| code.style_line(&printable_prose(line)))
+            .map(|line| code.highlight_next_line_to_string(&escape_natural_language_text(line)))
             .collect()
     }
 
@@ -292,21 +300,21 @@ mod tests {
         let code = CodeHighlighter::for_language("rust").unwrap();
         let lines = colored(code, "/* one\ntwo */ fn a() -> u8 { 7 }");
         let comment = style_text(
-            Style::new().fg_color(Some(class_color(CodeTokenClass::Comment))),
+            Style::new().fg_color(Some(color_of_token_class(CodeTokenClass::Comment))),
             "two */",
         );
         assert!(lines[1].starts_with(&comment), "{lines:?}");
         let keyword = style_text(
-            Style::new().fg_color(Some(class_color(CodeTokenClass::Keyword))),
+            Style::new().fg_color(Some(color_of_token_class(CodeTokenClass::Keyword))),
             "fn",
         );
         assert!(lines[1].contains(&keyword), "{lines:?}");
         let value = style_text(
-            Style::new().fg_color(Some(class_color(CodeTokenClass::Value))),
+            Style::new().fg_color(Some(color_of_token_class(CodeTokenClass::Value))),
             "7",
         );
         assert!(lines[1].contains(&value), "{lines:?}");
-        assert_eq!(bare_text(&lines[1]), "two */ fn a() -> u8 { 7 }");
+        assert_eq!(strip_styles(&lines[1]), "two */ fn a() -> u8 { 7 }");
     }
 
     #[test]
@@ -315,7 +323,11 @@ mod tests {
         for name in ["rust", "python", "sh", "html", "json", "markdown", "yaml"] {
             let code = CodeHighlighter::for_language(name).unwrap();
             for (line, source) in colored(code, hostile).iter().zip(hostile.lines()) {
-                assert_eq!(bare_text(line), printable_prose(source), "{name}");
+                assert_eq!(
+                    strip_styles(line),
+                    escape_natural_language_text(source),
+                    "{name}"
+                );
                 let mut rest = line.as_str();
                 while let Some(at) = rest.find('\u{1b}') {
                     rest = &rest[at + 1..];
@@ -333,15 +345,18 @@ mod tests {
     #[test]
     fn code_that_costs_time_is_shown_without_colors_from_some_point_on() {
         let mut code = CodeHighlighter::for_language("rust").unwrap();
-        let long = "(".repeat(MAX_LINE_BYTES + 1);
-        assert_eq!(code.style_line(&long), long);
+        let long = "(".repeat(MAX_COLORED_LINE_BYTES + 1);
+        assert_eq!(code.highlight_next_line_to_string(&long), long);
         // As many lines as one likes cost no more than so much time.
         let line = "a::<".repeat(100);
         let since = Instant::now();
-        for _ in 0..2 * MAX_LINES {
-            assert_eq!(bare_text(&code.style_line(&line)), line);
+        for _ in 0..2 * MAX_COLORED_LINES_PER_BLOCK {
+            assert_eq!(
+                strip_styles(&code.highlight_next_line_to_string(&line)),
+                line
+            );
         }
         assert!(since.elapsed() < Duration::from_secs(60));
-        N_SLOW.store(0, Ordering::Relaxed);
+        N_SLOW_CODE_BLOCKS_SEEN.store(0, Ordering::Relaxed);
     }
 }

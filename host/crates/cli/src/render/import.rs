@@ -3,20 +3,24 @@
 use std::path::Path;
 
 use super::{
-    BOLD, DIM, GOOD, WARN, answer_line, format_count, one_line, printable_text, style_text,
+    BOLD_STYLE, DIM_STYLE, SUCCESS_STYLE, WARNING_STYLE, format_count_with_noun, print_stdout_line,
+    printable_text, style_text, truncate_to_one_line,
 };
 use rind_import::{ImportPlan, ImportedFileKind, SettingNotImported};
 
 /// Width of the column with names from the other agent, in characters.
-const NAME_COLUMN: usize = 34;
+const NAME_COLUMN_CHARS: usize = 34;
 
 /// Maximum length of a name or text that is printed on a line, in characters.
-const TEXT: usize = 200;
+const MAX_LINE_TEXT_CHARS: usize = 200;
 
 /// Prints the plan: what is written, files that are used where they are, and what is lost.
 pub(in super::super) fn print_import_plan(plan: &ImportPlan) {
     for path in &plan.read {
-        answer_line(style_text(DIM, format_args!("read {}", display_path(path))));
+        print_stdout_line(style_text(
+            DIM_STYLE,
+            format_args!("read {}", display_path(path)),
+        ));
     }
     let rules = plan.rules.iter();
     print_import_plan_part(
@@ -60,23 +64,26 @@ pub(in super::super) fn print_import_plan(plan: &ImportPlan) {
     if plan.losses.is_empty() {
         return;
     }
-    answer_line(style_text(WARN, "not imported, or only in part"));
-    for (why, losses) in losses_by_reason(plan) {
+    print_stdout_line(style_text(WARNING_STYLE, "not imported, or only in part"));
+    for (why, losses) in group_import_losses_by_reason(plan) {
         for loss in losses {
             let place = format!(
                 "{}: {}",
                 display_path(&loss.path),
-                one_line(&loss.what, TEXT)
+                truncate_to_one_line(&loss.what, MAX_LINE_TEXT_CHARS)
             );
-            answer_line(format_args!("  {place}"));
+            print_stdout_line(format_args!("  {place}"));
         }
-        answer_line(style_text(DIM, format_args!("    {}", one_line(why, TEXT))));
+        print_stdout_line(style_text(
+            DIM_STYLE,
+            format_args!("    {}", truncate_to_one_line(why, MAX_LINE_TEXT_CHARS)),
+        ));
     }
 }
 
 /// Groups losses by reason. Lost denials come first, because calls that the other agent denied may
 /// now run.
-fn losses_by_reason(plan: &ImportPlan) -> Vec<(&str, Vec<&SettingNotImported>)> {
+fn group_import_losses_by_reason(plan: &ImportPlan) -> Vec<(&str, Vec<&SettingNotImported>)> {
     let (denials, others): (Vec<&SettingNotImported>, Vec<&SettingNotImported>) =
         plan.losses.iter().partition(|loss| loss.is_denial);
     let mut groups: Vec<(&str, Vec<&SettingNotImported>)> = Vec::new();
@@ -100,12 +107,15 @@ fn print_import_plan_part(head: &str, rows: impl Iterator<Item = (String, String
     if rows.peek().is_none() {
         return;
     }
-    answer_line(style_text(BOLD, head));
+    print_stdout_line(style_text(BOLD_STYLE, head));
     for (name, text) in rows {
-        let name = one_line(&name, TEXT);
-        answer_line(match one_line(&text, TEXT) {
+        let name = truncate_to_one_line(&name, MAX_LINE_TEXT_CHARS);
+        print_stdout_line(match truncate_to_one_line(&text, MAX_LINE_TEXT_CHARS) {
             none if none.is_empty() => format!("  {name}"),
-            text => format!("  {name:<NAME_COLUMN$} {}", style_text(DIM, text)),
+            text => format!(
+                "  {name:<NAME_COLUMN_CHARS$} {}",
+                style_text(DIM_STYLE, text)
+            ),
         });
     }
 }
@@ -121,11 +131,11 @@ pub(in super::super) fn print_import_result(plan: &ImportPlan, settings: &Path) 
     let counts: Vec<String> = counts
         .into_iter()
         .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format_count(n as u64, what))
+        .map(|(n, what)| format_count_with_noun(n as u64, what))
         .collect();
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{} wrote {} ({})",
-        style_text(GOOD, "✓"),
+        style_text(SUCCESS_STYLE, "✓"),
         counts.join(", "),
         display_path(settings)
     ));

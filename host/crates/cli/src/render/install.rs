@@ -4,10 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    BAD, BOLD, DIM, GOOD, answer_line, format_bytes, indent_text, print_note, printable_text,
-    say_line, style_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_and_indent_continuation_lines,
+    format_bytes, print_note, print_stderr_line, print_stdout_line, printable_text, style_text,
 };
-use crate::install::{InstallChange, InstallOutcome, RemovedPlugin, StoredDataChange};
+use crate::install::{
+    PluginDataMoveOnInstall, PluginInstallChangeKind, PluginInstallOutcome, PluginRemovalOutcome,
+};
 use rind_lib::grant::{Trust, describe_capability};
 use rind_package::contents::PluginContents;
 use rind_package::ecosystem::PackageKind;
@@ -15,12 +17,12 @@ use rind_package::registry::PublishedArtifact;
 
 /// Prints a line for a packed plugin.
 pub(in super::super) fn show_packed_plugin(contents: &PluginContents, out: &Path, n_bytes: u64) {
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{} {} {} {}",
-        style_text(GOOD, "✓"),
-        style_text(BOLD, contents.name_and_version()),
+        style_text(SUCCESS_STYLE, "✓"),
+        style_text(BOLD_STYLE, contents.name_and_version()),
         printable_text(&out.display().to_string()),
-        style_text(DIM, format_bytes(n_bytes)),
+        style_text(DIM_STYLE, format_bytes(n_bytes)),
     ));
 }
 
@@ -49,12 +51,12 @@ pub(in super::super) fn show_published_plugin(
     } else {
         "published as"
     };
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{} {} {what} {} {}",
-        style_text(GOOD, "✓"),
-        style_text(BOLD, contents.name_and_version()),
+        style_text(SUCCESS_STYLE, "✓"),
+        style_text(BOLD_STYLE, contents.name_and_version()),
         printable_text(&published.reference.to_string()),
-        style_text(DIM, &published.digest),
+        style_text(DIM_STYLE, &published.digest),
     ));
     if !is_signed {
         print_note("it is not signed: users with keys in [install] cannot install it");
@@ -63,21 +65,26 @@ pub(in super::super) fn show_published_plugin(
 
 /// Prints the installed plugin, changes to its stored data, and the permissions that it will
 /// request.
-pub(in super::super) fn show_installed_plugin(outcome: &InstallOutcome) {
+pub(in super::super) fn show_installed_plugin(outcome: &PluginInstallOutcome) {
     let what = match &outcome.change {
-        InstallChange::Installed => format!("installed in {}", outcome.folder.display()),
-        InstallChange::Updated(before) => format!("updated from {before}"),
-        InstallChange::Unchanged => "is installed already".to_owned(),
-        InstallChange::Restored => "restored: its files had been changed or were gone".to_owned(),
+        PluginInstallChangeKind::Installed => format!("installed in {}", outcome.folder.display()),
+        PluginInstallChangeKind::Updated(before) => format!("updated from {before}"),
+        PluginInstallChangeKind::Unchanged => "is installed already".to_owned(),
+        PluginInstallChangeKind::Restored => {
+            "restored: its files had been changed or were gone".to_owned()
+        }
     };
     let signed = outcome
         .key
         .iter()
         .map(|key| format!(", signed with {key}: its trust is `package`"));
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{} {} {}",
-        style_text(GOOD, "✓"),
-        style_text(BOLD, format_args!("{} {}", outcome.name, outcome.version)),
+        style_text(SUCCESS_STYLE, "✓"),
+        style_text(
+            BOLD_STYLE,
+            format_args!("{} {}", outcome.name, outcome.version)
+        ),
         printable_text(&format!("{what}{}", signed.collect::<String>())),
     ));
     if let Some(claims) = outcome.provenance.as_ref().filter(|all| !all.is_empty()) {
@@ -90,16 +97,16 @@ pub(in super::super) fn show_installed_plugin(outcome: &InstallOutcome) {
         super::print_warning(notice);
     }
     if !outcome.is_called {
-        super::print_warning(super::plugins::NEVER_CALLED);
+        super::print_warning(super::plugins::NO_USABLE_EXPORT_NOTE);
     }
     for change in &outcome.stored {
         print_note(&match change {
-            StoredDataChange::PutAside(folder) => format!(
+            PluginDataMoveOnInstall::PutAside(folder) => format!(
                 "the stored data of an earlier plugin `{}` is not for this one: it was moved to {}",
                 outcome.name,
                 folder.display()
             ),
-            StoredDataChange::Back => "its earlier stored data is restored".to_owned(),
+            PluginDataMoveOnInstall::Back => "its earlier stored data is restored".to_owned(),
         });
     }
     if outcome.waiting.is_empty() {
@@ -118,22 +125,22 @@ pub(in super::super) fn show_installed_plugin(outcome: &InstallOutcome) {
 /// Prints the line for a plugin that was not updated, with the reason.
 pub(in super::super) fn print_update_failure(name: &str, error: &anyhow::Error) {
     let text = format!("{name} is not updated: {error:#}");
-    say_line(format_args!(
+    print_stderr_line(format_args!(
         "{} {}",
-        style_text(BAD, "✗"),
-        indent_text(&text)
+        style_text(ERROR_STYLE, "✗"),
+        escape_and_indent_continuation_lines(&text)
     ));
 }
 
 /// Prints the removed plugin, and what remains of it.
-pub(in super::super) fn show_removed_plugin(removed: &RemovedPlugin) {
-    answer_line(format_args!(
+pub(in super::super) fn show_removed_plugin(removed: &PluginRemovalOutcome) {
+    print_stdout_line(format_args!(
         "{} {} removed",
-        style_text(GOOD, "✓"),
-        style_text(BOLD, &removed.name)
+        style_text(SUCCESS_STYLE, "✓"),
+        style_text(BOLD_STYLE, &removed.name)
     ));
     if removed.n_answers > 0 {
-        let answers = super::format_count(removed.n_answers as u64, "answer");
+        let answers = super::format_count_with_noun(removed.n_answers as u64, "answer");
         print_note(&format!(
             "revoked {answers} that you gave about its permissions"
         ));
@@ -181,11 +188,11 @@ pub(in super::super) fn print_search_path(
             Trust::Project => " (once the project is trusted)",
             _ => "",
         };
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{:<8} {}{}",
             trust.to_string(),
             printable_text(&path.display().to_string()),
-            style_text(DIM, format_args!("{missing}{when}"))
+            style_text(DIM_STYLE, format_args!("{missing}{when}"))
         ));
     }
     Ok(())

@@ -13,28 +13,28 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata};
 use tracing_subscriber::layer::{Context, Filter};
 
-use super::{DIM, one_line, say_line, style_text};
+use super::{DIM_STYLE, print_stderr_line, style_text, truncate_to_one_line};
 use rind_lib::lock::lock;
 
 /// Maximum number of lines of one loop in a minute, including the notice that replaces further
 /// lines.
-pub(super) const MAX_LINES_PER_MINUTE: u32 = 60;
+pub(super) const MAX_LOOP_LINES_PER_MINUTE: u32 = 60;
 
-pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const LINE_LIMIT_PERIOD: Duration = Duration::from_secs(60);
 
 /// Target of the log lines of plugins, and also the name of the field with the plugin's name.
-const TARGET: &str = "plugin";
+const PLUGIN_LOG_TARGET: &str = "plugin";
 
 /// Maximum length of a plugin's name in the notice, in characters.
-const NAME_WIDTH: usize = 64;
+const MAX_PLUGIN_NAME_CHARS: usize = 64;
 
 /// Start of the current minute and number of lines in it, for each plugin.
 #[derive(Debug, Default)]
-pub(in super::super) struct LoopLineCounts(Mutex<BTreeMap<String, (Instant, u32)>>);
+pub(in super::super) struct PluginLoopLinesPerMinuteCounts(Mutex<BTreeMap<String, (Instant, u32)>>);
 
 /// Decision whether to show a line, by the number of earlier lines of the loop in this minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LogLineDecision {
+pub(super) enum LoopLineLimitDecision {
     /// The line is shown.
     Line,
     /// The line exceeds the limit, and a notice is shown instead.
@@ -43,77 +43,87 @@ pub(super) enum LogLineDecision {
     None,
 }
 
-impl LoopLineCounts {
+impl PluginLoopLinesPerMinuteCounts {
     /// Counts a line of this plugin's loop, and returns whether to show the line.
-    pub(super) fn count_line(&self, plugin: &str, now: Instant) -> LogLineDecision {
+    pub(super) fn count_line_and_decide_display(
+        &self,
+        plugin: &str,
+        now: Instant,
+    ) -> LoopLineLimitDecision {
         let mut all = lock(&self.0);
         let (since, n_lines) = match all.get_mut(plugin) {
             Some(counted) => counted,
             None => all.entry(plugin.to_owned()).or_insert((now, 0)),
         };
-        if now.saturating_duration_since(*since) >= MINUTE {
+        if now.saturating_duration_since(*since) >= LINE_LIMIT_PERIOD {
             (*since, *n_lines) = (now, 0);
         }
         *n_lines = n_lines.saturating_add(1);
         match *n_lines {
-            n if n < MAX_LINES_PER_MINUTE => LogLineDecision::Line,
-            MAX_LINES_PER_MINUTE => LogLineDecision::Notice,
-            _ => LogLineDecision::None,
+            n if n < MAX_LOOP_LINES_PER_MINUTE => LoopLineLimitDecision::Line,
+            MAX_LOOP_LINES_PER_MINUTE => LoopLineLimitDecision::Notice,
+            _ => LoopLineLimitDecision::None,
         }
     }
 }
 
 /// Returns the counts of output lines of the loops in this process. They are global because the log
 /// is set up before any loop exists and must share the counts with the loops.
-pub(in super::super) fn global_loop_line_counts() -> Arc<LoopLineCounts> {
-    static LINES: LazyLock<Arc<LoopLineCounts>> = LazyLock::new(Arc::default);
-    LINES.clone()
+pub(in super::super) fn global_loop_line_counts() -> Arc<PluginLoopLinesPerMinuteCounts> {
+    static LOOP_LINE_COUNTS: LazyLock<Arc<PluginLoopLinesPerMinuteCounts>> =
+        LazyLock::new(Arc::default);
+    LOOP_LINE_COUNTS.clone()
 }
 
 /// Returns the notice that a plugin has more output than is shown.
-pub(super) fn line_limit_notice() -> String {
+pub(super) fn line_limit_reached_notice() -> String {
     let text =
         "has more output than is shown; --json shows all events and RIND_LOG=warn all log lines";
-    style_text(DIM, text)
+    style_text(DIM_STYLE, text)
 }
 
 /// Log filter that limits how many log lines of each plugin are shown. The lines of the plugin's
 /// events count toward the same limit.
-pub(in super::super) struct LineLimitFilter(pub(in super::super) Arc<LoopLineCounts>);
+pub(in super::super) struct PluginLogLineLimitFilter(
+    pub(in super::super) Arc<PluginLoopLinesPerMinuteCounts>,
+);
 
-impl<S> Filter<S> for LineLimitFilter {
+impl<S> Filter<S> for PluginLogLineLimitFilter {
     fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         true
     }
 
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
-        if event.metadata().target() != TARGET {
+        if event.metadata().target() != PLUGIN_LOG_TARGET {
             return true;
         }
-        let mut name = LogLinePluginName::default();
+        let mut name = PluginNameFieldVisitor::default();
         event.record(&mut name);
-        match self.0.count_line(&name.0, Instant::now()) {
-            LogLineDecision::Line => true,
-            LogLineDecision::Notice => {
-                say_line(format_args!(
+        match self
+            .0
+            .count_line_and_decide_display(&name.0, Instant::now())
+        {
+            LoopLineLimitDecision::Line => true,
+            LoopLineLimitDecision::Notice => {
+                print_stderr_line(format_args!(
                     "{} {}",
-                    one_line(&name.0, NAME_WIDTH),
-                    line_limit_notice()
+                    truncate_to_one_line(&name.0, MAX_PLUGIN_NAME_CHARS),
+                    line_limit_reached_notice()
                 ));
                 false
             }
-            LogLineDecision::None => false,
+            LoopLineLimitDecision::None => false,
         }
     }
 }
 
 /// Name of the plugin that wrote a log line, read from the line's fields.
 #[derive(Default)]
-struct LogLinePluginName(String);
+struct PluginNameFieldVisitor(String);
 
-impl Visit for LogLinePluginName {
+impl Visit for PluginNameFieldVisitor {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == TARGET {
+        if field.name() == PLUGIN_LOG_TARGET {
             value.clone_into(&mut self.0);
         }
     }
@@ -134,7 +144,7 @@ mod tests {
 
     impl<S: tracing::Subscriber> Layer<S> for Counted {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-            let mut name = LogLinePluginName::default();
+            let mut name = PluginNameFieldVisitor::default();
             event.record(&mut name);
             lock(&self.0).push(name.0);
         }
@@ -142,9 +152,15 @@ mod tests {
 
     #[test]
     fn a_flood_of_log_lines_is_cut_off_for_the_plugin_that_writes_it_alone() {
-        let (counted, lines) = (Counted::default(), Arc::new(LoopLineCounts::default()));
-        let log =
-            Registry::default().with(counted.clone().with_filter(LineLimitFilter(lines.clone())));
+        let (counted, lines) = (
+            Counted::default(),
+            Arc::new(PluginLoopLinesPerMinuteCounts::default()),
+        );
+        let log = Registry::default().with(
+            counted
+                .clone()
+                .with_filter(PluginLogLineLimitFilter(lines.clone())),
+        );
         tracing::subscriber::with_default(log, || {
             for _ in 0..1000 {
                 tracing::warn!(target: "plugin", plugin = "loud", "again");
@@ -158,14 +174,17 @@ mod tests {
             let seen = lock(&counted.0);
             seen.iter().filter(|own| *own == name).count()
         };
-        assert_eq!(n_of("loud"), MAX_LINES_PER_MINUTE as usize - 1);
+        assert_eq!(n_of("loud"), MAX_LOOP_LINES_PER_MINUTE as usize - 1);
         assert_eq!((n_of("quiet"), n_of("")), (1, 100));
         // Events of the same loop have no room either, until the minute is over.
         let now = Instant::now();
-        assert_eq!(lines.count_line("loud", now), LogLineDecision::None);
         assert_eq!(
-            lines.count_line("loud", now + MINUTE),
-            LogLineDecision::Line
+            lines.count_line_and_decide_display("loud", now),
+            LoopLineLimitDecision::None
+        );
+        assert_eq!(
+            lines.count_line_and_decide_display("loud", now + LINE_LIMIT_PERIOD),
+            LoopLineLimitDecision::Line
         );
     }
 }

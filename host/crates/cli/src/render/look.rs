@@ -2,7 +2,7 @@
 //! whether it supports links.
 //!
 //! The state is global, because the program has one terminal. The defaults suit any terminal. Must
-//! not know how the values are found out. Start from [`set_palette`].
+//! not know how the values are found out. Start from [`set_code_palette`].
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -10,7 +10,7 @@ use anstyle::{Ansi256Color, AnsiColor, Color, Style};
 
 /// Palette for code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) enum CodePalette {
+pub(in super::super) enum CodeColorPalette {
     /// The terminal's own sixteen colors, which fit any background.
     #[default]
     Terminal = 0,
@@ -45,13 +45,13 @@ impl CodeTokenClass {
 /// Indices into the terminal's 256 colors for a dark background, in the order of
 /// [`CodeTokenClass`]. Each color has a contrast of at least 4.5 to black, and of at least 3 to the
 /// backgrounds of changed lines.
-const ON_DARK: [u8; 7] = [248, 114, 215, 182, 117, 80, 222];
+const DARK_BACKGROUND_TOKEN_COLORS: [u8; 7] = [248, 114, 215, 182, 117, 80, 222];
 
-/// Indices like those of [`ON_DARK`] for a light background. Each color has a contrast of at least
-/// 4 to white and to the backgrounds of changed lines.
-const ON_LIGHT: [u8; 7] = [241, 22, 94, 90, 25, 23, 88];
+/// Indices like those of [`DARK_BACKGROUND_TOKEN_COLORS`] for a light background. Each color has a
+/// contrast of at least 4 to white and to the backgrounds of changed lines.
+const LIGHT_BACKGROUND_TOKEN_COLORS: [u8; 7] = [241, 22, 94, 90, 25, 23, 88];
 
-const OF_TERMINAL: [AnsiColor; 7] = [
+const TERMINAL_TOKEN_COLORS: [AnsiColor; 7] = [
     AnsiColor::BrightBlack,
     AnsiColor::Green,
     AnsiColor::Yellow,
@@ -61,53 +61,53 @@ const OF_TERMINAL: [AnsiColor; 7] = [
     AnsiColor::Yellow,
 ];
 
-static PALETTE: AtomicU8 = AtomicU8::new(CodePalette::Terminal as u8);
+static ACTIVE_CODE_PALETTE: AtomicU8 = AtomicU8::new(CodeColorPalette::Terminal as u8);
 
-static HAS_LINKS: AtomicBool = AtomicBool::new(false);
+static ARE_TERMINAL_LINKS_ENABLED: AtomicBool = AtomicBool::new(false);
 
-pub(in super::super) fn set_palette(palette: CodePalette) {
-    PALETTE.store(palette as u8, Ordering::Relaxed);
+pub(in super::super) fn set_code_palette(palette: CodeColorPalette) {
+    ACTIVE_CODE_PALETTE.store(palette as u8, Ordering::Relaxed);
 }
 
-pub(in super::super) fn set_link_support(has_links: bool) {
-    HAS_LINKS.store(has_links, Ordering::Relaxed);
+pub(in super::super) fn set_hyperlink_support(has_links: bool) {
+    ARE_TERMINAL_LINKS_ENABLED.store(has_links, Ordering::Relaxed);
 }
 
-pub(super) fn supports_links() -> bool {
-    HAS_LINKS.load(Ordering::Relaxed)
+pub(super) fn has_hyperlink_support() -> bool {
+    ARE_TERMINAL_LINKS_ENABLED.load(Ordering::Relaxed)
 }
 
-fn code_palette() -> CodePalette {
-    match PALETTE.load(Ordering::Relaxed) {
-        1 => CodePalette::Dark,
-        2 => CodePalette::Light,
-        _ => CodePalette::Terminal,
+fn code_palette() -> CodeColorPalette {
+    match ACTIVE_CODE_PALETTE.load(Ordering::Relaxed) {
+        1 => CodeColorPalette::Dark,
+        2 => CodeColorPalette::Light,
+        _ => CodeColorPalette::Terminal,
     }
 }
 
 /// Returns the color for a class of code in the current palette.
-pub(super) fn class_color(class: CodeTokenClass) -> Color {
+pub(super) fn color_of_token_class(class: CodeTokenClass) -> Color {
     palette_color(code_palette(), class)
 }
 
-fn palette_color(palette: CodePalette, class: CodeTokenClass) -> Color {
+fn palette_color(palette: CodeColorPalette, class: CodeTokenClass) -> Color {
     let at = class as usize - 1;
     match palette {
-        CodePalette::Terminal => OF_TERMINAL[at].into(),
-        CodePalette::Dark => Ansi256Color(ON_DARK[at]).into(),
-        CodePalette::Light => Ansi256Color(ON_LIGHT[at]).into(),
+        CodeColorPalette::Terminal => TERMINAL_TOKEN_COLORS[at].into(),
+        CodeColorPalette::Dark => Ansi256Color(DARK_BACKGROUND_TOKEN_COLORS[at]).into(),
+        CodeColorPalette::Light => Ansi256Color(LIGHT_BACKGROUND_TOKEN_COLORS[at]).into(),
     }
 }
 
 /// Returns the background for an added or removed line; `None` if the colors of code may be
 /// unreadable on one.
-pub(super) fn changed_line_background(is_added: bool) -> Option<Style> {
+pub(super) fn diff_line_background(is_added: bool) -> Option<Style> {
     let color = match (code_palette(), is_added) {
-        (CodePalette::Terminal, _) => return None,
-        (CodePalette::Dark, true) => 22,
-        (CodePalette::Dark, false) => 52,
-        (CodePalette::Light, true) => 194,
-        (CodePalette::Light, false) => 224,
+        (CodeColorPalette::Terminal, _) => return None,
+        (CodeColorPalette::Dark, true) => 22,
+        (CodeColorPalette::Dark, false) => 52,
+        (CodeColorPalette::Light, true) => 194,
+        (CodeColorPalette::Light, false) => 224,
     };
     Some(Style::new().bg_color(Some(Ansi256Color(color).into())))
 }
@@ -139,14 +139,14 @@ mod tests {
 
     #[test]
     fn every_color_can_be_read_on_its_backgrounds() {
-        for index in ON_DARK {
+        for index in DARK_BACKGROUND_TOKEN_COLORS {
             for behind in [0.0, luminance(22), luminance(52)] {
                 let contrast = contrast(luminance(index), behind);
                 assert!(contrast >= 3.0, "{index}: {contrast}");
             }
             assert!(contrast(luminance(index), 0.0) >= 4.5, "{index}");
         }
-        for index in ON_LIGHT {
+        for index in LIGHT_BACKGROUND_TOKEN_COLORS {
             for behind in [1.0, luminance(194), luminance(224)] {
                 let contrast = contrast(luminance(index), behind);
                 assert!(contrast >= 4.0, "{index}: {contrast}");

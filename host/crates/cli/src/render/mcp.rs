@@ -1,65 +1,74 @@
 //! Prints MCP servers: what one server offers, and the list of servers.
 
-use super::{BOLD, DIM, PLUGIN, WARN, answer_line, format_count, print_note, style_text};
+use super::{
+    BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE, format_count_with_noun, print_note,
+    print_stdout_line, style_text,
+};
 use crate::mcp::{McpListEntry, ServerApprovalState};
-use rind_lib::text::one_line;
-use rind_mcp::{McpServer, ServerOffer, ServerOfferChange};
+use rind_lib::text::escape_to_one_line;
+use rind_mcp::{McpServerConnectionSpec, PinnedServerOfferDifference, ServerOffer};
 
 /// Maximum length of a tool description in a list, in bytes.
-const DESCRIPTION: usize = 100;
+const MAX_TOOL_DESCRIPTION_BYTES: usize = 100;
 
 /// Prints what a server offers: its name, protocol version and tools.
-pub(in super::super) fn print_server_offer(server: &McpServer, offer: &ServerOffer) {
-    answer_line(format_args!(
+pub(in super::super) fn print_server_offer(server: &McpServerConnectionSpec, offer: &ServerOffer) {
+    print_stdout_line(format_args!(
         "{} {} {}",
-        style_text(PLUGIN, one_line(&server.name)),
-        style_text(DIM, one_line(&offer.server)),
-        style_text(DIM, format_args!("protocol {}", one_line(&offer.protocol))),
+        style_text(PLUGIN_NAME_STYLE, escape_to_one_line(&server.name)),
+        style_text(DIM_STYLE, escape_to_one_line(&offer.server)),
+        style_text(
+            DIM_STYLE,
+            format_args!("protocol {}", escape_to_one_line(&offer.protocol))
+        ),
     ));
     for tool in &offer.tools {
-        let mut text = one_line(&tool.description);
-        if text.len() > DESCRIPTION {
-            text.truncate(text.floor_char_boundary(DESCRIPTION));
+        let mut text = escape_to_one_line(&tool.description);
+        if text.len() > MAX_TOOL_DESCRIPTION_BYTES {
+            text.truncate(text.floor_char_boundary(MAX_TOOL_DESCRIPTION_BYTES));
             text.push('…');
         }
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "  {}  {}",
-            style_text(BOLD, one_line(&tool.name)),
-            style_text(DIM, text)
+            style_text(BOLD_STYLE, escape_to_one_line(&tool.name)),
+            style_text(DIM_STYLE, text)
         ));
     }
     for prompt in &offer.prompts {
-        let mut text = one_line(&prompt.description);
-        if text.len() > DESCRIPTION {
-            text.truncate(text.floor_char_boundary(DESCRIPTION));
+        let mut text = escape_to_one_line(&prompt.description);
+        if text.len() > MAX_TOOL_DESCRIPTION_BYTES {
+            text.truncate(text.floor_char_boundary(MAX_TOOL_DESCRIPTION_BYTES));
             text.push('…');
         }
-        let name = format!("/{}:{}", server.name, prompt.command_name());
-        answer_line(format_args!(
+        let name = format!("/{}:{}", server.name, prompt.slash_command_name());
+        print_stdout_line(format_args!(
             "  {}  {}",
-            style_text(BOLD, one_line(&name)),
-            style_text(DIM, text)
+            style_text(BOLD_STYLE, escape_to_one_line(&name)),
+            style_text(DIM_STYLE, text)
         ));
     }
     for why in &offer.refused {
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "  {} {}",
-            style_text(WARN, "not used:"),
-            one_line(why)
+            style_text(WARNING_STYLE, "not used:"),
+            escape_to_one_line(why)
         ));
     }
 }
 
 /// Prints the changes since the operator approved the server's offer.
-pub(in super::super) fn print_offer_changes(changes: &[ServerOfferChange]) {
+pub(in super::super) fn print_offer_changes(changes: &[PinnedServerOfferDifference]) {
     for change in changes {
-        let change = one_line(&change.to_string());
-        answer_line(format_args!("  {} {change}", style_text(WARN, "changed:")));
+        let change = escape_to_one_line(&change.to_string());
+        print_stdout_line(format_args!(
+            "  {} {change}",
+            style_text(WARNING_STYLE, "changed:")
+        ));
     }
 }
 
 /// Lists the servers that are configured.
-pub(in super::super) fn list_servers(servers: &[McpListEntry<'_>]) {
+pub(in super::super) fn print_servers(servers: &[McpListEntry<'_>]) {
     if servers.is_empty() {
         print_note("there are no MCP servers; `rind mcp add` adds one");
         return;
@@ -70,7 +79,7 @@ pub(in super::super) fn list_servers(servers: &[McpListEntry<'_>]) {
         let standing = match server.standing {
             ServerApprovalState::Pinned => format!(
                 "{}, approved on {day}",
-                format_count(server.tools.len() as u64, "tool")
+                format_count_with_noun(server.tools.len() as u64, "tool")
             ),
             ServerApprovalState::OtherSettings => format!(
                 "not used: its settings have changed since it was approved on {day}; run `rind mcp test {}`",
@@ -99,11 +108,11 @@ pub(in super::super) fn list_servers(servers: &[McpListEntry<'_>]) {
             Some(issuer) => format!("{standing}, logged in at {issuer}"),
             None => standing,
         };
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{}  {}  {}",
-            style_text(PLUGIN, one_line(server.name)),
-            one_line(&target),
-            style_text(DIM, one_line(&standing)),
+            style_text(PLUGIN_NAME_STYLE, escape_to_one_line(server.name)),
+            escape_to_one_line(&target),
+            style_text(DIM_STYLE, escape_to_one_line(&standing)),
         ));
     }
 }

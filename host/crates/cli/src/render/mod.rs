@@ -53,62 +53,67 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
-pub(super) use rind_lib::text::format_count;
+pub(super) use rind_lib::text::format_count_with_noun;
 
-pub(super) use hold::put_line;
+pub(super) use hold::write_or_buffer_output;
 pub(super) use output::{
-    answer_json, answer_line, is_output_reader_gone, output_failure, print_answer, say_line,
+    first_output_write_error, is_output_reader_gone, print_json_to_stdout, print_stderr_line,
+    print_stdout_line, print_to_stdout,
 };
-pub(super) use rind_lib::clock::format_millis;
+pub(super) use rind_lib::clock::format_duration_ms;
 use rind_lib::message::Usage;
 use rind_lib::point::payload::TurnSummary;
-pub(super) use rind_lib::text::{printable_prose, printable_text};
+pub(super) use rind_lib::text::{escape_natural_language_text, printable_text};
 
-pub(super) const DIM: Style = Style::new().dimmed();
-pub(super) const BOLD: Style = Style::new().bold();
-pub(super) const GOOD: Style = AnsiColor::Green.on_default();
-pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
-pub(super) const BAD: Style = AnsiColor::Red.on_default();
-pub(super) const PLUGIN: Style = AnsiColor::Cyan.on_default();
+pub(super) const DIM_STYLE: Style = Style::new().dimmed();
+pub(super) const BOLD_STYLE: Style = Style::new().bold();
+pub(super) const SUCCESS_STYLE: Style = AnsiColor::Green.on_default();
+pub(super) const WARNING_STYLE: Style = AnsiColor::Yellow.on_default();
+pub(super) const ERROR_STYLE: Style = AnsiColor::Red.on_default();
+pub(super) const PLUGIN_NAME_STYLE: Style = AnsiColor::Cyan.on_default();
 
 pub(super) fn style_text(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-pub(super) fn is_live() -> bool {
+pub(super) fn is_stdout_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-pub(super) fn has_terminal() -> bool {
+pub(super) fn is_stderr_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
 pub(super) fn print_note(text: &str) {
-    say_line(style_text(DIM, printable_text(text)));
+    print_stderr_line(style_text(DIM_STYLE, printable_text(text)));
 }
 
 pub(super) fn print_warning(text: &str) {
-    say_line(warning_text(text));
+    print_stderr_line(format_warning_line(text));
 }
 
-pub(super) fn warning_text(text: &str) -> String {
-    format!("{} {}", style_text(WARN, "▲"), printable_text(text))
+pub(super) fn format_warning_line(text: &str) -> String {
+    format!(
+        "{} {}",
+        style_text(WARNING_STYLE, "▲"),
+        printable_text(text)
+    )
 }
 
 /// Returns a text without its style escape sequences.
-pub(super) fn bare_text(text: &str) -> String {
+pub(super) fn strip_styles(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
 /// Prints a value to standard output as JSON.
 pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    answer_json(&(serde_json::to_string_pretty(value)? + "\n"));
+    print_json_to_stdout(&(serde_json::to_string_pretty(value)? + "\n"));
     Ok(())
 }
 
 /// Prints an error with its chain of causes to standard error.
 pub(super) fn print_error(error: &anyhow::Error) {
-    let mut head = style_text(BAD.bold(), "error:");
+    let mut head = style_text(ERROR_STYLE.bold(), "error:");
     let mut before = String::new();
     for cause in error.chain() {
         let text = cause.to_string();
@@ -116,22 +121,25 @@ pub(super) fn print_error(error: &anyhow::Error) {
         if before.ends_with(&text) {
             continue;
         }
-        say_line(format_args!("{head} {}", indent_text(&text)));
+        print_stderr_line(format_args!(
+            "{head} {}",
+            escape_and_indent_continuation_lines(&text)
+        ));
         before = text;
-        head = format!("  {}", style_text(DIM, "because"));
+        head = format!("  {}", style_text(DIM_STYLE, "because"));
     }
 }
 
-pub(super) fn indent_text(text: &str) -> String {
+pub(super) fn escape_and_indent_continuation_lines(text: &str) -> String {
     printable_text(text).trim_end().replace('\n', "\n    ")
 }
 
-pub(super) fn one_line(text: &str, width: usize) -> String {
-    truncate_text(join_printable_words(text), width)
+pub(super) fn truncate_to_one_line(text: &str, width: usize) -> String {
+    truncate_text(to_escaped_single_line(text), width)
 }
 
 /// Returns the text as one line, with control characters escaped.
-fn join_printable_words(text: &str) -> String {
+fn to_escaped_single_line(text: &str) -> String {
     let text = printable_text(text);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -149,7 +157,7 @@ fn truncate_text(text: String, width: usize) -> String {
 
 /// Formats a duration given in microseconds: from 10 000 µs on in milliseconds, from 10 s on in
 /// seconds.
-pub(super) fn format_duration(micros: f64) -> String {
+pub(super) fn format_duration_micros(micros: f64) -> String {
     match micros {
         m if m < 100.0 => format!("{m:.1} µs"),
         m if m < 10_000.0 => format!("{m:.0} µs"),
@@ -159,7 +167,7 @@ pub(super) fn format_duration(micros: f64) -> String {
 }
 
 /// Formats elapsed seconds in seconds, minutes and hours.
-pub(super) fn format_clock(seconds: u64) -> String {
+pub(super) fn format_elapsed_seconds(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60) {
         (0, 0) => format!("{seconds} s"),
         (0, minutes) => format!("{minutes} min {:02} s", seconds % 60),
@@ -168,18 +176,21 @@ pub(super) fn format_clock(seconds: u64) -> String {
 }
 
 /// Returns ` (estimated)` if no provider reported the tokens, otherwise an empty string.
-pub(super) fn estimated_mark(usage: &Usage) -> &'static str {
+pub(super) fn estimated_usage_mark(usage: &Usage) -> &'static str {
     if usage.estimated { " (estimated)" } else { "" }
 }
 
 /// Formats the input and output tokens of a usage.
 fn format_token_usage(usage: &Usage) -> String {
     let (input, output) = (usage.input_tokens, usage.output_tokens);
-    format!("{input} tokens in, {output} out{}", estimated_mark(usage))
+    format!(
+        "{input} tokens in, {output} out{}",
+        estimated_usage_mark(usage)
+    )
 }
 
 /// Formats the cost of a turn; mentions tokens without a known price.
-fn format_cost(turn: &TurnSummary) -> Option<String> {
+fn format_turn_cost(turn: &TurnSummary) -> Option<String> {
     match (turn.unpriced_tokens, format_dollars(turn.cost_usd)) {
         (0, usd) => usd,
         (_, Some(usd)) => Some(format!("at least {usd}")),

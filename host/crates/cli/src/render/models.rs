@@ -1,18 +1,19 @@
 //! Prints the models that a provider offers.
 
 use super::{
-    BOLD, DIM, answer_line, format_count, one_line, print_note, print_warning, style_text,
+    BOLD_STYLE, DIM_STYLE, format_count_with_noun, print_note, print_stdout_line, print_warning,
+    style_text, truncate_to_one_line,
 };
 use crate::models::ModelListing;
 
 /// Maximum length of a shown model name, in characters.
-const WIDTH: usize = 120;
+const MAX_MODEL_NAME_CHARS: usize = 120;
 
-pub(in super::super) fn list_models(found: &ModelListing, why: &str) {
+pub(in super::super) fn print_models(found: &ModelListing, why: &str) {
     for model in &found.models {
-        let name = one_line(&model.name, WIDTH);
+        let name = truncate_to_one_line(&model.name, MAX_MODEL_NAME_CHARS);
         let name = match model.name == found.chosen {
-            true => style_text(BOLD, name),
+            true => style_text(BOLD_STYLE, name),
             false => name,
         };
         let price = model
@@ -20,9 +21,9 @@ pub(in super::super) fn list_models(found: &ModelListing, why: &str) {
             .map(|(input, output)| format!("${input} in, ${output} out for a million tokens"));
         let window = model.window.map(|tokens| format!("{tokens} tokens"));
         let about: Vec<String> = window.into_iter().chain(price).collect();
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{name}  {}",
-            style_text(DIM, about.join(", "))
+            style_text(DIM_STYLE, about.join(", "))
         ));
     }
     let provider = &found.provider;
@@ -36,7 +37,7 @@ pub(in super::super) fn list_models(found: &ModelListing, why: &str) {
             found.chosen
         ));
     }
-    let n = format_count(found.models.len() as u64, "model");
+    let n = format_count_with_noun(found.models.len() as u64, "model");
     print_note(&format!(
         "{provider} lists {n} ({why}); choose one with --model or `model` in [provider]"
     ));

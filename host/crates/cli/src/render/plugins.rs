@@ -7,45 +7,48 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, format_bytes, format_millis, indent_text,
-    one_line, printable_text, say_line, style_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, SUCCESS_STYLE, WARNING_STYLE,
+    escape_and_indent_continuation_lines, format_bytes, format_duration_ms, print_stderr_line,
+    print_stdout_line, printable_text, style_text, truncate_to_one_line,
 };
 use rind_author::BuildError;
 use rind_author::build::BuildReport;
 use rind_lib::grant::decide::GrantStatus;
 use rind_lib::plugin::inspect::{HookReport, Report};
 use rind_lib::plugin::load::{
-    CompileCallback, LeftOutPlugin, LeftOutReason, LoadedPlugin, PluginSet,
+    BeforeCompileCallback, FoundPluginSet, LoadedPlugin, PluginSkipReason, SkippedPlugin,
 };
-use rind_lib::plugin::relied::{ABSENT, MissingPlugin, PluginReliance};
+use rind_lib::plugin::relied::{
+    MissingReliedOnPlugin, OperatorRelianceReason, PLUGIN_NOT_FOUND_MESSAGE,
+};
 use rind_lib::point::failure::OnFailure;
-use rind_lib::script::Script;
+use rind_lib::script::HookScript;
 
 /// Maximum length of a shown name, in characters. A plugin with an unreadable manifest is shown by
 /// its folder name, which may be longer.
-const NAME: usize = 64;
+const MAX_PLUGIN_NAME_CHARS: usize = 64;
 
-const SETTING: usize = 60;
+const MAX_SETTING_CHARS: usize = 60;
 
 /// Width of the name column: the longest name of the plugins that ship with Rind.
-pub(super) const NAME_COLUMN: usize = 24;
+pub(super) const NAME_COLUMN_CHARS: usize = 24;
 
 /// Width of the column of hooks and tools, chosen for lines of 100 columns.
-const PARTS: usize = 55;
+const HOOKS_AND_TOOLS_COLUMN_CHARS: usize = 55;
 
 /// Returns a callback that reports which plugin is being compiled.
-pub(in super::super) fn on_compile() -> CompileCallback {
-    CompileCallback(Arc::new(|name| {
+pub(in super::super) fn plugin_compile_notice_callback() -> BeforeCompileCallback {
+    BeforeCompileCallback(Arc::new(|name| {
         super::print_note(&format!("compiling plugin {name}, once for this version"));
     }))
 }
 
 /// Note on a component that exports nothing which this host calls.
-pub(in super::super) const NEVER_CALLED: &str = "nothing calls it, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
+pub(in super::super) const NO_USABLE_EXPORT_NOTE: &str = "nothing calls it, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
 
 /// Prints the line for a plugin that is loaded.
-pub(in super::super) fn print_row(report: &Report) {
-    let mut parts: Vec<String> = report.hooks.iter().map(hook_line).collect();
+pub(in super::super) fn print_plugin_row(report: &Report) {
+    let mut parts: Vec<String> = report.hooks.iter().map(format_plugin_hook_line).collect();
     parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
     parts.extend(
         report
@@ -54,28 +57,37 @@ pub(in super::super) fn print_row(report: &Report) {
             .map(|command| format!("/{}", command.name)),
     );
     parts.extend(report.loop_deadline_ms.map(|_| "loop".to_owned()));
-    let name = style_text(BOLD, format_args!("{:<NAME_COLUMN$}", report.name));
+    let name = style_text(
+        BOLD_STYLE,
+        format_args!("{:<NAME_COLUMN_CHARS$}", report.name),
+    );
     let mark = match report.is_called {
-        true => style_text(GOOD, "✓"),
+        true => style_text(SUCCESS_STYLE, "✓"),
         false => {
-            parts.push(NEVER_CALLED.to_owned());
-            style_text(WARN, "▲")
+            parts.push(NO_USABLE_EXPORT_NOTE.to_owned());
+            style_text(WARNING_STYLE, "▲")
         }
     };
-    let mut lines = wrap_parts(&parts).into_iter();
-    answer_line(format_args!(
+    let mut lines = join_list_parts_wrapped_to_column(&parts).into_iter();
+    print_stdout_line(format_args!(
         "{mark} {name} {:<8} {:<8} {}",
         report.trust.to_string(),
         report.version,
-        style_text(DIM, lines.next().unwrap_or_default())
+        style_text(DIM_STYLE, lines.next().unwrap_or_default())
     ));
-    let before = NAME_COLUMN + 21;
-    lines.for_each(|line| answer_line(format_args!("{:before$}{}", "", style_text(DIM, line))));
+    let before = NAME_COLUMN_CHARS + 21;
+    lines.for_each(|line| {
+        print_stdout_line(format_args!(
+            "{:before$}{}",
+            "",
+            style_text(DIM_STYLE, line)
+        ))
+    });
 }
 
 /// Prints whether the model's text is shown while it streams, and which plugins and scripts prevent
 /// that.
-pub(in super::super) fn print_streaming_status(reports: &[Report], scripts: &[Script]) {
+pub(in super::super) fn print_answer_streaming_status(reports: &[Report], scripts: &[HookScript]) {
     let plugins = reports.iter().filter_map(|report| {
         let held = report.hooks.iter().filter(|hook| hook.holds_text);
         let points: Vec<&str> = held.map(|hook| hook.point.as_str()).collect();
@@ -83,7 +95,7 @@ pub(in super::super) fn print_streaming_status(reports: &[Report], scripts: &[Sc
     });
     let scripts = scripts
         .iter()
-        .filter_map(super::scripts::streaming_delay_reason);
+        .filter_map(super::scripts::hook_points_delaying_answer_display);
     let scripts: Vec<String> = scripts.collect();
     let has_scripts = !scripts.is_empty();
     let holders: Vec<String> = plugins.chain(scripts).collect();
@@ -103,12 +115,15 @@ pub(in super::super) fn print_streaming_status(reports: &[Report], scripts: &[Sc
 
 /// Joins parts with commas: on a terminal in lines of the column's width; elsewhere in one line, so
 /// that programs can search it for a name.
-fn wrap_parts(parts: &[String]) -> Vec<String> {
+fn join_list_parts_wrapped_to_column(parts: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let comma = if at + 1 < parts.len() { "," } else { "" };
         match lines.last_mut() {
-            Some(last) if !super::is_live() || last.len() + part.len() + 2 <= PARTS => {
+            Some(last)
+                if !super::is_stdout_terminal()
+                    || last.len() + part.len() + 2 <= HOOKS_AND_TOOLS_COLUMN_CHARS =>
+            {
                 *last += &format!(" {part}{comma}");
             }
             _ => lines.push(format!("{part}{comma}")),
@@ -121,12 +136,12 @@ fn wrap_parts(parts: &[String]) -> Vec<String> {
 fn join_with_or(settings: &[String]) -> String {
     let names = settings
         .iter()
-        .map(|name| format!("`{}`", one_line(name, NAME)));
+        .map(|name| format!("`{}`", truncate_to_one_line(name, MAX_PLUGIN_NAME_CHARS)));
     names.collect::<Vec<_>>().join(" or ")
 }
 
 /// Formats a hook with its point and the settings that the operator gave it.
-fn hook_line(hook: &HookReport) -> String {
+fn format_plugin_hook_line(hook: &HookReport) -> String {
     let point = &hook.point;
     if !hook.empty_settings.is_empty() {
         return format!(
@@ -171,15 +186,18 @@ pub(super) fn failure_policy_text(on_failure: OnFailure) -> &'static str {
 pub(in super::super) fn print_loaded_plugin(plugin: &LoadedPlugin) {
     let (ms, from) = (
         plugin.load_time.as_secs_f64() * 1000.0,
-        compile_origin_text(plugin.was_cached),
+        load_origin_text(plugin.was_cached),
     );
-    let took = style_text(DIM, format_args!("{ms:.1} ms {from}"));
-    let name = style_text(PLUGIN, format_args!("{:<24}", plugin.manifest.name));
-    let what = one_line(&plugin.manifest.description, usize::MAX);
-    say_line(format_args!("  {name} {what} {took}"));
+    let took = style_text(DIM_STYLE, format_args!("{ms:.1} ms {from}"));
+    let name = style_text(
+        PLUGIN_NAME_STYLE,
+        format_args!("{:<24}", plugin.manifest.name),
+    );
+    let what = truncate_to_one_line(&plugin.manifest.description, usize::MAX);
+    print_stderr_line(format_args!("  {name} {what} {took}"));
 }
 
-fn compile_origin_text(was_cached: bool) -> &'static str {
+fn load_origin_text(was_cached: bool) -> &'static str {
     match was_cached {
         true => "from the cache",
         false => "compiled",
@@ -188,49 +206,61 @@ fn compile_origin_text(was_cached: bool) -> &'static str {
 
 /// Prints one line, with the reason, for a plugin that is not loaded; if the run requires the
 /// plugin, also how to run without it.
-pub(in super::super) fn print_left_out_plugin(left: &LeftOutPlugin) {
+pub(in super::super) fn print_not_loaded_plugin(left: &SkippedPlugin) {
     let mark = match &left.why {
-        LeftOutReason::Failed(_) => style_text(BAD, "✗"),
-        LeftOutReason::Held(_) => style_text(WARN, "?"),
-        _ if left.reliance.is_some() => style_text(BAD, "✗"),
-        _ => style_text(DIM, "○"),
+        PluginSkipReason::Failed(_) => style_text(ERROR_STYLE, "✗"),
+        PluginSkipReason::Held(_) => style_text(WARNING_STYLE, "?"),
+        _ if left.reliance.is_some() => style_text(ERROR_STYLE, "✗"),
+        _ => style_text(DIM_STYLE, "○"),
     };
     let (trust, reliance) = (left.found.trust.to_string(), left.reliance.as_ref());
-    print_unloaded_plugin(&mark, &left.name, &trust, &left_out_reason(left), reliance);
+    print_not_loaded_plugin_line(
+        &mark,
+        &left.name,
+        &trust,
+        &plugin_not_loaded_reason(left),
+        reliance,
+    );
 }
 
 /// Prints the line for a plugin that a run requires but that was not found.
-pub(in super::super) fn print_absent_plugin(absent: &MissingPlugin) {
+pub(in super::super) fn print_missing_required_plugin(absent: &MissingReliedOnPlugin) {
     let reliance = Some(&absent.reliance);
-    print_unloaded_plugin(&style_text(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
+    print_not_loaded_plugin_line(
+        &style_text(ERROR_STYLE, "✗"),
+        &absent.name,
+        "-",
+        PLUGIN_NOT_FOUND_MESSAGE,
+        reliance,
+    );
 }
 
 /// Prints one line, with the reason, for a plugin that is not loaded; if the run requires the
 /// plugin, also how to run without it.
-fn print_unloaded_plugin(
+fn print_not_loaded_plugin_line(
     mark: &str,
     name: &str,
     trust: &str,
     why: &str,
-    reliance: Option<&PluginReliance>,
+    reliance: Option<&OperatorRelianceReason>,
 ) {
-    let shown = one_line(name, NAME);
-    let shown = style_text(BOLD, format_args!("{shown:<NAME_COLUMN$}"));
-    answer_line(format_args!(
+    let shown = truncate_to_one_line(name, MAX_PLUGIN_NAME_CHARS);
+    let shown = style_text(BOLD_STYLE, format_args!("{shown:<NAME_COLUMN_CHARS$}"));
+    print_stdout_line(format_args!(
         "{mark} {shown} {trust:<8} {}",
-        indent_text(why)
+        escape_and_indent_continuation_lines(why)
     ));
     if let Some(reliance) = reliance {
         let workaround = reliance.describe_workaround(name);
         let text = format!("required: {reliance}; to run without it: {workaround}");
-        let text = style_text(WARN, one_line(&text, usize::MAX));
-        answer_line(format_args!("  {text}"));
+        let text = style_text(WARNING_STYLE, truncate_to_one_line(&text, usize::MAX));
+        print_stdout_line(format_args!("  {text}"));
     }
 }
 
-pub(in super::super) fn left_out_reason(left: &LeftOutPlugin) -> String {
+pub(in super::super) fn plugin_not_loaded_reason(left: &SkippedPlugin) -> String {
     match &left.why {
-        LeftOutReason::Held(plugin) => {
+        PluginSkipReason::Held(plugin) => {
             super::grants::missing_permissions_text(&plugin.request, &plugin.decision)
         }
         why => why.to_string(),
@@ -238,42 +268,45 @@ pub(in super::super) fn left_out_reason(left: &LeftOutPlugin) -> String {
 }
 
 /// Warns of plugins that are not loaded, on standard error: the turn continues without them.
-pub(in super::super) fn warn_left_out(plugins: &PluginSet) {
+pub(in super::super) fn warn_about_plugins_not_loaded(plugins: &FoundPluginSet) {
     // Skip failed plugins that the run requires: they end the run with an error anyway. Always show
     // plugins that wait for grants, because nothing else reports them.
-    let is_news = |left: &&LeftOutPlugin| match left.why {
-        LeftOutReason::Failed(_) => left.reliance.is_none(),
-        LeftOutReason::Held(_) | LeftOutReason::Shadowed { .. } => true,
+    let is_news = |left: &&SkippedPlugin| match left.why {
+        PluginSkipReason::Failed(_) => left.reliance.is_none(),
+        PluginSkipReason::Held(_) | PluginSkipReason::Shadowed { .. } => true,
         _ => false,
     };
     for left in plugins.left_out.iter().filter(is_news) {
-        say_line(format_args!(
+        print_stderr_line(format_args!(
             "{} plugin {} is not loaded: {}",
-            style_text(WARN, "▲"),
-            style_text(BOLD, one_line(&left.name, NAME)),
-            indent_text(&left_out_reason(left))
+            style_text(WARNING_STYLE, "▲"),
+            style_text(
+                BOLD_STYLE,
+                truncate_to_one_line(&left.name, MAX_PLUGIN_NAME_CHARS)
+            ),
+            escape_and_indent_continuation_lines(&plugin_not_loaded_reason(left))
         ));
     }
 }
 
 pub(in super::super) fn print_report(report: &Report) {
     let line = |name: &str, value: String| {
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{} {value}",
-            style_text(DIM, format_args!("{name:<13}"))
+            style_text(DIM_STYLE, format_args!("{name:<13}"))
         ))
     };
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{} {}",
-        style_text(BOLD, &report.name),
+        style_text(BOLD_STYLE, &report.name),
         report.version
     ));
-    answer_line(one_line(&report.description, usize::MAX));
+    print_stdout_line(truncate_to_one_line(&report.description, usize::MAX));
     if let Some(why) = &report.stopped {
-        line("does not run", indent_text(why));
+        line("does not run", escape_and_indent_continuation_lines(why));
     }
     line("trust", report.trust.to_string());
-    line("folder", one_line(&report.folder, usize::MAX));
+    line("folder", truncate_to_one_line(&report.folder, usize::MAX));
     line("digest", format_text_or_none(&report.digest));
     let effects: Vec<String> = report
         .side_effects
@@ -287,7 +320,7 @@ pub(in super::super) fn print_report(report: &Report) {
             GrantStatus::Waiting => "waits",
             GrantStatus::Denied => "has not",
         };
-        let why = style_text(DIM, printable_text(&grant.why));
+        let why = style_text(DIM_STYLE, printable_text(&grant.why));
         line("grant", format!("{:<24} {has:<8} {why}", grant.capability));
     }
     for hook in &report.hooks {
@@ -303,10 +336,10 @@ pub(in super::super) fn print_report(report: &Report) {
         line("hook", format!("{:<24} {about}", hook.point));
         if hook.holds_text {
             let text = "  holds answers back until they are complete: it may change or refuse them";
-            line("", style_text(WARN, text));
+            line("", style_text(WARNING_STYLE, text));
         }
         if let Some(tools) = hook.only_tools.as_ref().filter(|_| hook.enabled) {
-            let tools = one_line(&tools.join(", "), 4 * SETTING);
+            let tools = truncate_to_one_line(&tools.join(", "), 4 * MAX_SETTING_CHARS);
             line("", format!("  only for calls of {tools}"));
         }
         if hook.only_final {
@@ -328,17 +361,17 @@ pub(in super::super) fn print_report(report: &Report) {
             ),
             None => continue,
         };
-        line("", format!("  {}", style_text(WARN, of_settings)));
+        line("", format!("  {}", style_text(WARNING_STYLE, of_settings)));
     }
     for setting in &report.settings {
         let value = match &setting.value {
-            Some(value) => one_line(&value.to_string(), SETTING),
+            Some(value) => truncate_to_one_line(&value.to_string(), MAX_SETTING_CHARS),
             None => "not set".to_owned(),
         };
         let value = if setting.is_default {
-            style_text(DIM, value)
+            style_text(DIM_STYLE, value)
         } else {
-            format!("{value} {}", style_text(WARN, "your settings"))
+            format!("{value} {}", style_text(WARNING_STYLE, "your settings"))
         };
         line("setting", format!("{:<24} {value}", setting.name));
     }
@@ -348,29 +381,35 @@ pub(in super::super) fn print_report(report: &Report) {
         line("tool", format!("{:<24} {class:<8} {what}", tool.name));
     }
     for command in &report.commands {
-        let what = style_text(DIM, "runs with its permissions");
+        let what = style_text(DIM_STYLE, "runs with its permissions");
         line(
             "command",
             format!("/{:<23} {} ({what})", command.name, command.description),
         );
     }
     if let Some(deadline_ms) = report.loop_deadline_ms {
-        let what = style_text(DIM, "runs with its permissions while `rind serve` runs");
-        let deadline = format_millis(deadline_ms);
+        let what = style_text(
+            DIM_STYLE,
+            "runs with its permissions while `rind serve` runs",
+        );
+        let deadline = format_duration_ms(deadline_ms);
         line(
             "loop",
             format!("each run takes at most {deadline} ({what})"),
         );
     }
     if !report.is_called {
-        line("exports", style_text(WARN, NEVER_CALLED));
+        line("exports", style_text(WARNING_STYLE, NO_USABLE_EXPORT_NOTE));
     }
     for name in &report.prompts {
-        line("template", one_line(name, NAME));
+        line(
+            "template",
+            truncate_to_one_line(name, MAX_PLUGIN_NAME_CHARS),
+        );
     }
     for name in report.other_exports.iter().filter(|name| *name != "loop") {
         let what = match name.as_str() {
-            "agent-loop" => style_text(DIM, " (orders the turns if `[agent] loop` names it)"),
+            "agent-loop" => style_text(DIM_STYLE, " (orders the turns if `[agent] loop` names it)"),
             _ => String::new(),
         };
         line("exports", format!("{name}{what}"));
@@ -400,14 +439,14 @@ pub(in super::super) fn print_report(report: &Report) {
         );
     }
     for import in &report.imports {
-        let gives = style_text(DIM, import.gives);
+        let gives = style_text(DIM_STYLE, import.gives);
         line("import", format!("{:<40} {gives}", import.interface));
     }
     line(
         "memory",
         format!("at most {}", format_bytes(report.memory_limit)),
     );
-    let from = compile_origin_text(report.was_cached);
+    let from = load_origin_text(report.was_cached);
     line("loaded in", format!("{:.1} ms, {from}", report.load_ms));
 }
 
@@ -424,14 +463,14 @@ fn format_text_or_none(text: &str) -> String {
 /// matcher, hooks}]}`.
 pub(in super::super) fn print_plugins_json(
     reports: &[Report],
-    plugins: &PluginSet,
-    scripts: &[Script],
+    plugins: &FoundPluginSet,
+    scripts: &[HookScript],
 ) -> anyhow::Result<()> {
     let left_out = plugins.left_out.iter().map(|left| {
         let folder = left.found.folder.display().to_string();
         let trust = left.found.trust;
         let mut row =
-            json!({"name": left.name, "trust": trust, "folder": folder, "why": left_out_reason(left)});
+            json!({"name": left.name, "trust": trust, "folder": folder, "why": plugin_not_loaded_reason(left)});
         if let Some(reliance) = &left.reliance {
             row["relied_on"] = reliance.to_string().into();
         }
@@ -439,7 +478,7 @@ pub(in super::super) fn print_plugins_json(
     });
     let absent = plugins.absent.iter().map(|absent| {
         let relied_on = absent.reliance.to_string();
-        json!({"name": absent.name, "why": ABSENT, "relied_on": relied_on})
+        json!({"name": absent.name, "why": PLUGIN_NOT_FOUND_MESSAGE, "relied_on": relied_on})
     });
     let (left_out, absent): (Vec<Value>, Vec<Value>) = (left_out.collect(), absent.collect());
     let scripts: Vec<Value> = scripts.iter().map(super::scripts::script_json).collect();
@@ -448,17 +487,17 @@ pub(in super::super) fn print_plugins_json(
     }))
 }
 
-/// Prints the results of a build. `prints_every_line` tells whether all progress lines were
+/// Prints the results of a build. `should_print_every_line` tells whether all progress lines were
 /// printed.
 pub(in super::super) fn print_build_results(report: &BuildReport, are_lines_shown: bool) {
     for plugin in &report.built {
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{} {} {} {}",
-            style_text(GOOD, "✓"),
-            style_text(BOLD, &plugin.name),
+            style_text(SUCCESS_STYLE, "✓"),
+            style_text(BOLD_STYLE, &plugin.name),
             plugin.path.display(),
             style_text(
-                DIM,
+                DIM_STYLE,
                 format_args!("{}, {:.1} s", format_bytes(plugin.bytes), plugin.seconds)
             ),
         ));
@@ -480,9 +519,9 @@ pub(in super::super) fn print_build_results(report: &BuildReport, are_lines_show
 }
 
 pub(in super::super) fn print_build_failure(why: &str) {
-    say_line(format_args!(
+    print_stderr_line(format_args!(
         "{} {}",
-        style_text(BAD, "✗"),
+        style_text(ERROR_STYLE, "✗"),
         printable_text(why)
     ));
 }
@@ -501,19 +540,19 @@ impl BuildProgress {
 
     pub(in super::super) fn print_progress_line(&self, text: &str) {
         if self.0.is_hidden() {
-            say_line(printable_text(text))
+            print_stderr_line(printable_text(text))
         } else {
-            self.0.set_message(one_line(text, 100))
+            self.0.set_message(truncate_to_one_line(text, 100))
         }
     }
 
     /// Whether every progress line is printed, because the spinner, which shows only the last line,
     /// is hidden.
-    pub(in super::super) fn prints_every_line(&self) -> bool {
+    pub(in super::super) fn should_print_every_line(&self) -> bool {
         self.0.is_hidden()
     }
 
-    pub(in super::super) fn end_progress(&self) {
+    pub(in super::super) fn clear_progress_line(&self) {
         self.0.finish_and_clear();
     }
 }

@@ -1,44 +1,44 @@
 //! Builds the lines about a turn from styled pieces. Lines are indented; those of the trace have
-//! aligned columns and are truncated or wrapped at [`WIDTH`].
+//! aligned columns and are truncated or wrapped at [`LINE_COLUMNS`].
 
 use anstyle::Style;
 
-use super::{DIM, PLUGIN, join_printable_words, style_text, truncate_text};
+use super::{DIM_STYLE, PLUGIN_NAME_STYLE, style_text, to_escaped_single_line, truncate_text};
 
 /// Width of a line in columns, whatever the size of the terminal.
-const WIDTH: usize = 100;
+const LINE_COLUMNS: usize = 100;
 
 /// Column at which plugin names begin, in lines whose indentation leaves room for that.
-const PLUGIN_AT: usize = 29;
+const PLUGIN_NAME_START_COLUMN: usize = 29;
 
-const PLUGIN_WIDTH: usize = 24;
+const PLUGIN_NAME_COLUMNS: usize = 24;
 
 /// Width of the right-aligned column of times.
-const TIME_WIDTH: usize = 9;
+const TIME_COLUMNS: usize = 9;
 
 /// Free columns that a wrapped text needs to begin on the current line; with fewer, the text begins
 /// on the next line.
-const FIRST_WIDTH: usize = 40;
+const MIN_COLUMNS_TO_BEGIN_TEXT: usize = 40;
 
-const LEVEL: usize = 2;
+const INDENT_COLUMNS_PER_LEVEL: usize = 2;
 
 /// Treatment of a text that is too long for its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LongTextMode {
+pub(super) enum LongTextOverflow {
     Cut,
     Wrap,
 }
 
-pub(in super::super) struct TableRow {
+pub(in super::super) struct OutputRowBuilder {
     indent: usize,
     text: String,
     width: usize,
 }
 
-impl TableRow {
+impl OutputRowBuilder {
     /// Begins a line that is indented by `level`, counted from 0.
-    pub(super) fn at_level(level: usize) -> Self {
-        let indent = level * LEVEL;
+    pub(super) fn with_indent_level(level: usize) -> Self {
+        let indent = level * INDENT_COLUMNS_PER_LEVEL;
         Self {
             indent,
             text: " ".repeat(indent),
@@ -46,20 +46,20 @@ impl TableRow {
         }
     }
 
-    pub(super) fn add_text(mut self, style: Style, text: &str) -> Self {
+    pub(super) fn with_styled_text(mut self, style: Style, text: &str) -> Self {
         self.text.push_str(&style_text(style, text));
         self.width += text.chars().count();
         self
     }
 
     /// Appends a space and a piece of text.
-    pub(in super::super) fn append_styled_text(self, style: Style, text: &str) -> Self {
-        self.add_spaces(1).add_text(style, text)
+    pub(in super::super) fn with_space_and_styled_text(self, style: Style, text: &str) -> Self {
+        self.add_spaces(1).with_styled_text(style, text)
     }
 
-    pub(super) fn with_plugin(self, name: &Option<String>) -> Self {
+    pub(super) fn with_plugin_name(self, name: &Option<String>) -> Self {
         match name {
-            Some(name) => self.append_styled_text(PLUGIN, name),
+            Some(name) => self.with_space_and_styled_text(PLUGIN_NAME_STYLE, name),
             None => self,
         }
     }
@@ -72,19 +72,21 @@ impl TableRow {
 
     /// Pads with spaces up to the column of plugin names, with at least one.
     pub(super) fn pad_to_plugin_column(self) -> Self {
-        let n = PLUGIN_AT.saturating_sub(self.width).max(1);
+        let n = PLUGIN_NAME_START_COLUMN.saturating_sub(self.width).max(1);
         self.add_spaces(n)
     }
 
-    pub(super) fn with_duration(self, took: &str) -> Self {
-        let end = PLUGIN_AT + PLUGIN_WIDTH + 1 + TIME_WIDTH;
+    pub(super) fn with_right_aligned_duration(self, took: &str) -> Self {
+        let end = PLUGIN_NAME_START_COLUMN + PLUGIN_NAME_COLUMNS + 1 + TIME_COLUMNS;
         let n = end.saturating_sub(self.width + took.chars().count()).max(1);
-        self.add_spaces(n).add_text(DIM, took).add_spaces(1)
+        self.add_spaces(n)
+            .with_styled_text(DIM_STYLE, took)
+            .add_spaces(1)
     }
 
     /// Returns the number of columns that are left in the row before the column with times.
-    pub(super) fn columns_before_time(&self) -> usize {
-        (PLUGIN_AT + PLUGIN_WIDTH).saturating_sub(self.width)
+    pub(super) fn columns_left_before_time_column(&self) -> usize {
+        (PLUGIN_NAME_START_COLUMN + PLUGIN_NAME_COLUMNS).saturating_sub(self.width)
     }
 
     pub(in super::super) fn into_line(self) -> String {
@@ -96,33 +98,36 @@ impl TableRow {
         self,
         style: Style,
         text: &str,
-        long: LongTextMode,
+        long: LongTextOverflow,
     ) -> Vec<String> {
-        let text = join_printable_words(text);
+        let text = to_escaped_single_line(text);
         let n_chars = text.chars().count();
         if n_chars == 0 {
             return vec![self.into_line()];
         }
         let is_first = self.width == self.indent;
         let space = usize::from(!is_first);
-        let left = WIDTH.saturating_sub(self.width + space);
-        if long == LongTextMode::Wrap && n_chars > left && left < FIRST_WIDTH {
-            let indent = self.indent + 2 * LEVEL;
+        let left = LINE_COLUMNS.saturating_sub(self.width + space);
+        if long == LongTextOverflow::Wrap && n_chars > left && left < MIN_COLUMNS_TO_BEGIN_TEXT {
+            let indent = self.indent + 2 * INDENT_COLUMNS_PER_LEVEL;
             let below = wrap_indented(indent, style, &text);
             return std::iter::once(self.into_line()).chain(below).collect();
         }
         let row = self.add_spaces(space);
         if n_chars <= left {
-            return vec![row.add_text(style, &text).into_line()];
+            return vec![row.with_styled_text(style, &text).into_line()];
         }
         match long {
-            LongTextMode::Cut if left < 8 => vec![row.into_line()],
-            LongTextMode::Cut => vec![row.add_text(style, &truncate_text(text, left)).into_line()],
-            LongTextMode::Wrap => {
-                let indent = row.indent + 2 * LEVEL;
+            LongTextOverflow::Cut if left < 8 => vec![row.into_line()],
+            LongTextOverflow::Cut => vec![
+                row.with_styled_text(style, &truncate_text(text, left))
+                    .into_line(),
+            ],
+            LongTextOverflow::Wrap => {
+                let indent = row.indent + 2 * INDENT_COLUMNS_PER_LEVEL;
                 let (first, rest) = split_at_width(&text, left);
                 let below = wrap_indented(indent, style, rest);
-                std::iter::once(row.add_text(style, first).into_line())
+                std::iter::once(row.with_styled_text(style, first).into_line())
                     .chain(below)
                     .collect()
             }
@@ -132,7 +137,7 @@ impl TableRow {
 
 /// Wraps a text into lines that are indented by `indent` columns.
 fn wrap_indented(indent: usize, style: Style, text: &str) -> Vec<String> {
-    let lines = wrap_text(text, indent);
+    let lines = wrap_text_after_indent(text, indent);
     lines
         .map(|line| " ".repeat(indent) + &style_text(style, line))
         .collect()
@@ -142,7 +147,13 @@ fn wrap_indented(indent: usize, style: Style, text: &str) -> Vec<String> {
 pub(super) fn render_paragraph(level: usize, style: Style, text: &str) -> Vec<String> {
     let lines = text.trim().lines();
     lines
-        .flat_map(|line| wrap_indented(level * LEVEL, style, &join_printable_words(line)))
+        .flat_map(|line| {
+            wrap_indented(
+                level * INDENT_COLUMNS_PER_LEVEL,
+                style,
+                &to_escaped_single_line(line),
+            )
+        })
         .collect()
 }
 
@@ -162,8 +173,8 @@ fn split_at_width(text: &str, room: usize) -> (&str, &str) {
 
 /// Wraps a text to the width left after an indentation. Words that are longer than a line are
 /// broken.
-fn wrap_text(text: &str, indent: usize) -> impl Iterator<Item = String> {
-    let room = WIDTH.saturating_sub(indent).max(20);
+fn wrap_text_after_indent(text: &str, indent: usize) -> impl Iterator<Item = String> {
+    let room = LINE_COLUMNS.saturating_sub(indent).max(20);
     let mut lines = vec![String::new()];
     let mut width = 0;
     for word in text.split(' ') {
@@ -189,7 +200,7 @@ fn wrap_text(text: &str, indent: usize) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bare_text;
+    use super::super::strip_styles;
     use super::*;
 
     const PLAIN: Style = Style::new();
@@ -197,18 +208,18 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_cut_or_goes_on_below_and_nothing_is_wider_than_a_terminal() {
         let long = "word ".repeat(60) + &"x".repeat(250);
-        let row = || TableRow::at_level(2).add_text(PLAIN, "head");
-        let cut = row().with_trailing_text(PLAIN, &long, LongTextMode::Cut);
+        let row = || OutputRowBuilder::with_indent_level(2).with_styled_text(PLAIN, "head");
+        let cut = row().with_trailing_text(PLAIN, &long, LongTextOverflow::Cut);
         assert_eq!(cut.len(), 1);
-        assert_eq!(bare_text(&cut[0]).chars().count(), WIDTH);
-        assert!(bare_text(&cut[0]).ends_with('…'));
-        let wrapped = row().with_trailing_text(PLAIN, &long, LongTextMode::Wrap);
+        assert_eq!(strip_styles(&cut[0]).chars().count(), LINE_COLUMNS);
+        assert!(strip_styles(&cut[0]).ends_with('…'));
+        let wrapped = row().with_trailing_text(PLAIN, &long, LongTextOverflow::Wrap);
         assert!(
             wrapped
                 .iter()
-                .all(|line| bare_text(line).chars().count() <= WIDTH)
+                .all(|line| strip_styles(line).chars().count() <= LINE_COLUMNS)
         );
-        let words: String = wrapped.iter().map(|line| bare_text(line)).collect();
+        let words: String = wrapped.iter().map(|line| strip_styles(line)).collect();
         assert_eq!(
             words.replace(' ', ""),
             format!("head{}", long.replace(' ', ""))
@@ -219,11 +230,11 @@ mod tests {
             wrapped[0]
         );
         assert_eq!(
-            row().with_trailing_text(PLAIN, "end", LongTextMode::Cut),
+            row().with_trailing_text(PLAIN, "end", LongTextOverflow::Cut),
             ["    head end"]
         );
         assert_eq!(
-            row().with_trailing_text(PLAIN, "", LongTextMode::Wrap),
+            row().with_trailing_text(PLAIN, "", LongTextOverflow::Wrap),
             ["    head"]
         );
     }
@@ -231,18 +242,18 @@ mod tests {
     #[test]
     fn columns_stay_where_they_are_as_long_as_there_is_room() {
         let line = |level, point: &str| {
-            let row = TableRow::at_level(level)
-                .add_text(PLAIN, point)
+            let row = OutputRowBuilder::with_indent_level(level)
+                .with_styled_text(PLAIN, point)
                 .pad_to_plugin_column();
-            bare_text(
-                &row.add_text(PLAIN, "guard")
-                    .with_duration("12 µs")
+            strip_styles(
+                &row.with_styled_text(PLAIN, "guard")
+                    .with_right_aligned_duration("12 µs")
                     .into_line(),
             )
         };
         for (level, point) in [(1, "pre-tool"), (2, "after-provider-response"), (3, "x")] {
             let line = line(level, point);
-            assert_eq!(line.find("guard"), Some(PLUGIN_AT), "{line}");
+            assert_eq!(line.find("guard"), Some(PLUGIN_NAME_START_COLUMN), "{line}");
             assert_eq!(line.chars().count(), 64, "{line}");
         }
         assert!(line(6, "after-provider-response").contains("response guard"));

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use rind_check::{CheckedPlugin, PluginFault, RULES};
+use rind_check::{CHECK_RULES, PluginCheckResult, PluginFault};
 
 /// URL of the JSON Schema of SARIF 2.1.0.
-const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+const SARIF_JSON_SCHEMA_URL: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 /// Returns the SARIF report on all checked plugins.
-pub(in super::super) fn build_sarif_report(all: &[CheckedPlugin]) -> Value {
-    let rules = RULES.iter().map(|(rule, subject)| {
+pub(in super::super) fn build_sarif_report(all: &[PluginCheckResult]) -> Value {
+    let rules = CHECK_RULES.iter().map(|(rule, subject)| {
         json!({
             "id": rule,
             "shortDescription": { "text": subject },
@@ -21,7 +21,7 @@ pub(in super::super) fn build_sarif_report(all: &[CheckedPlugin]) -> Value {
     });
     let faults = all.iter().flat_map(|checked| &checked.faults);
     json!({
-        "$schema": SCHEMA,
+        "$schema": SARIF_JSON_SCHEMA_URL,
         "version": "2.1.0",
         "runs": [{
             "tool": { "driver": {

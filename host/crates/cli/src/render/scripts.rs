@@ -2,31 +2,38 @@
 
 use serde_json::{Value, json};
 
-use super::plugins::{NAME_COLUMN, failure_policy_text};
-use super::{BOLD, DIM, GOOD, answer_line, printable_text, style_text};
+use super::plugins::{NAME_COLUMN_CHARS, failure_policy_text};
+use super::{BOLD_STYLE, DIM_STYLE, SUCCESS_STYLE, print_stdout_line, printable_text, style_text};
 use rind_lib::point::registry::HookSpec;
 use rind_lib::point::streaming;
-use rind_lib::script::Script;
+use rind_lib::script::HookScript;
 
 /// Prints two lines for a script: its hooks, then its location in the settings and its command.
-pub(in super::super) fn print_row(script: &Script) {
+pub(in super::super) fn print_script(script: &HookScript) {
     let parts: Vec<String> = script
-        .specs()
-        .map(|spec| hook_line(script, &spec))
+        .hook_specs()
+        .map(|spec| format_script_hook(script, &spec))
         .collect();
-    let name = style_text(BOLD, format_args!("{:<NAME_COLUMN$}", script.name));
-    answer_line(format_args!(
+    let name = style_text(
+        BOLD_STYLE,
+        format_args!("{:<NAME_COLUMN_CHARS$}", script.name),
+    );
+    print_stdout_line(format_args!(
         "{} {name} {:<8} {:<8} {}",
-        style_text(GOOD, "✓"),
+        style_text(SUCCESS_STYLE, "✓"),
         "script",
         if script.is_warm { "stays" } else { "-" },
-        style_text(DIM, printable_text(&parts.join(", ")))
+        style_text(DIM_STYLE, printable_text(&parts.join(", ")))
     ));
-    let place = printable_text(&format!("{}: {}", script.place, command_line(script)));
-    answer_line(format_args!("  {}", style_text(DIM, place)));
+    let place = printable_text(&format!(
+        "{}: {}",
+        script.place,
+        format_script_command(script)
+    ));
+    print_stdout_line(format_args!("  {}", style_text(DIM_STYLE, place)));
 }
 
-fn hook_line(script: &Script, spec: &HookSpec) -> String {
+fn format_script_hook(script: &HookScript, spec: &HookSpec) -> String {
     let mut about = Vec::new();
     if let Some(matcher) = script.matcher_text() {
         about.push(format!("tools {matcher}"));
@@ -35,24 +42,24 @@ fn hook_line(script: &Script, spec: &HookSpec) -> String {
     format!("{} ({})", spec.point, about.join(", "))
 }
 
-fn command_line(script: &Script) -> String {
+fn format_script_command(script: &HookScript) -> String {
     let words = script.command.iter().map(|word| word.to_string_lossy());
     words.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a script's name and the points at which its hooks delay the display of answers; `None`
 /// if there are none.
-pub(in super::super) fn streaming_delay_reason(script: &Script) -> Option<String> {
-    let specs: Vec<HookSpec> = script.specs().collect();
+pub(in super::super) fn hook_points_delaying_answer_display(script: &HookScript) -> Option<String> {
+    let specs: Vec<HookSpec> = script.hook_specs().collect();
     let held = specs
         .iter()
-        .filter(|spec| streaming::prevents_streaming(spec, specs.iter()));
+        .filter(|spec| streaming::is_stream_preventing_hook(spec, specs.iter()));
     let points: Vec<&str> = held.map(|spec| spec.point.as_str()).collect();
     (!points.is_empty()).then(|| format!("{} ({})", script.name, points.join(", ")))
 }
 
-pub(super) fn script_json(script: &Script) -> Value {
-    let hooks = script.specs().map(|spec| {
+pub(super) fn script_json(script: &HookScript) -> Value {
+    let hooks = script.hook_specs().map(|spec| {
         json!({
             "point": spec.point,
             "priority": spec.priority,

@@ -6,56 +6,60 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::lines::{LogLineDecision, LoopLineCounts, MINUTE, line_limit_notice};
-use super::plain::PlainTurnView;
+use super::lines::{
+    LINE_LIMIT_PERIOD, LoopLineLimitDecision, PluginLoopLinesPerMinuteCounts,
+    line_limit_reached_notice,
+};
+use super::plain::TurnLineRendererWithoutTrace;
 use super::{
-    BAD, BOLD, DIM, GOOD, WARN, format_count, format_millis, one_line, print_answer, say_line,
-    style_text, warning_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, WARNING_STYLE, format_count_with_noun,
+    format_duration_ms, format_warning_line, print_stderr_line, print_to_stdout, style_text,
+    truncate_to_one_line,
 };
 use rind_lib::event::{Event, LoopResult, Stamped};
-use rind_lib::host::loop_plugin_of_session;
+use rind_lib::host::plugin_owning_loop_session;
 use rind_lib::loops::{EndedLoop, LoopEndReason};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 
 /// Maximum length of a reason in a line, in characters.
-const REASON_WIDTH: usize = 200;
+const MAX_REASON_CHARS: usize = 200;
 
-pub(in super::super) struct LoopRenderer {
+pub(in super::super) struct PluginLoopsRenderer {
     is_json: bool,
-    /// View of each loop, by the id of the loop's session.
-    loops: BTreeMap<Arc<str>, LoopLineView>,
+    /// Renderer of each loop, by the id of the loop's session.
+    loops: BTreeMap<Arc<str>, PluginLoopRenderer>,
 }
 
 /// Renderer of one loop, with the number of lines that the loop may still show in this minute.
-struct LoopLineView {
+struct PluginLoopRenderer {
     plugin: String,
-    plain: PlainTurnView,
+    plain: TurnLineRendererWithoutTrace,
     minute: Instant,
-    lines: Arc<LoopLineCounts>,
+    lines: Arc<PluginLoopLinesPerMinuteCounts>,
 }
 
-impl LoopRenderer {
+impl PluginLoopsRenderer {
     /// Renders the given loops (session id to plugin), each until its budget of lines per minute is
     /// used up.
     pub(in super::super) fn new(
         loops: BTreeMap<Arc<str>, String>,
-        lines: &Arc<LoopLineCounts>,
+        lines: &Arc<PluginLoopLinesPerMinuteCounts>,
         is_json: bool,
     ) -> Self {
         let views = loops
             .into_iter()
-            .map(|(session, plugin)| (session, LoopLineView::new(plugin, lines.clone())));
+            .map(|(session, plugin)| (session, PluginLoopRenderer::new(plugin, lines.clone())));
         Self {
             is_json,
             loops: views.collect(),
         }
     }
 
-    pub(in super::super) fn show_event(&mut self, stamped: &Stamped) {
+    pub(in super::super) fn show_plugin_loop_event(&mut self, stamped: &Stamped) {
         if self.is_json {
             match serde_json::to_string(stamped) {
-                Ok(line) => print_answer(line + "\n"),
-                Err(e) => say_line(format_args!("an event could not be written: {e}")),
+                Ok(line) => print_to_stdout(line + "\n"),
+                Err(e) => print_stderr_line(format_args!("an event could not be written: {e}")),
             }
             return;
         }
@@ -63,37 +67,37 @@ impl LoopRenderer {
             return;
         };
         let line = match self.loops.get_mut(session) {
-            Some(view) => view.show_line(stamped, Instant::now()),
-            None => self.show_turn(session, stamped),
+            Some(view) => view.render_event_line(stamped, Instant::now()),
+            None => self.render_loop_turn_event(session, stamped),
         };
-        line.into_iter().for_each(say_line);
+        line.into_iter().for_each(print_stderr_line);
     }
 
     /// Returns the line for an event of a session that a loop opened to run a turn.
-    fn show_turn(&mut self, session: &str, stamped: &Stamped) -> Option<String> {
-        let plugin = loop_plugin_of_session(session)?;
+    fn render_loop_turn_event(&mut self, session: &str, stamped: &Stamped) -> Option<String> {
+        let plugin = plugin_owning_loop_session(session)?;
         let mut views = self.loops.values_mut();
         let view = views.find(|view| view.plugin == plugin)?;
-        view.show_line(stamped, Instant::now())
+        view.render_event_line(stamped, Instant::now())
     }
 }
 
 /// Prints the address of the API, the path of its token, and the URL that signs a browser in.
 pub(in super::super) fn print_api_address(address: &str, token: &Path, login: Option<&str>) {
-    say_line(format_args!(
+    print_stderr_line(format_args!(
         "API at {address}/v1, token in {}; Ctrl-C ends it",
         token.display()
     ));
     if let Some(login) = login {
-        say_line(format_args!("open in a browser: {login}"));
+        print_stderr_line(format_args!("open in a browser: {login}"));
     }
 }
 
-impl LoopLineView {
-    fn new(plugin: String, lines: Arc<LoopLineCounts>) -> Self {
+impl PluginLoopRenderer {
+    fn new(plugin: String, lines: Arc<PluginLoopLinesPerMinuteCounts>) -> Self {
         Self {
             plugin,
-            plain: PlainTurnView::with_more_flag("--json"),
+            plain: TurnLineRendererWithoutTrace::with_more_output_flag("--json"),
             minute: Instant::now(),
             lines,
         }
@@ -101,38 +105,40 @@ impl LoopLineView {
 
     /// Returns the line for an event, if the event has one and the limit of lines per minute is not
     /// reached.
-    fn show_line(&mut self, stamped: &Stamped, now: Instant) -> Option<String> {
-        if now.duration_since(self.minute) >= MINUTE {
+    fn render_event_line(&mut self, stamped: &Stamped, now: Instant) -> Option<String> {
+        if now.duration_since(self.minute) >= LINE_LIMIT_PERIOD {
             self.minute = now;
-            self.plain = PlainTurnView::with_more_flag("--json");
+            self.plain = TurnLineRendererWithoutTrace::with_more_output_flag("--json");
         }
         let line = match &stamped.event {
-            Event::LoopRun { .. } | Event::LoopWait { .. } => loop_run_line(&stamped.event),
-            Event::TurnEnd { turn, summary, .. } if stamped.is_main() => {
-                Some(loop_turn_line(*turn, summary, stamped.session.as_deref()))
+            Event::LoopRun { .. } | Event::LoopWait { .. } => format_loop_run_event(&stamped.event),
+            Event::TurnEnd { turn, summary, .. } if stamped.is_from_main_agent() => {
+                Some(format_loop_turn(*turn, summary, stamped.session.as_deref()))
             }
-            _ => self.plain.show_event(stamped),
+            _ => self.plain.render_event(stamped),
         }?;
-        let name = style_text(BOLD, one_line(&self.plugin, 64));
-        match self.lines.count_line(&self.plugin, now) {
-            LogLineDecision::Line => Some(format!("{name} {line}")),
-            LogLineDecision::Notice => Some(format!("{name} {}", line_limit_notice())),
-            LogLineDecision::None => None,
+        let name = style_text(BOLD_STYLE, truncate_to_one_line(&self.plugin, 64));
+        match self.lines.count_line_and_decide_display(&self.plugin, now) {
+            LoopLineLimitDecision::Line => Some(format!("{name} {line}")),
+            LoopLineLimitDecision::Notice => {
+                Some(format!("{name} {}", line_limit_reached_notice()))
+            }
+            LoopLineLimitDecision::None => None,
         }
     }
 }
 
 /// Returns the line about an event of a loop's run. A run that another run will follow has no line
 /// of its own: the line about the wait shows its result and the time of the next run.
-fn loop_run_line(event: &Event) -> Option<String> {
+fn format_loop_run_event(event: &Event) -> Option<String> {
     match event {
         Event::LoopRun {
             outcome: LoopResult::Done,
             duration_ms,
             ..
         } => {
-            let took = style_text(DIM, format_millis(*duration_ms));
-            Some(format!("{} {took}", style_text(GOOD, "done")))
+            let took = style_text(DIM_STYLE, format_duration_ms(*duration_ms));
+            Some(format!("{} {took}", style_text(SUCCESS_STYLE, "done")))
         }
         Event::LoopWait {
             delay_ms,
@@ -140,19 +146,23 @@ fn loop_run_line(event: &Event) -> Option<String> {
             reason,
             ..
         } => {
-            let reason = one_line(reason, REASON_WIDTH);
-            let next = format!("runs again in {}", format_pause(*delay_ms));
+            let reason = truncate_to_one_line(reason, MAX_REASON_CHARS);
+            let next = format!("runs again in {}", format_loop_pause(*delay_ms));
             Some(match failures {
-                0 if reason.is_empty() => style_text(DIM, next),
-                0 => format!("{reason} {}", style_text(DIM, format_args!("· {next}"))),
+                0 if reason.is_empty() => style_text(DIM_STYLE, next),
+                0 => format!(
+                    "{reason} {}",
+                    style_text(DIM_STYLE, format_args!("· {next}"))
+                ),
                 1 => format!(
                     "{} {reason} {}",
-                    failure_label(),
-                    style_text(WARN, format_args!("· {next}"))
+                    styled_failed_label(),
+                    style_text(WARNING_STYLE, format_args!("· {next}"))
                 ),
                 n => {
-                    let next = style_text(WARN, format_args!("· {n} times in a row · {next}"));
-                    format!("{} {reason} {next}", failure_label())
+                    let next =
+                        style_text(WARNING_STYLE, format_args!("· {n} times in a row · {next}"));
+                    format!("{} {reason} {next}", styled_failed_label())
                 }
             })
         }
@@ -161,34 +171,38 @@ fn loop_run_line(event: &Event) -> Option<String> {
 }
 
 /// Returns the line about a turn that a loop ran.
-fn loop_turn_line(turn: u32, summary: &TurnSummary, session: Option<&str>) -> String {
+fn format_loop_turn(turn: u32, summary: &TurnSummary, session: Option<&str>) -> String {
     let (style, state) = match summary.stop {
-        StopReason::Done => (GOOD, "answered"),
-        StopReason::MaxSteps => (WARN, "reached its limit of steps:"),
-        StopReason::Blocked => (WARN, "was refused:"),
-        StopReason::Cancelled => (WARN, "was interrupted:"),
-        StopReason::Failed => (BAD, "failed:"),
+        StopReason::Done => (SUCCESS_STYLE, "answered"),
+        StopReason::MaxSteps => (WARNING_STYLE, "reached its limit of steps:"),
+        StopReason::Blocked => (WARNING_STYLE, "was refused:"),
+        StopReason::Cancelled => (WARNING_STYLE, "was interrupted:"),
+        StopReason::Failed => (ERROR_STYLE, "failed:"),
     };
-    let session = one_line(session.unwrap_or_default(), REASON_WIDTH);
-    let took = format_millis(summary.duration_ms);
+    let session = truncate_to_one_line(session.unwrap_or_default(), MAX_REASON_CHARS);
+    let took = format_duration_ms(summary.duration_ms);
     let mut rest = format!(
         "turn {turn} of {session} · {} · {took}",
-        format_count(u64::from(summary.steps), "step")
+        format_count_with_noun(u64::from(summary.steps), "step")
     );
     if summary.cost_usd > 0.0 {
         rest += &format!(" · ${:.4}", summary.cost_usd);
     }
-    format!("{} {}", style_text(style, state), style_text(DIM, rest))
+    format!(
+        "{} {}",
+        style_text(style, state),
+        style_text(DIM_STYLE, rest)
+    )
 }
 
-fn failure_label() -> String {
-    style_text(BAD, "failed:")
+fn styled_failed_label() -> String {
+    style_text(ERROR_STYLE, "failed:")
 }
 
 /// Formats a pause in the largest suitable unit.
-fn format_pause(ms: u64) -> String {
+fn format_loop_pause(ms: u64) -> String {
     match ms {
-        ms if ms < 60_000 => format_millis(ms),
+        ms if ms < 60_000 => format_duration_ms(ms),
         ms if ms < 2 * 3_600_000 => format!("{} min", ms / 60_000),
         ms if ms < 2 * 86_400_000 => format!("{} h", ms / 3_600_000),
         ms => format!("{} days", ms / 86_400_000),
@@ -197,36 +211,39 @@ fn format_pause(ms: u64) -> String {
 
 /// Prints which loops are served.
 pub(in super::super) fn print_served_loops<'a>(plugins: impl Iterator<Item = &'a String>) {
-    let names: Vec<String> = plugins.map(|name| one_line(name, 64)).collect();
+    let names: Vec<String> = plugins.map(|name| truncate_to_one_line(name, 64)).collect();
     let text = format!("serving {}; Ctrl-C ends it", names.join(", "));
-    say_line(style_text(DIM, text));
+    print_stderr_line(style_text(DIM_STYLE, text));
 }
 
 /// Prints why a loop ended, unless an earlier line already said so.
 pub(in super::super) fn print_loop_end(end: &EndedLoop) {
-    let name = style_text(BOLD, one_line(&end.plugin, 64));
+    let name = style_text(BOLD_STYLE, truncate_to_one_line(&end.plugin, 64));
     match &end.why {
         LoopEndReason::Done | LoopEndReason::Failed(_) => {}
-        LoopEndReason::Interrupted => {
-            say_line(format_args!("{name} {}", style_text(WARN, "interrupted")))
+        LoopEndReason::Interrupted => print_stderr_line(format_args!(
+            "{name} {}",
+            style_text(WARNING_STYLE, "interrupted")
+        )),
+        LoopEndReason::Broken(why) => {
+            print_stderr_line(format_args!("{name} {}", format_warning_line(why)))
         }
-        LoopEndReason::Broken(why) => say_line(format_args!("{name} {}", warning_text(why))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::lines::MAX_LINES_PER_MINUTE;
+    use super::super::lines::MAX_LOOP_LINES_PER_MINUTE;
     use super::*;
-    use rind_lib::event::Events;
+    use rind_lib::event::EventSender;
 
-    fn view_of(events: &[Event], now: Instant, view: &mut LoopLineView) -> Vec<String> {
-        let (stream, mut receiver) = Events::channel();
+    fn view_of(events: &[Event], now: Instant, view: &mut PluginLoopRenderer) -> Vec<String> {
+        let (stream, mut receiver) = EventSender::channel();
         let mut lines = Vec::new();
         for event in events {
             stream.emit(event.clone());
             let stamped = receiver.try_recv().unwrap();
-            let line = view.show_line(&stamped, now);
+            let line = view.render_event_line(&stamped, now);
             lines.extend(line.map(|line| anstream::adapter::strip_str(&line).to_string()));
         }
         lines
@@ -243,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_run_is_one_line_with_its_outcome_and_the_next_run() {
-        let mut view = LoopLineView::new("heart".to_owned(), Arc::default());
+        let mut view = PluginLoopRenderer::new("heart".to_owned(), Arc::default());
         let run = |outcome| Event::LoopRun {
             plugin: "heart".to_owned(),
             outcome,
@@ -276,15 +293,18 @@ mod tests {
 
     #[test]
     fn a_loop_that_says_much_is_cut_off_until_the_next_minute() {
-        let mut view = LoopLineView::new("heart".to_owned(), Arc::default());
+        let mut view = PluginLoopRenderer::new("heart".to_owned(), Arc::default());
         let now = Instant::now();
         let many = vec![wait(100, 0, "beat"); 100];
         let lines = view_of(&many, now, &mut view);
-        assert_eq!(lines.len(), MAX_LINES_PER_MINUTE as usize);
+        assert_eq!(lines.len(), MAX_LOOP_LINES_PER_MINUTE as usize);
         assert_eq!(
             lines.last().unwrap(),
             "heart has more output than is shown; --json shows all events and RIND_LOG=warn all log lines"
         );
-        assert_eq!(view_of(&many[..2], now + MINUTE, &mut view).len(), 2);
+        assert_eq!(
+            view_of(&many[..2], now + LINE_LIMIT_PERIOD, &mut view).len(),
+            2
+        );
     }
 }

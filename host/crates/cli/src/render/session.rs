@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, format_bytes, format_count, one_line,
-    style_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, SUCCESS_STYLE, WARNING_STYLE,
+    format_bytes, format_count_with_noun, print_stdout_line, style_text, truncate_to_one_line,
 };
 use rind_lib::message::Usage;
 use rind_lib::point::payload::Tier;
@@ -12,7 +12,7 @@ use rind_lib::prompt::ledger::{CacheBreakpoint, ComparedPromptPart, PromptPartCh
 use rind_lib::session::{SessionHead, SessionState};
 
 /// Width of the columns for key and source; longer values shift the rest of their line.
-const WIDTH: usize = 40;
+const KEY_AND_SOURCE_COLUMN_CHARS: usize = 40;
 
 /// Formats the time from `then` to `now`, both in milliseconds since 1970.
 pub(in super::super) fn format_ago(now: i64, then: i64) -> String {
@@ -34,17 +34,17 @@ pub(in super::super) fn describe_session(head: &SessionHead, now: i64) -> String
     };
     let title = match head.title.is_empty() {
         true => "(nothing was said)".to_owned(),
-        false => one_line(&head.title, 80),
+        false => truncate_to_one_line(&head.title, 80),
     };
     format!(
         "{} · {}{state} · {title}",
         format_ago(now, head.updated),
-        format_count(head.turns, "turn")
+        format_count_with_noun(head.turns, "turn")
     )
 }
 
 /// Whether a session's workspace is this folder.
-pub(in super::super) fn belongs_to_folder(row: &SessionHead, workspace: &Path) -> bool {
+pub(in super::super) fn is_session_in_workspace(row: &SessionHead, workspace: &Path) -> bool {
     Path::new(&row.workspace) == workspace
 }
 
@@ -55,7 +55,7 @@ pub(in super::super) fn describe_session_choice(
     now: i64,
 ) -> String {
     let about = describe_session(row, now);
-    match belongs_to_folder(row, workspace) {
+    match is_session_in_workspace(row, workspace) {
         true => about,
         false => format!("{about} · in {}", row.workspace),
     }
@@ -63,30 +63,35 @@ pub(in super::super) fn describe_session_choice(
 
 /// Prints the ledger, that is, the parts of the system prompt turn by turn: all parts of the first
 /// turn, then only the changes.
-pub(in super::super) fn print_prompt_ledger(id: &str, turns: &[TurnLedger]) {
-    answer_line(format_args!(
+pub(in super::super) fn print_system_prompt_ledger(id: &str, turns: &[TurnLedger]) {
+    print_stdout_line(format_args!(
         "session {}",
-        style_text(BOLD, one_line(id, 64))
+        style_text(BOLD_STYLE, truncate_to_one_line(id, 64))
     ));
     if turns.is_empty() {
-        answer_line("no turn of this session has a system prompt");
+        print_stdout_line("no turn of this session has a system prompt");
     }
     for (at, turn) in turns.iter().enumerate() {
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{} {}",
-            style_text(BOLD, format_args!("turn {}", turn.turn)),
-            one_line(&turn.input, 80)
+            style_text(BOLD_STYLE, format_args!("turn {}", turn.turn)),
+            truncate_to_one_line(&turn.input, 80)
         ));
         print_prompt_parts(turn, at == 0);
-        print_turn_cost(turn);
+        print_turn_tokens_and_cost(turn);
     }
 }
 
 fn print_prompt_parts(turn: &TurnLedger, is_first: bool) {
     let shown = |row: &&ComparedPromptPart| is_first || row.change != PromptPartChange::Kept;
     let rows: Vec<&ComparedPromptPart> = turn.parts.iter().filter(shown).collect();
-    let keys: Vec<String> = rows.iter().map(|r| one_line(&r.part.key, WIDTH)).collect();
-    let sources = rows.iter().map(|r| one_line(&r.part.source, WIDTH));
+    let keys: Vec<String> = rows
+        .iter()
+        .map(|r| truncate_to_one_line(&r.part.key, KEY_AND_SOURCE_COLUMN_CHARS))
+        .collect();
+    let sources = rows
+        .iter()
+        .map(|r| truncate_to_one_line(&r.part.source, KEY_AND_SOURCE_COLUMN_CHARS));
     let sources: Vec<String> = sources.collect();
     let widest = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max();
     let key_width = widest(&keys).unwrap_or_default();
@@ -95,58 +100,65 @@ fn print_prompt_parts(turn: &TurnLedger, is_first: bool) {
         let mark = match row.change {
             _ if is_first => " ".to_owned(),
             PromptPartChange::Kept => " ".to_owned(),
-            PromptPartChange::Added => style_text(GOOD, "+"),
-            PromptPartChange::Changed => style_text(WARN, "~"),
-            PromptPartChange::Removed => style_text(BAD, "-"),
+            PromptPartChange::Added => style_text(SUCCESS_STYLE, "+"),
+            PromptPartChange::Changed => style_text(WARNING_STYLE, "~"),
+            PromptPartChange::Removed => style_text(ERROR_STYLE, "-"),
         };
         let part = &row.part;
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "{mark} {:<8} {key:<key_width$}  {}  {:>8} {:>6} tokens  {}",
             prompt_tier_name(part.tier),
-            style_text(PLUGIN, format_args!("{source:<source_width$}")),
+            style_text(PLUGIN_NAME_STYLE, format_args!("{source:<source_width$}")),
             format_bytes(part.bytes as u64),
             part.tokens,
-            style_text(DIM, &part.hash),
+            style_text(DIM_STYLE, &part.hash),
         ));
     }
     let n_kept = turn.parts.len() - rows.len();
     if n_kept > 0 {
-        let text = format!("  {} as before", format_count(n_kept as u64, "part"));
-        answer_line(style_text(DIM, text));
+        let text = format!(
+            "  {} as before",
+            format_count_with_noun(n_kept as u64, "part")
+        );
+        print_stdout_line(style_text(DIM_STYLE, text));
     }
 }
 
-fn print_turn_cost(turn: &TurnLedger) {
+fn print_turn_tokens_and_cost(turn: &TurnLedger) {
     for rewrite in &turn.rewrites {
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "  {} {} changed what is sent at {}",
-            style_text(WARN, "▲"),
-            style_text(PLUGIN, one_line(&rewrite.plugin, 64)),
-            one_line(&rewrite.point, 64)
+            style_text(WARNING_STYLE, "▲"),
+            style_text(PLUGIN_NAME_STYLE, truncate_to_one_line(&rewrite.plugin, 64)),
+            truncate_to_one_line(&rewrite.point, 64)
         ));
     }
     for lost in &turn.lost {
-        answer_line(format_args!(
+        print_stdout_line(format_args!(
             "  {} no cache boundary after the {} tier: the text before it was changed",
-            style_text(WARN, "▲"),
+            style_text(WARNING_STYLE, "▲"),
             prompt_tier_name(*lost)
         ));
     }
     if let Some(broken) = &turn.broken {
-        let by: Vec<String> = broken.by.iter().map(|by| one_line(by, 120)).collect();
-        answer_line(format_args!(
+        let by: Vec<String> = broken
+            .by
+            .iter()
+            .map(|by| truncate_to_one_line(by, 120))
+            .collect();
+        print_stdout_line(format_args!(
             "  {} the cache is invalid from {} on: {}",
-            style_text(WARN, "▲"),
+            style_text(WARNING_STYLE, "▲"),
             cache_breakpoint_text(broken.border),
             by.join(", ")
         ));
     }
-    let steps = format_count(turn.steps.len() as u64, "step");
+    let steps = format_count_with_noun(turn.steps.len() as u64, "step");
     let text = format!("  {steps} · {}", format_cache_usage(turn.usage));
-    answer_line(style_text(DIM, text));
+    print_stdout_line(style_text(DIM_STYLE, text));
     if let (Some(first), 2..) = (turn.steps.first(), turn.steps.len()) {
         let text = format!("  the first step · {}", format_cache_usage(first.usage));
-        answer_line(style_text(DIM, text));
+        print_stdout_line(style_text(DIM_STYLE, text));
     }
 }
 

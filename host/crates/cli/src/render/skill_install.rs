@@ -3,58 +3,58 @@
 use std::path::Path;
 
 use super::{
-    BAD, BOLD, DIM, GOOD, answer_line, indent_text, print_note, printable_text, say_line,
-    style_text,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_and_indent_continuation_lines,
+    print_note, print_stderr_line, print_stdout_line, printable_text, style_text,
 };
-use rind_package::skill::{LockedSkill, SkillChange};
+use rind_package::skill::{LockedSkill, SkillInstallResult};
 
 pub(in super::super) fn show_installed_skill(
     name: &str,
     skills: &Path,
     locked: &LockedSkill,
-    change: SkillChange,
+    change: SkillInstallResult,
     kept: Option<&Path>,
 ) {
     let what = match change {
-        SkillChange::Installed | SkillChange::Forced => {
+        SkillInstallResult::Installed | SkillInstallResult::Forced => {
             format!("installed in {}", skills.join(name).display())
         }
-        SkillChange::Replaced => "replaced by different files".to_owned(),
-        SkillChange::Unchanged => "is installed already".to_owned(),
+        SkillInstallResult::Replaced => "replaced by different files".to_owned(),
+        SkillInstallResult::Unchanged => "is installed already".to_owned(),
     };
     let signed = locked
         .key
         .iter()
         .map(|key| format!(", signed with {key}: its trust is `package`"));
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{} {} {} {}",
-        style_text(GOOD, "✓"),
-        style_text(BOLD, printable_text(name)),
+        style_text(SUCCESS_STYLE, "✓"),
+        style_text(BOLD_STYLE, printable_text(name)),
         printable_text(&format!("{what}{}", signed.collect::<String>())),
         style_text(
-            DIM,
+            DIM_STYLE,
             printable_text(&format!("from {}", locked.display_origin()))
         ),
     ));
-    print_previous_files(kept);
+    print_kept_files_location(kept);
 }
 
 /// Prints why a skill of a collection is not installed.
 pub(in super::super) fn print_skipped_skill(why: &str) {
-    say_line(format_args!(
+    print_stderr_line(format_args!(
         "{} {}",
-        style_text(BAD, "✗"),
-        indent_text(why)
+        style_text(ERROR_STYLE, "✗"),
+        escape_and_indent_continuation_lines(why)
     ));
 }
 
 pub(in super::super) fn show_removed_skill(name: &str, kept: Option<&Path>) {
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{} {} removed",
-        style_text(GOOD, "✓"),
-        style_text(BOLD, printable_text(name))
+        style_text(SUCCESS_STYLE, "✓"),
+        style_text(BOLD_STYLE, printable_text(name))
     ));
-    print_previous_files(kept);
+    print_kept_files_location(kept);
 }
 
 /// Prints the names of installed skills whose folders no longer exist.
@@ -66,7 +66,7 @@ pub(in super::super) fn print_missing_skills(names: &[String]) {
     }
 }
 
-fn print_previous_files(kept: Option<&Path>) {
+fn print_kept_files_location(kept: Option<&Path>) {
     if let Some(kept) = kept {
         print_note(&format!(
             "the previous files of the skill are in {}",

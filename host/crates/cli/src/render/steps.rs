@@ -2,10 +2,11 @@
 
 use anstyle::Style;
 
-use super::row::TableRow;
+use super::row::OutputRowBuilder;
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, format_bytes, format_count, format_dollars,
-    format_duration, format_millis, one_line,
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, SUCCESS_STYLE, WARNING_STYLE,
+    format_bytes, format_count_with_noun, format_dollars, format_duration_micros,
+    format_duration_ms, truncate_to_one_line,
 };
 use rind_lib::event::{Event, SubagentState};
 use rind_lib::message::{Parts, ToolCall, ToolResult};
@@ -14,7 +15,7 @@ use rind_lib::point::trace::TraceOutcome;
 
 /// Maximum length of a reason, in characters. The end of the reason must stay visible: it has the
 /// remedy, or the last output of a plugin before the plugin died.
-pub(in super::super) const WHY_WIDTH: usize = 400;
+pub(in super::super) const MAX_REASON_CHARS: usize = 400;
 
 /// Returns the row of a tool call that begins, to which the arguments must be appended. `by` names
 /// who made the call if it is not the model.
@@ -23,25 +24,28 @@ pub(in super::super) fn tool_call_row(
     call: &ToolCall,
     plugin: &Option<String>,
     by: &Option<String>,
-) -> TableRow {
-    let row = TableRow::at_level(level)
-        .add_text(GOOD, "●")
-        .with_plugin(by);
-    let row = row.append_styled_text(BOLD, &one_line(&call.name, 64));
+) -> OutputRowBuilder {
+    let row = OutputRowBuilder::with_indent_level(level)
+        .with_styled_text(SUCCESS_STYLE, "●")
+        .with_plugin_name(by);
+    let row = row.with_space_and_styled_text(BOLD_STYLE, &truncate_to_one_line(&call.name, 64));
     match plugin {
-        Some(plugin) => row.append_styled_text(DIM, &format!("of {plugin}")),
+        Some(plugin) => row.with_space_and_styled_text(DIM_STYLE, &format!("of {plugin}")),
         None => row,
     }
 }
 
 /// Returns the row of a tool call of an earlier run, marked if it failed, was refused or was
 /// cancelled. The caller appends the arguments.
-pub(in super::super) fn earlier_call_row(call: &ToolCall, has_failed: bool) -> TableRow {
+pub(in super::super) fn row_of_call_from_earlier_run(
+    call: &ToolCall,
+    has_failed: bool,
+) -> OutputRowBuilder {
     if !has_failed {
         return tool_call_row(0, call, &None, &None);
     }
-    let row = TableRow::at_level(0).add_text(BAD, "✗");
-    row.append_styled_text(BOLD, &one_line(&call.name, 64))
+    let row = OutputRowBuilder::with_indent_level(0).with_styled_text(ERROR_STYLE, "✗");
+    row.with_space_and_styled_text(BOLD_STYLE, &truncate_to_one_line(&call.name, 64))
 }
 
 /// Returns the output row for a subagent that starts. The caller appends the subagent's task.
@@ -50,13 +54,15 @@ pub(super) fn subagent_row(
     agent: &str,
     plugin: &Option<String>,
     preset: &Option<String>,
-) -> TableRow {
-    let row = TableRow::at_level(level)
-        .add_text(GOOD, "◆")
-        .with_plugin(plugin);
-    let row = row.append_styled_text(BOLD, agent);
+) -> OutputRowBuilder {
+    let row = OutputRowBuilder::with_indent_level(level)
+        .with_styled_text(SUCCESS_STYLE, "◆")
+        .with_plugin_name(plugin);
+    let row = row.with_space_and_styled_text(BOLD_STYLE, agent);
     match preset {
-        Some(preset) => row.append_styled_text(PLUGIN, &one_line(preset, 64)),
+        Some(preset) => {
+            row.with_space_and_styled_text(PLUGIN_NAME_STYLE, &truncate_to_one_line(preset, 64))
+        }
         None => row,
     }
 }
@@ -64,12 +70,12 @@ pub(super) fn subagent_row(
 /// Returns the style and word for the final state of a subagent.
 pub(super) fn subagent_state_style(state: SubagentState) -> (Style, &'static str) {
     let style = match state {
-        SubagentState::Answered | SubagentState::Running => DIM,
+        SubagentState::Answered | SubagentState::Running => DIM_STYLE,
         SubagentState::Blocked
         | SubagentState::Limited
         | SubagentState::Stopped
         | SubagentState::Interrupted
-        | SubagentState::Failed => WARN,
+        | SubagentState::Failed => WARNING_STYLE,
     };
     (style, state.as_word())
 }
@@ -78,7 +84,7 @@ pub(super) fn subagent_state_style(state: SubagentState) -> (Style, &'static str
 pub(in super::super) fn describe_subagent_work(steps: u32, tokens: u64, cost_usd: f64) -> String {
     let mut words = Vec::new();
     if steps > 0 {
-        words.push(format_count(u64::from(steps), "step"));
+        words.push(format_count_with_noun(u64::from(steps), "step"));
     }
     words.push(format!("{tokens} tokens"));
     words.extend(format_dollars(cost_usd));
@@ -86,21 +92,21 @@ pub(in super::super) fn describe_subagent_work(steps: u32, tokens: u64, cost_usd
 }
 
 /// Returns the row of a notice without its text, and the style for the text.
-pub(super) fn notice_row(
+pub(super) fn plugin_notice_row_and_style(
     level: usize,
     loudness: Level,
     plugin: &Option<String>,
-) -> (TableRow, Style) {
+) -> (OutputRowBuilder, Style) {
     // Only warnings and errors get the warning sign.
     let (style, mark) = match loudness {
-        Level::Debug | Level::Info => (DIM, "·"),
-        Level::Warn => (WARN, "▲"),
-        Level::Error => (BAD, "▲"),
+        Level::Debug | Level::Info => (DIM_STYLE, "·"),
+        Level::Warn => (WARNING_STYLE, "▲"),
+        Level::Error => (ERROR_STYLE, "▲"),
     };
     (
-        TableRow::at_level(level)
-            .add_text(style, mark)
-            .with_plugin(plugin),
+        OutputRowBuilder::with_indent_level(level)
+            .with_styled_text(style, mark)
+            .with_plugin_name(plugin),
         style,
     )
 }
@@ -108,7 +114,7 @@ pub(super) fn notice_row(
 /// Describes, at the end of a compaction or archival, what was replaced. `Err` has the reason why
 /// the older messages were kept.
 pub(super) fn describe_compaction_result(event: &Event) -> Result<String, &str> {
-    let kept = |messages: &u32| format_count(u64::from(*messages), "message");
+    let kept = |messages: &u32| format_count_with_noun(u64::from(*messages), "message");
     match event {
         Event::CompactEnd {
             messages,
@@ -148,8 +154,8 @@ pub(in super::super) fn summarize_call_arguments(call: &ToolCall) -> String {
         .into_iter()
         .find_map(|name| call.arguments.get(name)?.as_str());
     let words = telling.map_or_else(
-        || one_line(&call.arguments.to_string(), 100),
-        |text| one_line(text, 100),
+        || truncate_to_one_line(&call.arguments.to_string(), 100),
+        |text| truncate_to_one_line(text, 100),
     );
     let goes_on = call.name == "bash" && call.arguments.get("background") == Some(&true.into());
     let mark = if goes_on { " (in the background)" } else { "" };
@@ -178,13 +184,13 @@ fn describe_content_size(content: &Parts) -> String {
         [] => format!(
             "{} in {}",
             format_bytes(text.len() as u64),
-            format_count(text.lines().count() as u64, "line")
+            format_count_with_noun(text.lines().count() as u64, "line")
         ),
-        blobs => one_line(&blobs.join(" "), WHY_WIDTH),
+        blobs => truncate_to_one_line(&blobs.join(" "), MAX_REASON_CHARS),
     }
 }
 
-pub(in super::super) struct CallOutcomeText<'a> {
+pub(in super::super) struct ToolCallOutcomeText<'a> {
     pub(in super::super) style: Style,
     pub(super) mark: &'static str,
     pub(in super::super) what: String,
@@ -192,9 +198,9 @@ pub(in super::super) struct CallOutcomeText<'a> {
     pub(in super::super) why: &'a str,
 }
 
-impl<'a> CallOutcomeText<'a> {
+impl<'a> ToolCallOutcomeText<'a> {
     /// Describes how a tool call ended; `text` is the text of `result`.
-    pub(in super::super) fn describe_call_end(
+    pub(in super::super) fn from_tool_result(
         result: &ToolResult,
         text: &'a str,
         duration_ms: u64,
@@ -203,20 +209,20 @@ impl<'a> CallOutcomeText<'a> {
         let (style, mark, what, why) = match refused_by {
             Some(who) => {
                 let (style, mark) = match result.is_error {
-                    true => (BAD, "✗"),
-                    false => (WARN, "○"),
+                    true => (ERROR_STYLE, "✗"),
+                    false => (WARNING_STYLE, "○"),
                 };
                 let why = extract_refusal_reason(text, who);
                 (style, mark, format!("refused by {who}:"), why)
             }
-            None if result.is_error => (WARN, "└", "error:".to_owned(), text),
+            None if result.is_error => (WARNING_STYLE, "└", "error:".to_owned(), text),
             None => {
                 let what = format!(
                     "{}, {}",
                     describe_content_size(&result.content),
-                    format_millis(duration_ms)
+                    format_duration_ms(duration_ms)
                 );
-                (DIM, "└", what, "")
+                (DIM_STYLE, "└", what, "")
             }
         };
         Self {
@@ -228,23 +234,23 @@ impl<'a> CallOutcomeText<'a> {
     }
 }
 
-pub(super) fn hook_outcome_style(outcome: TraceOutcome) -> (Style, &'static str) {
+pub(super) fn hook_outcome_style_and_word(outcome: TraceOutcome) -> (Style, &'static str) {
     match outcome {
-        TraceOutcome::Pass => (DIM, "pass"),
-        TraceOutcome::Changed => (GOOD, "changed"),
-        TraceOutcome::Asked => (WARN, "asked"),
-        TraceOutcome::Blocked => (BAD, "blocked"),
-        TraceOutcome::Failed => (BAD, "failed, skipped"),
-        TraceOutcome::FailedBlocking => (BAD, "failed, refusing"),
-        TraceOutcome::Dropped => (WARN, "out this turn"),
-        TraceOutcome::DroppedBlocking => (BAD, "out this turn, refusing"),
+        TraceOutcome::Pass => (DIM_STYLE, "pass"),
+        TraceOutcome::Changed => (SUCCESS_STYLE, "changed"),
+        TraceOutcome::Asked => (WARNING_STYLE, "asked"),
+        TraceOutcome::Blocked => (ERROR_STYLE, "blocked"),
+        TraceOutcome::Failed => (ERROR_STYLE, "failed, skipped"),
+        TraceOutcome::FailedBlocking => (ERROR_STYLE, "failed, refusing"),
+        TraceOutcome::Dropped => (WARNING_STYLE, "out this turn"),
+        TraceOutcome::DroppedBlocking => (ERROR_STYLE, "out this turn, refusing"),
     }
 }
 
 /// Formats the time spent in hooks, if any hook was called.
 pub(super) fn hook_duration_text(was_called: bool, micros: f64) -> String {
     if was_called {
-        format_duration(micros)
+        format_duration_micros(micros)
     } else {
         "–".to_owned()
     }

@@ -2,17 +2,17 @@
 //! below them and may still change.
 //!
 //! Finds the offsets at which Markdown can be split so that the parts, rendered one by one, equal
-//! the rendered complete text. Start from [`AnswerStream`].
+//! the rendered complete text. Start from [`StreamedAnswerRenderer`].
 
 use super::highlight::CodeHighlighter;
-use super::markdown::{render_code, render_rows, render_without_colors};
+use super::markdown::{render_code, render_rows, render_without_code_highlighting};
 
 /// Maximum length, in bytes, of an unfinished block whose code is highlighted at each redraw.
-const MAX_COLORED_BYTES: usize = 2_000;
+const MAX_HIGHLIGHTED_BLOCK_BYTES: usize = 2_000;
 
-/// Answer that is being streamed. `rest` is the text that is not in the scrollback yet.
+/// Renders an answer while it is streamed. `rest` is the text that is not in the scrollback yet.
 #[derive(Default)]
-pub(in super::super) struct AnswerStream {
+pub(in super::super) struct StreamedAnswerRenderer {
     rest: String,
     /// All text of the answer that was received so far, for comparison with the final answer.
     all: String,
@@ -33,7 +33,7 @@ enum StreamBlockKind {
     Other,
 }
 
-impl AnswerStream {
+impl StreamedAnswerRenderer {
     pub(in super::super) fn push(&mut self, text: &str) {
         self.rest.push_str(text);
         self.all.push_str(text);
@@ -52,7 +52,7 @@ impl AnswerStream {
     pub(in super::super) fn take_complete_blocks(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         loop {
-            let n = self.next_piece_length();
+            let n = self.next_complete_block_or_line_bytes();
             if n == 0 {
                 return rows;
             }
@@ -62,20 +62,20 @@ impl AnswerStream {
     }
 
     /// Returns the rows of the part of the answer that is not in the scrollback yet.
-    pub(in super::super) fn tail_rows(&self, columns: usize) -> Vec<String> {
+    pub(in super::super) fn render_unfinished_tail_rows(&self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
-        self.push_blank_row(&mut rows, &self.rest);
+        self.push_blank_row_between_blocks(&mut rows, &self.rest);
         let text = self.prepend_code_fence(&self.rest);
         rows.extend(match self.fence {
             Some(_) => render_code(&text, columns, &mut self.colors.clone()),
-            None if text.len() <= MAX_COLORED_BYTES => render_rows(&text, columns),
-            None => render_without_colors(&text, columns),
+            None if text.len() <= MAX_HIGHLIGHTED_BLOCK_BYTES => render_rows(&text, columns),
+            None => render_without_code_highlighting(&text, columns),
         });
         rows
     }
 
     /// Ends the answer, returns its remaining rows, and resets the state for the next answer.
-    pub(in super::super) fn end_stream(&mut self, columns: usize) -> Vec<String> {
+    pub(in super::super) fn finish_and_take_rows(&mut self, columns: usize) -> Vec<String> {
         let mut rows = self.take_complete_blocks(columns);
         let rest = std::mem::take(&mut self.rest);
         self.push_block_rows(&mut rows, &rest, columns);
@@ -95,9 +95,9 @@ impl AnswerStream {
                 .last()
                 .is_some_and(|l| find_opening_fence(l).is_some());
         if !shown.is_empty() || opens_code {
-            self.push_blank_row(rows, block);
+            self.push_blank_row_between_blocks(rows, block);
             rows.extend(shown);
-            self.last = Some(match begins_list_item(block.trim_start_matches('\n')) {
+            self.last = Some(match is_list_item_start(block.trim_start_matches('\n')) {
                 true => StreamBlockKind::Item,
                 false => StreamBlockKind::Other,
             });
@@ -106,8 +106,8 @@ impl AnswerStream {
     }
 
     /// Appends a blank row if this block needs one after the block before it.
-    fn push_blank_row(&self, rows: &mut Vec<String>, block: &str) {
-        let is_item = begins_list_item(block.trim_start_matches('\n'));
+    fn push_blank_row_between_blocks(&self, rows: &mut Vec<String>, block: &str) {
+        let is_item = is_list_item_start(block.trim_start_matches('\n'));
         let is_blank = block.trim().is_empty();
         let is_tight = is_item && self.last == Some(StreamBlockKind::Item);
         if self.last.is_some() && self.fence.is_none() && !is_tight && !is_blank {
@@ -126,7 +126,7 @@ impl AnswerStream {
 
     /// Returns the length in bytes of the next complete piece: a line of code, or a block with the
     /// blank line after it. 0 if no piece is complete.
-    fn next_piece_length(&self) -> usize {
+    fn next_complete_block_or_line_bytes(&self) -> usize {
         if self.fence.is_some() {
             return self.rest.find('\n').map_or(0, |at| at + 1);
         }
@@ -138,7 +138,7 @@ impl AnswerStream {
             if has_text && !line.starts_with([' ', '\t']) && is_whole {
                 // A Markdown block ends where the next one begins. Each item of a top-level list is
                 // a separate piece.
-                if is_blank && !line.trim().is_empty() || begins_list_item(line) {
+                if is_blank && !line.trim().is_empty() || is_list_item_start(line) {
                     return at;
                 }
             }
@@ -185,7 +185,7 @@ fn find_opening_fence(line: &str) -> Option<&str> {
 }
 
 /// Whether a line begins an item of a list.
-fn begins_list_item(line: &str) -> bool {
+fn is_list_item_start(line: &str) -> bool {
     let bullet = ["- ", "* ", "+ "].iter().any(|mark| line.starts_with(mark));
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let after = line.get(digits..).unwrap_or_default();
@@ -201,21 +201,21 @@ mod tests {
     const ANSWER: &str = "Some words\nthat go on.\n\n- one\n- two\n  more of two\n\n1. first\n\n   in first\n2. second\n\n```rust\nfn a() {\n\n    b();\n}\n```\n\n# End\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nlast *words*";
 
     fn streamed(source: &str, n: usize) -> Vec<String> {
-        let mut stream = AnswerStream::default();
+        let mut stream = StreamedAnswerRenderer::default();
         let mut rows = Vec::new();
         let letters: Vec<char> = source.chars().collect();
         for piece in letters.chunks(n) {
             stream.push(&piece.iter().collect::<String>());
             rows.extend(stream.take_complete_blocks(40));
-            stream.tail_rows(40);
+            stream.render_unfinished_tail_rows(40);
         }
         assert_eq!(stream.full_text(), source);
-        rows.extend(stream.end_stream(40));
+        rows.extend(stream.finish_and_take_rows(40));
         rows
     }
 
     fn bare(rows: &[String]) -> Vec<String> {
-        let rows = rows.iter().map(|row| render::bare_text(row));
+        let rows = rows.iter().map(|row| render::strip_styles(row));
         rows.filter(|row| !row.is_empty()).collect()
     }
 
@@ -230,14 +230,14 @@ mod tests {
 
     #[test]
     fn what_is_whole_does_not_wait_for_the_rest() {
-        let mut stream = AnswerStream::default();
+        let mut stream = StreamedAnswerRenderer::default();
         stream.push("```sh\nls\ncd");
         assert_eq!(bare(&stream.take_complete_blocks(40)), ["  ls"]);
-        assert_eq!(bare(&stream.tail_rows(40)), ["  cd"]);
+        assert_eq!(bare(&stream.render_unfinished_tail_rows(40)), ["  cd"]);
         stream.push(" x\n```\n\nAnd th");
         assert_eq!(bare(&stream.take_complete_blocks(40)), ["  cd x"]);
-        assert_eq!(bare(&stream.tail_rows(40)), ["And th"]);
-        assert_eq!(bare(&stream.end_stream(40)), ["And th"]);
+        assert_eq!(bare(&stream.render_unfinished_tail_rows(40)), ["And th"]);
+        assert_eq!(bare(&stream.finish_and_take_rows(40)), ["And th"]);
         assert!(stream.is_empty());
     }
 }

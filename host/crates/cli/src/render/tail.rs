@@ -1,21 +1,21 @@
 //! Draws the unfinished end of an answer on a terminal, and redraws it when more text arrives.
 //!
-//! The drawing must be [erased](DrawnTail::erase) before anything else is written to the terminal.
-//! Start from [`DrawnAnswerTail::draw`].
+//! The drawing must be [erased](DrawnAnswerTail::erase) before anything else is written to the
+//! terminal. Start from [`DrawnAnswerTail::draw`].
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use super::print_answer;
+use super::print_to_stdout;
 use crate::terminal::terminal_size;
 
 /// Number of screen rows left free, so that no drawn row scrolls off the screen, where it could not
 /// be erased.
-const FREE_ROWS: usize = 2;
+const ROWS_LEFT_FREE_ON_SCREEN: usize = 2;
 
 /// Minimum time between two drawings. A model streams faster than a person reads or a slow
 /// connection transmits.
-const INTERVAL: Duration = Duration::from_millis(50);
+const MIN_STREAM_REDRAW_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Rows drawn at the bottom of the terminal, without a line feed after the last one.
 #[derive(Default)]
@@ -28,19 +28,23 @@ pub(super) struct DrawnAnswerTail {
 }
 
 impl DrawnAnswerTail {
-    /// Whether [`INTERVAL`] has passed since the last drawing.
-    pub(super) fn is_due(&self) -> bool {
-        self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL)
+    /// Whether [`MIN_STREAM_REDRAW_INTERVAL`] has passed since the last drawing.
+    pub(super) fn is_redraw_due(&self) -> bool {
+        self.drawn
+            .is_none_or(|drawn| drawn.elapsed() >= MIN_STREAM_REDRAW_INTERVAL)
     }
 
     /// Replaces the drawn rows; if the screen has no room for all rows, only the last ones are
     /// drawn.
     pub(super) fn draw(&mut self, rows: Vec<String>) {
         self.erase();
-        let room = terminal_size().rows.saturating_sub(FREE_ROWS).max(1);
+        let room = terminal_size()
+            .rows
+            .saturating_sub(ROWS_LEFT_FREE_ON_SCREEN)
+            .max(1);
         self.n_shown = rows.len().min(room);
         if self.n_shown > 0 {
-            print_answer(rows[rows.len() - self.n_shown..].join("\n"));
+            print_to_stdout(rows[rows.len() - self.n_shown..].join("\n"));
         }
         self.rows = rows;
         self.drawn = Some(Instant::now());
@@ -64,17 +68,17 @@ impl DrawnAnswerTail {
 
     /// Keeps the drawn rows on the terminal, by moving to the line below them, if exactly `rows`
     /// are drawn and all are on the screen. Returns whether the rows were kept.
-    pub(super) fn make_drawing_permanent(&mut self, rows: &[String]) -> bool {
+    pub(super) fn keep_rows_if_fully_drawn(&mut self, rows: &[String]) -> bool {
         let is_whole = self.n_shown > 0 && self.n_shown == rows.len() && self.rows == rows;
         if is_whole {
-            print_answer("\n");
+            print_to_stdout("\n");
             self.n_shown = 0;
         }
         is_whole
     }
 
     /// Forgets the drawing without erasing it, because the cursor is no longer at its end.
-    pub(super) fn forget_drawn_rows(&mut self) {
+    pub(super) fn forget_rows_without_erasing(&mut self) {
         self.n_shown = 0;
     }
 }

@@ -5,43 +5,44 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use super::markdown::render_rows;
-use super::plain::PlainTurnView;
-use super::stream::AnswerStream;
+use super::plain::TurnLineRendererWithoutTrace;
+use super::stream::StreamedAnswerRenderer;
 use super::tail::DrawnAnswerTail;
-use super::trace::{TraceRenderer, TraceTotals};
-use super::waiting::WaitLine;
+use super::trace::{TraceRenderer, TracedHookCallTotals};
+use super::waiting::WaitStatusLine;
 use super::{
-    BAD, DIM, WARN, answer_json, format_count, format_millis, has_terminal, print_answer,
-    printable_prose, say_line, style_text, warning_text,
+    DIM_STYLE, ERROR_STYLE, WARNING_STYLE, escape_natural_language_text, format_count_with_noun,
+    format_duration_ms, format_warning_line, is_stderr_terminal, print_json_to_stdout,
+    print_stderr_line, print_to_stdout, style_text,
 };
 use crate::args::ShowArgs;
 use crate::environment;
 use crate::terminal::terminal_columns;
-use rind_lib::agent::{find_unshown_output, unfinished_answer, unsaved_answer};
+use rind_lib::agent::{extract_unfinished_answer, extract_unsaved_answer, find_unshown_output};
 use rind_lib::event::{Event, NumberedEvent, Stamped};
 use rind_lib::message::{Message, Role};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 use rind_lib::provider::scripted;
-use rind_lib::tool::live::LiveOutputs;
+use rind_lib::tool::live::RunningToolCallOutputs;
 
 /// Id of the main agent: the waiting line names only its calls.
-const MAIN: &str = "main";
+const MAIN_AGENT_ID: &str = "main";
 
 /// Returns the width of standard output if answers are laid out there as Markdown: on a terminal
 /// that can move its cursor.
-fn markdown_columns() -> Option<usize> {
+fn stdout_markdown_columns() -> Option<usize> {
     let is_no = |value: &str| ["0", "f", "false", "n", "no", "off"].contains(&value);
-    let plain = environment::variable("RIND_PLAIN");
+    let plain = environment::environment_variable("RIND_PLAIN");
     let is_plain = plain.is_some_and(|value| !is_no(&value.to_lowercase()))
-        || environment::variable("TERM").is_none_or(|term| term == "dumb");
+        || environment::environment_variable("TERM").is_none_or(|term| term == "dumb");
     let columns = terminal_columns(std::io::stdout());
     columns.filter(|_| !is_plain)
 }
 
 /// Writes rows to standard output.
-fn print_rows(rows: &[String]) {
+fn print_rows_to_stdout(rows: &[String]) {
     if !rows.is_empty() {
-        print_answer(rows.join("\n") + "\n");
+        print_to_stdout(rows.join("\n") + "\n");
     }
 }
 
@@ -55,11 +56,11 @@ pub(in super::super) struct TurnRenderer {
     is_elsewhere: bool,
     /// Whether the model's text is shown while it streams.
     is_live: bool,
-    waiting: WaitLine,
+    waiting: WaitStatusLine,
     /// Width to which the model's text is wrapped, as in the chat; `None` prints it unwrapped.
     columns: Option<usize>,
     /// Layout of the model's text that is streaming.
-    answer: AnswerStream,
+    answer: StreamedAnswerRenderer,
     /// Rows on the terminal that show the end of `answer`, which may still change.
     tail: DrawnAnswerTail,
     /// Whether `answer` has changed since `tail` was drawn.
@@ -73,9 +74,9 @@ pub(in super::super) struct TurnRenderer {
     /// Names of the running tools, by the id of their call.
     running: BTreeMap<String, String>,
     /// Output so far of the calls in `running`.
-    live: LiveOutputs,
-    hooks: TraceTotals,
-    plain: PlainTurnView,
+    live: RunningToolCallOutputs,
+    hooks: TracedHookCallTotals,
+    plain: TurnLineRendererWithoutTrace,
     /// Trace, which replaces `plain` and shows everything except the model's text; `None` without
     /// `--trace`.
     trace: Option<TraceRenderer>,
@@ -83,15 +84,15 @@ pub(in super::super) struct TurnRenderer {
 
 impl TurnRenderer {
     pub(in super::super) fn new(show: ShowArgs) -> Self {
-        let is_live = super::is_live() && !show.hides_answer;
+        let is_live = super::is_stdout_terminal() && !show.hides_answer;
         Self {
             is_json: show.json,
             // Ask once: `is_terminal` is a system call, and the answer is needed after every event.
             is_elsewhere: show.json && !std::io::stdout().is_terminal(),
             is_live,
-            columns: markdown_columns().filter(|_| is_live),
+            columns: stdout_markdown_columns().filter(|_| is_live),
             hides_answer: show.hides_answer,
-            waiting: WaitLine::new(!show.json && has_terminal()),
+            waiting: WaitStatusLine::new(!show.json && is_stderr_terminal()),
             trace: show.trace.map(|detail| TraceRenderer::new(detail, is_live)),
             ..Self::default()
         }
@@ -99,17 +100,17 @@ impl TurnRenderer {
 
     /// Shows the last output line of a running command in the waiting line, if standard output is
     /// also a terminal.
-    pub(in super::super) fn with_live_outputs(mut self, live: LiveOutputs) -> Self {
+    pub(in super::super) fn with_live_outputs(mut self, live: RunningToolCallOutputs) -> Self {
         if std::io::stdout().is_terminal() {
             self.live = live;
         }
         self
     }
 
-    /// Creates a view that appends lines and never redraws one.
+    /// Creates a renderer that appends lines and never redraws one.
     pub(in super::super) fn without_redrawing() -> Self {
         Self {
-            waiting: WaitLine::new(false),
+            waiting: WaitStatusLine::new(false),
             columns: None,
             ..Self::new(ShowArgs::default())
         }
@@ -122,7 +123,9 @@ impl TurnRenderer {
     /// Shows events in order; as JSON, all of them in a single write.
     pub(in super::super) fn show_events(&mut self, events: &[Stamped]) {
         if !self.is_json {
-            return events.iter().for_each(|event| self.show_lines(event));
+            return events
+                .iter()
+                .for_each(|event| self.show_event_as_lines(event));
         }
         let mut lines = String::new();
         for stamped in events {
@@ -130,42 +133,44 @@ impl TurnRenderer {
             let n = self.n_lines;
             match serde_json::to_string(&NumberedEvent { stamped, n }) {
                 Ok(line) => lines.extend([&line, "\n"]),
-                Err(e) => say_line(format_args!("an event could not be written: {e}")),
+                Err(e) => print_stderr_line(format_args!("an event could not be written: {e}")),
             }
         }
-        answer_json(&lines);
+        print_json_to_stdout(&lines);
     }
 
-    fn show_lines(&mut self, stamped: &Stamped) {
+    fn show_event_as_lines(&mut self, stamped: &Stamped) {
         let event = &stamped.event;
         if let Event::SessionOpened { provider, .. } = event {
-            self.is_scripted = provider == scripted::NAME;
+            self.is_scripted = provider == scripted::SCRIPTED_PROVIDER_NAME;
         }
         if let Event::Hook { record } = event {
-            self.hooks.add_record(record);
+            self.hooks.add_hook_record(record);
         }
-        if stamped.is_main() {
-            self.prepare_output(event);
+        if stamped.is_from_main_agent() {
+            self.prepare_output_before_event_lines(event);
         }
         let lines = match &mut self.trace {
-            None => self.plain.show_event(stamped).into_iter().collect(),
+            None => self.plain.render_event(stamped).into_iter().collect(),
             Some(trace) => trace.show(stamped),
         };
-        lines.into_iter().for_each(|line| self.show_line(line));
-        if stamped.is_main() {
-            self.complete_output(event);
+        lines
+            .into_iter()
+            .for_each(|line| self.print_line_below_streamed_text(line));
+        if stamped.is_from_main_agent() {
+            self.show_answer_and_wait_after_event(event);
         }
     }
 
     /// Prepares the output for an event of the main agent, before the lines of the event are
     /// printed.
-    fn prepare_output(&mut self, event: &Event) {
+    fn prepare_output_before_event_lines(&mut self, event: &Event) {
         match event {
             // Forget the streamed text: the next step, or the retry of this one, streams a new
             // message.
             Event::StepStart { .. } | Event::Retry { .. } => {
                 self.flush_answer();
-                self.end_line();
+                self.end_open_line();
                 self.streamed.clear();
             }
             Event::MessageEnd { message } => self.show_message_end(message),
@@ -175,36 +180,36 @@ impl TurnRenderer {
 
     /// Completes the output for an event of the main agent, after the lines of the event were
     /// printed: shows the model's text, the answer, and what the turn waits for.
-    fn complete_output(&mut self, event: &Event) {
+    fn show_answer_and_wait_after_event(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => {
                 let what = format!("step {step}: waiting for the model");
-                self.waiting.start_wait_line(&what);
+                self.waiting.start_wait_if_new(&what);
             }
-            Event::TextDelta { text } => self.show_text(text),
+            Event::TextDelta { text } => self.show_streamed_text(text),
             Event::ThinkingDelta { .. }
             | Event::TextHeld {
                 is_thinking: true, ..
-            } => self.waiting.start_wait_line("thinking"),
-            Event::TextHeld { by, .. } => self.waiting.start_wait_line(&format!(
+            } => self.waiting.start_wait_if_new("thinking"),
+            Event::TextHeld { by, .. } => self.waiting.start_wait_if_new(&format!(
                 "the model is writing; {} checks the answer when it is complete",
                 by.join(", ")
             )),
-            Event::Correction { text, .. } => self.show_correction(text),
+            Event::Correction { text, .. } => self.show_answer_corrected_warning(text),
             Event::TurnEnd {
                 summary, output, ..
             } => self.show_turn_end(summary, output),
             Event::CompactStart { .. } => self
                 .waiting
-                .start_wait_line("making the conversation shorter"),
-            Event::CompactEnd { .. } => self.waiting.start_wait_line("waiting for the model"),
+                .start_wait_if_new("making the conversation shorter"),
+            Event::CompactEnd { .. } => self.waiting.start_wait_if_new("waiting for the model"),
             Event::ToolStart { call, .. } => {
                 self.running.insert(call.id.clone(), call.name.clone());
-                self.show_tool_wait();
+                self.show_wait_for_running_tools();
             }
             Event::ToolEnd { result, .. } => {
                 self.running.remove(&result.call_id);
-                self.show_tool_wait();
+                self.show_wait_for_running_tools();
             }
             _ => {}
         }
@@ -212,18 +217,19 @@ impl TurnRenderer {
 
     /// Prints what is still pending, such as the rest of the answer. Must be called after the last
     /// event.
-    pub(in super::super) fn finish_turn(&mut self) {
-        self.waiting.stop_wait_line();
+    pub(in super::super) fn print_pending_output(&mut self) {
+        self.waiting.stop_wait_and_hide_line();
         self.flush_answer();
         if let Some(trace) = &mut self.trace {
-            trace.finish().iter().for_each(say_line);
+            trace.finish().iter().for_each(print_stderr_line);
         }
     }
 
-    /// Redraws the waiting line; must be called about every [`TICK`](super::waiting::TICK).
+    /// Redraws the waiting line; must be called about every
+    /// [`SPINNER_REDRAW_INTERVAL`](super::waiting::SPINNER_REDRAW_INTERVAL).
     pub(in super::super) fn redraw_waiting_line(&mut self) {
         let ids = self.running.keys();
-        let lines = ids.flat_map(|id| self.live.last_lines(MAIN, id, 1));
+        let lines = ids.flat_map(|id| self.live.last_lines(MAIN_AGENT_ID, id, 1));
         let last = lines.last().unwrap_or_default();
         if self.waiting.is_waiting() {
             self.tail.erase();
@@ -240,48 +246,48 @@ impl TurnRenderer {
     }
 
     /// Clears the waiting line and the drawn end of the answer, so that a question can be shown.
-    pub(in super::super) fn pause_wait_line(&mut self) {
-        self.waiting.stop_wait_line();
+    pub(in super::super) fn clear_wait_line_and_answer_tail(&mut self) {
+        self.waiting.stop_wait_and_hide_line();
         self.hide_answer_tail();
-        self.end_line();
+        self.end_open_line();
     }
 
     /// Records that the user's Enter has ended the current line on the terminal.
-    pub(in super::super) fn record_enter_key(&mut self) {
+    pub(in super::super) fn record_line_ended_by_enter(&mut self) {
         self.is_line_open = false;
-        self.tail.forget_drawn_rows();
+        self.tail.forget_rows_without_erasing();
     }
 
     pub(in super::super) fn show_turn_interrupted(&mut self) {
         // The terminal has echoed `^C`: overwrite it with this line.
-        let over = if has_terminal() && !self.is_line_open {
+        let over = if is_stderr_terminal() && !self.is_line_open {
             "\r"
         } else {
             ""
         };
-        let text = warning_text("interrupted: ending the turn; press Ctrl-C again to quit");
-        self.show_line(format!("{over}{text}"));
+        let text = format_warning_line("interrupted: ending the turn; press Ctrl-C again to quit");
+        self.print_line_below_streamed_text(format!("{over}{text}"));
     }
 
-    fn show_text(&mut self, text: &str) {
+    fn show_streamed_text(&mut self, text: &str) {
         if let Some(columns) = self.columns {
             self.answer.push(text);
             self.streamed.push_str(text);
-            self.waiting.stop_wait_line();
+            self.waiting.stop_wait_and_hide_line();
             let rows = self.answer.take_complete_blocks(columns);
             if !rows.is_empty() {
                 self.tail.erase();
-                print_rows(&rows);
+                print_rows_to_stdout(&rows);
             }
             self.is_tail_stale = true;
             self.draw_answer_tail();
         } else if self.is_live {
-            self.waiting.stop_wait_line();
-            print_answer(printable_prose(text));
+            self.waiting.stop_wait_and_hide_line();
+            print_to_stdout(escape_natural_language_text(text));
             self.streamed.push_str(text);
             self.is_line_open = !self.streamed.ends_with('\n');
         } else {
-            self.waiting.start_wait_line("the model is writing");
+            self.waiting.start_wait_if_new("the model is writing");
         }
     }
 
@@ -290,10 +296,11 @@ impl TurnRenderer {
     fn draw_answer_tail(&mut self) {
         if let Some(columns) = self.columns
             && self.is_tail_stale
-            && self.tail.is_due()
+            && self.tail.is_redraw_due()
         {
             self.is_tail_stale = false;
-            self.tail.draw(self.answer.tail_rows(columns));
+            self.tail
+                .draw(self.answer.render_unfinished_tail_rows(columns));
         }
     }
 
@@ -306,7 +313,7 @@ impl TurnRenderer {
 
     /// Reports that the answer was changed or is requested again. The text shown before stays
     /// visible, because a pipe cannot erase it, nor a terminal its scrollback.
-    fn show_correction(&mut self, text: &str) {
+    fn show_answer_corrected_warning(&mut self, text: &str) {
         if self.streamed.is_empty() {
             return;
         }
@@ -316,7 +323,7 @@ impl TurnRenderer {
         } else {
             "the answer was changed after it was shown; it is now:"
         };
-        self.show_line(warning_text(what));
+        self.print_line_below_streamed_text(format_warning_line(what));
         self.streamed.clear();
     }
 
@@ -326,38 +333,41 @@ impl TurnRenderer {
         if message.role != Role::Assistant {
             return;
         }
-        self.waiting.stop_wait_line();
+        self.waiting.stop_wait_and_hide_line();
         self.flush_answer();
         // End the line, so that a text that the user types next begins on a new line.
-        self.end_line();
+        self.end_open_line();
         let text = message.joined_text();
         if self.trace.is_none()
             && self.streamed.is_empty()
             && !text.trim().is_empty()
             && message.tool_calls().next().is_some()
         {
-            self.show_line(style_text(DIM, printable_prose(text.trim())));
+            self.print_line_below_streamed_text(style_text(
+                DIM_STYLE,
+                escape_natural_language_text(text.trim()),
+            ));
         }
     }
 
-    fn show_tool_wait(&mut self) {
+    fn show_wait_for_running_tools(&mut self) {
         let mut names: Vec<&str> = self.running.values().map(String::as_str).collect();
         names.sort_unstable();
         names.dedup();
         if names.is_empty() {
-            self.waiting.stop_wait_line();
+            self.waiting.stop_wait_and_hide_line();
         } else {
             self.waiting
-                .start_wait_line(&format!("running {}", names.join(", ")));
+                .start_wait_if_new(&format!("running {}", names.join(", ")));
         }
     }
 
     /// Prints a complete line, after ending the streamed text.
-    fn show_line(&mut self, line: String) {
-        self.waiting.hide_wait_line();
+    fn print_line_below_streamed_text(&mut self, line: String) {
+        self.waiting.hide_line_until_next_tick();
         self.hide_answer_tail();
-        self.end_line();
-        say_line(line);
+        self.end_open_line();
+        print_stderr_line(line);
     }
 
     /// Prints the part of the model's text that is not in the scrollback yet.
@@ -365,12 +375,12 @@ impl TurnRenderer {
         if let Some(columns) = self.columns
             && !self.answer.is_empty()
         {
-            self.waiting.hide_wait_line();
+            self.waiting.hide_line_until_next_tick();
             self.is_tail_stale = false;
-            let rows = self.answer.end_stream(columns);
-            if !self.tail.make_drawing_permanent(&rows) {
+            let rows = self.answer.finish_and_take_rows(columns);
+            if !self.tail.keep_rows_if_fully_drawn(&rows) {
                 self.tail.erase();
-                print_rows(&rows);
+                print_rows_to_stdout(&rows);
             }
         }
     }
@@ -378,14 +388,14 @@ impl TurnRenderer {
     /// Prints an answer, or the part of it that was not streamed.
     fn print_answer_text(&self, text: &str) {
         match self.columns {
-            Some(columns) => print_rows(&render_rows(text, columns)),
-            None => print_answer(format_args!("{}\n", printable_prose(text))),
+            Some(columns) => print_rows_to_stdout(&render_rows(text, columns)),
+            None => print_to_stdout(format_args!("{}\n", escape_natural_language_text(text))),
         }
     }
 
-    fn end_line(&mut self) {
+    fn end_open_line(&mut self) {
         if self.is_line_open {
-            print_answer("\n");
+            print_to_stdout("\n");
             self.is_line_open = false;
         }
     }
@@ -393,9 +403,9 @@ impl TurnRenderer {
     /// Ends the output of a turn. Standard output is only for answers, so the reason for a missing
     /// answer goes to standard error.
     fn show_turn_end(&mut self, summary: &TurnSummary, output: &str) {
-        self.waiting.stop_wait_line();
+        self.waiting.stop_wait_and_hide_line();
         self.flush_answer();
-        self.end_line();
+        self.end_open_line();
         let output = output.trim_end();
         match summary.stop {
             StopReason::Done if self.hides_answer => {}
@@ -405,63 +415,69 @@ impl TurnRenderer {
                     self.print_answer_text(rest);
                 }
             }
-            StopReason::Blocked | StopReason::MaxSteps => say_line(printable_prose(output)),
+            StopReason::Blocked | StopReason::MaxSteps => {
+                print_stderr_line(escape_natural_language_text(output))
+            }
             // Print nothing: the user interrupted the turn.
             StopReason::Cancelled => {}
             // The error event was already shown. Show the partial answer, unless it was streamed.
             StopReason::Failed => {
                 // An answer that is complete and only could not be saved to the session still goes
                 // to standard output.
-                if let Some(answer) = unsaved_answer(output).filter(|_| !self.hides_answer) {
+                if let Some(answer) = extract_unsaved_answer(output).filter(|_| !self.hides_answer)
+                {
                     let rest = find_unshown_output(answer, &self.streamed);
                     if !rest.trim().is_empty() {
                         self.print_answer_text(rest);
                     }
                     self.streamed = answer.to_owned();
                 }
-                let begun = unfinished_answer(output);
+                let begun = extract_unfinished_answer(output);
                 if self.streamed.is_empty() && !begun.trim().is_empty() {
-                    say_line(printable_prose(begun.trim_end()));
+                    print_stderr_line(escape_natural_language_text(begun.trim_end()));
                 }
             }
         }
         if self.trace.is_some() {
             self.hooks
-                .total_lines(summary.duration_ms)
+                .format_total_lines(summary.duration_ms)
                 .iter()
-                .for_each(say_line);
+                .for_each(print_stderr_line);
         }
-        say_line(self.turn_summary_line(summary));
+        print_stderr_line(self.turn_summary_line(summary));
     }
 
     /// Formats the cost of the turn. `None` if the replies are scripted and no price is known,
     /// because such a turn costs nothing.
     fn turn_cost(&self, summary: &TurnSummary) -> Option<String> {
         let is_unknown = summary.unpriced_tokens > 0 && summary.cost_usd <= 0.0;
-        super::format_cost(summary).filter(|_| !is_unknown || !self.is_scripted)
+        super::format_turn_cost(summary).filter(|_| !is_unknown || !self.is_scripted)
     }
 
     fn turn_summary_line(&self, summary: &TurnSummary) -> String {
         let mut words = vec![
-            format_count(u64::from(summary.steps), "step"),
-            format_count(u64::from(summary.tool_calls), "tool call"),
+            format_count_with_noun(u64::from(summary.steps), "step"),
+            format_count_with_noun(u64::from(summary.tool_calls), "tool call"),
             super::format_token_usage(&summary.usage),
         ];
         words.extend(self.turn_cost(summary));
-        words.push(format_millis(summary.duration_ms));
+        words.push(format_duration_ms(summary.duration_ms));
         // A trace prints its own summary of the hooks.
         if self.trace.is_none() {
             words.extend(self.hooks.format_summary());
         }
-        let line = style_text(DIM, words.join(" · "));
+        let line = style_text(DIM_STYLE, words.join(" · "));
         match summary.stop {
             StopReason::Done => line,
             StopReason::MaxSteps => {
-                format!("{} {line}", style_text(WARN, "stopped at the step limit"))
+                format!(
+                    "{} {line}",
+                    style_text(WARNING_STYLE, "stopped at the step limit")
+                )
             }
-            StopReason::Blocked => format!("{} {line}", style_text(BAD, "blocked")),
-            StopReason::Cancelled => format!("{} {line}", style_text(WARN, "interrupted")),
-            StopReason::Failed => format!("{} {line}", style_text(BAD, "failed")),
+            StopReason::Blocked => format!("{} {line}", style_text(ERROR_STYLE, "blocked")),
+            StopReason::Cancelled => format!("{} {line}", style_text(WARNING_STYLE, "interrupted")),
+            StopReason::Failed => format!("{} {line}", style_text(ERROR_STYLE, "failed")),
         }
     }
 }

@@ -17,20 +17,22 @@ use std::borrow::Cow;
 use unicode_width::UnicodeWidthChar;
 
 /// First character of an escape sequence, which takes no columns.
-const ESCAPE: char = '\u{1b}';
+const ESCAPE_SEQUENCE_START: char = '\u{1b}';
 
 /// Sequence that ends all styles.
-const RESET: &str = "\u{1b}[0m";
+const STYLE_RESET_SEQUENCE: &str = "\u{1b}[0m";
 
 /// Indentation of continuation rows if the line has no column to align them with.
-const HANG: usize = 2;
+const DEFAULT_CONTINUATION_INDENT: usize = 2;
 
 /// Wraps every line to `columns`; `None` leaves the text unwrapped. A word that is wider than a row
 /// is not broken, so that a path or digest can be copied.
-pub(in super::super) fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+pub(in super::super) fn wrap_lines_to_columns(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     match columns {
         Some(columns) if text.lines().any(|line| text_width(line) > columns) => {
-            let lines = text.split('\n').map(|line| wrap_line(line, columns));
+            let lines = text
+                .split('\n')
+                .map(|line| wrap_styled_line_at_words(line, columns));
             Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
         }
         _ => Cow::Borrowed(text),
@@ -38,31 +40,35 @@ pub(in super::super) fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_,
 }
 
 /// Part of a line: a character with its width in columns, or an escape sequence with `None`.
-pub(in super::super) struct LinePart<'a> {
+pub(in super::super) struct LineCharacterOrEscape<'a> {
     pub(in super::super) text: &'a str,
     pub(in super::super) width: Option<usize>,
 }
 
 /// Splits a line into its characters and escape sequences: styles, which end with a letter, and
 /// link addresses, which end with `ESC \`.
-pub(in super::super) fn line_parts(line: &str) -> impl Iterator<Item = LinePart<'_>> {
+pub(in super::super) fn split_into_characters_and_escapes(
+    line: &str,
+) -> impl Iterator<Item = LineCharacterOrEscape<'_>> {
     let mut rest = line;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
         let (n, width) = match first {
-            ESCAPE => (escape_sequence_length(rest), None),
+            ESCAPE_SEQUENCE_START => (escape_sequence_length(rest), None),
             _ => (first.len_utf8(), Some(first.width().unwrap_or(0))),
         };
         let (text, after) = rest.split_at_checked(n).unwrap_or((rest, ""));
         rest = after;
-        Some(LinePart { text, width })
+        Some(LineCharacterOrEscape { text, width })
     })
 }
 
 fn escape_sequence_length(text: &str) -> usize {
-    const LINK_END: &str = "\u{1b}\\";
+    const HYPERLINK_TERMINATOR: &str = "\u{1b}\\";
     let end = match text.strip_prefix("\u{1b}]") {
-        Some(link) => link.find(LINK_END).map(|at| 2 + at + LINK_END.len()),
+        Some(link) => link
+            .find(HYPERLINK_TERMINATOR)
+            .map(|at| 2 + at + HYPERLINK_TERMINATOR.len()),
         None => text
             .find(|c: char| c.is_ascii_alphabetic())
             .map(|at| at + 1),
@@ -72,7 +78,8 @@ fn escape_sequence_length(text: &str) -> usize {
 
 /// Returns the visible characters of a line, with the width of each in columns.
 fn list_visible_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
-    line_parts(line).filter_map(|part| Some((part.text.chars().next()?, part.width?)))
+    split_into_characters_and_escapes(line)
+        .filter_map(|part| Some((part.text.chars().next()?, part.width?)))
 }
 
 /// Returns the width of a text on a terminal, in columns.
@@ -82,7 +89,7 @@ pub(in super::super) fn text_width(text: &str) -> usize {
 
 /// Returns the prefix of the continuation rows of a line: its leading `│` marks and blanks, then
 /// spaces up to the column in which the text begins.
-fn continuation_margin(line: &str, columns: usize) -> String {
+fn continuation_row_prefix(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');
     let marks: String = list_visible_characters(line)
         .map(|(c, _)| c)
@@ -101,16 +108,18 @@ fn continuation_margin(line: &str, columns: usize) -> String {
         at += width;
     }
     let own = text_width(&marks);
-    let hang = column.filter(|column| *column > own).unwrap_or(own + HANG);
+    let hang = column
+        .filter(|column| *column > own)
+        .unwrap_or(own + DEFAULT_CONTINUATION_INDENT);
     let n_blanks = hang.min(columns / 2).saturating_sub(own);
     marks + &" ".repeat(n_blanks)
 }
 
-fn wrap_line(line: &str, columns: usize) -> String {
+fn wrap_styled_line_at_words(line: &str, columns: usize) -> String {
     if text_width(line) <= columns {
         return line.to_owned();
     }
-    let margin = continuation_margin(line, columns);
+    let margin = continuation_row_prefix(line, columns);
     let mut wrapped = String::with_capacity(line.len() + 64);
     let mut at = 0;
     let mut may_break = false;
@@ -137,22 +146,26 @@ fn wrap_line(line: &str, columns: usize) -> String {
 
 /// Breaks a styled line at any character, into a first row of `columns` columns and further rows of
 /// `hang` columns fewer. Styles continue in the next row.
-pub(in super::super) fn break_styled_line(line: &str, columns: usize, hang: usize) -> Vec<String> {
+pub(in super::super) fn break_styled_line_anywhere(
+    line: &str,
+    columns: usize,
+    hang: usize,
+) -> Vec<String> {
     let (mut rows, mut row, mut at) = (Vec::new(), String::new(), 0);
     let mut open = String::new();
     let mut room = columns;
-    for part in line_parts(line) {
+    for part in split_into_characters_and_escapes(line) {
         let Some(width) = part.width else {
             row.push_str(part.text);
             match part.text {
-                RESET => open.clear(),
+                STYLE_RESET_SEQUENCE => open.clear(),
                 style => open.push_str(style),
             }
             continue;
         };
         if at > 0 && at + width > room {
             if !open.is_empty() {
-                row.push_str(RESET);
+                row.push_str(STYLE_RESET_SEQUENCE);
             }
             rows.push(std::mem::replace(&mut row, open.clone()));
             (at, room) = (0, columns.saturating_sub(hang));
@@ -166,11 +179,11 @@ pub(in super::super) fn break_styled_line(line: &str, columns: usize, hang: usiz
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DIM, style_text};
+    use super::super::{DIM_STYLE, style_text};
     use super::*;
 
     fn rows(text: &str, columns: usize) -> Vec<String> {
-        let wrapped = wrap_text(text, Some(columns));
+        let wrapped = wrap_lines_to_columns(text, Some(columns));
         wrapped.lines().map(str::to_owned).collect()
     }
 
@@ -200,34 +213,34 @@ mod tests {
             assert_eq!(rows(text, 18), expected, "{text}");
         }
         assert_eq!(
-            wrap_text("as it is, however long", None),
+            wrap_lines_to_columns("as it is, however long", None),
             "as it is, however long"
         );
     }
 
     #[test]
     fn styles_take_no_room_and_wide_characters_two_columns() {
-        let text = style_text(DIM, "eight or nine");
-        assert_eq!(wrap_text(&text, Some(13)), text);
+        let text = style_text(DIM_STYLE, "eight or nine");
+        assert_eq!(wrap_lines_to_columns(&text, Some(13)), text);
         assert_eq!(rows("日本 日本 日本", 9), ["日本 日本", "  日本"]);
     }
 
     #[test]
     fn a_line_that_is_broken_anywhere_keeps_its_styles_in_each_row() {
-        let line = format!("ab{}g", style_text(DIM, "cdef"));
-        let rows = break_styled_line(&line, 4, 1);
+        let line = format!("ab{}g", style_text(DIM_STYLE, "cdef"));
+        let rows = break_styled_line_anywhere(&line, 4, 1);
         assert_eq!(rows.len(), 2, "{rows:?}");
-        assert_eq!(rows[0], format!("ab{}", style_text(DIM, "cd")));
-        assert_eq!(rows[1], format!("{}g", style_text(DIM, "ef")));
-        assert_eq!(break_styled_line("日本語", 4, 2), ["日本", "語"]);
-        assert_eq!(break_styled_line("", 4, 2), [""]);
+        assert_eq!(rows[0], format!("ab{}", style_text(DIM_STYLE, "cd")));
+        assert_eq!(rows[1], format!("{}g", style_text(DIM_STYLE, "ef")));
+        assert_eq!(break_styled_line_anywhere("日本語", 4, 2), ["日本", "語"]);
+        assert_eq!(break_styled_line_anywhere("", 4, 2), [""]);
     }
 
     #[test]
     fn no_row_is_wider_than_the_terminal_and_no_word_is_lost() {
         let words = "▲ plugin guard is left out:  it asks for what was not given to it\n    and more\n\nlast";
         for columns in 12..70 {
-            let wrapped = wrap_text(words, Some(columns));
+            let wrapped = wrap_lines_to_columns(words, Some(columns));
             assert!(
                 wrapped.lines().all(|row| text_width(row) <= columns),
                 "{wrapped}"

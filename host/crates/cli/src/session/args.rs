@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use super::super::completion;
 
 /// Milliseconds of a minute.
-const MINUTE: i64 = 60_000;
+const MILLISECONDS_PER_MINUTE: i64 = 60_000;
 
 #[derive(Debug, Default, ClapArgs)]
 pub(in super::super) struct SessionListArgs {
@@ -18,7 +18,7 @@ pub(in super::super) struct SessionListArgs {
     #[arg(long, value_name = "TEXT")]
     pub(super) title: Option<String>,
     /// List only sessions that were used since: `3h`, `7d`, `2w`, or a day such as 2026-01-31
-    #[arg(long, value_name = "TIME", value_parser = parse_since)]
+    #[arg(long, value_name = "TIME", value_parser = parse_past_time_ms)]
     pub(super) since: Option<i64>,
     /// List at most this many
     #[arg(long, value_name = "N")]
@@ -31,7 +31,7 @@ pub(in super::super) struct SessionListArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionShowArgs {
     /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
-    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::session_id_candidates())]
     pub(super) session: String,
     /// Show only this turn; 0 is what happened before the first one
     #[arg(long, value_name = "N", conflicts_with = "entry")]
@@ -60,7 +60,7 @@ pub(in super::super) struct SessionShowArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionEntriesArgs {
     /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
-    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::session_id_candidates())]
     pub(super) session: String,
     /// Print only the entries after the one with this number, to go on where a program left off
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -73,7 +73,7 @@ pub(in super::super) struct SessionEntriesArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionDiffArgs {
     /// Id of the session, the beginning of it, or `last`
-    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::session_id_candidates())]
     pub(super) session: String,
     /// Turn to show, instead of the last one that changed files
     #[arg(long, value_name = "N")]
@@ -115,7 +115,7 @@ pub(super) enum SessionCopyFormat {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionExportArgs {
     /// Id of the session, the beginning of it, or `last`
-    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::session_id_candidates())]
     pub(super) session: String,
     /// Form of the file
     #[arg(long, value_enum, default_value_t = SessionCopyFormat::Markdown)]
@@ -137,7 +137,7 @@ pub(in super::super) struct SessionImportArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionForkArgs {
     /// Id of the session, the beginning of it, or `last`
-    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::session_id_candidates())]
     pub(super) session: String,
     /// Copy only up to this entry: its id, or its number in `rind session show`
     #[arg(long, value_name = "ENTRY")]
@@ -147,7 +147,7 @@ pub(in super::super) struct SessionForkArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionRenameArgs {
     /// Id of the session, the beginning of it, or `last`
-    #[arg(value_name = "ID", add = completion::complete_sessions())]
+    #[arg(value_name = "ID", add = completion::session_id_candidates())]
     pub(super) session: String,
     /// Title, one line
     pub(super) title: String,
@@ -156,7 +156,7 @@ pub(in super::super) struct SessionRenameArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionRmArgs {
     /// Ids of sessions, or the beginnings of them
-    #[arg(required = true, value_name = "ID", add = completion::complete_sessions())]
+    #[arg(required = true, value_name = "ID", add = completion::session_id_candidates())]
     pub(super) sessions: Vec<String>,
     /// Remove without asking
     #[arg(long, short)]
@@ -166,10 +166,10 @@ pub(in super::super) struct SessionRmArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionGcArgs {
     /// Remove sessions that were not used for this long: `90m`, `12h`, `30d`, `8w`
-    #[arg(long, value_name = "AGE", value_parser = parse_age, required_unless_present = "max_size")]
+    #[arg(long, value_name = "AGE", value_parser = parse_age_ms, required_unless_present = "max_size")]
     pub(super) older_than: Option<i64>,
     /// Remove those used the longest ago until the rest has at most this size: `500M`, `1G`
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_bytes)]
     pub(super) max_size: Option<u64>,
     /// Remove also audit logs that are as old and whose session is gone from this machine
     #[arg(long, requires = "older_than")]
@@ -185,7 +185,7 @@ pub(in super::super) struct SessionGcArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionDoctorArgs {
     /// Id of the session, the beginning of it, or `last`; all sessions without it
-    #[arg(value_name = "ID", add = completion::complete_sessions())]
+    #[arg(value_name = "ID", add = completion::session_id_candidates())]
     pub(super) session: Option<String>,
     /// Repair what can be repaired; what is taken out is kept in the folder of the session
     #[arg(long)]
@@ -196,7 +196,7 @@ pub(in super::super) struct SessionDoctorArgs {
 }
 
 /// Parses a size such as `1G` into bytes.
-fn parse_size(text: &str) -> Result<u64, String> {
+fn parse_size_bytes(text: &str) -> Result<u64, String> {
     let wrong = || "give a size such as 200K, 500M or 1G".to_owned();
     let (number, shift) = match text.chars().next_back() {
         Some('K' | 'k') => (text.len() - 1, 10),
@@ -214,8 +214,8 @@ fn parse_size(text: &str) -> Result<u64, String> {
 
 /// Parses a time in the past into milliseconds since 1970: an age such as `7d`, a day, or a
 /// timestamp.
-fn parse_since(text: &str) -> Result<i64, String> {
-    if let Ok(span) = parse_age(text) {
+fn parse_past_time_ms(text: &str) -> Result<i64, String> {
+    if let Ok(span) = parse_age_ms(text) {
         return Ok(rind_lib::clock::now_ms().saturating_sub(span));
     }
     let day = text.parse::<jiff::civil::Date>();
@@ -229,7 +229,7 @@ fn parse_since(text: &str) -> Result<i64, String> {
 }
 
 /// Parses an age such as `30d` into milliseconds.
-pub(super) fn parse_age(text: &str) -> Result<i64, String> {
+pub(super) fn parse_age_ms(text: &str) -> Result<i64, String> {
     let wrong = || "give an age such as 90m, 12h, 30d or 8w".to_owned();
     let unit = text.chars().next_back().ok_or_else(wrong)?;
     let minutes = match unit {
@@ -244,7 +244,9 @@ pub(super) fn parse_age(text: &str) -> Result<i64, String> {
         return Err(wrong());
     }
     let number: i64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(minutes * MINUTE).ok_or_else(wrong)
+    number
+        .checked_mul(minutes * MILLISECONDS_PER_MINUTE)
+        .ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -253,8 +255,11 @@ mod tests {
 
     #[test]
     fn ages_and_times_are_numbers_with_a_unit_or_days() {
-        assert_eq!(parse_age("90m"), Ok(90 * MINUTE));
-        assert_eq!(parse_age("2w"), Ok(14 * 24 * 60 * MINUTE));
+        assert_eq!(parse_age_ms("90m"), Ok(90 * MILLISECONDS_PER_MINUTE));
+        assert_eq!(
+            parse_age_ms("2w"),
+            Ok(14 * 24 * 60 * MILLISECONDS_PER_MINUTE)
+        );
         for wrong in [
             "",
             "d",
@@ -265,14 +270,19 @@ mod tests {
             "9999999999999999d",
             "1ä",
         ] {
-            assert!(parse_age(wrong).is_err(), "{wrong}");
+            assert!(parse_age_ms(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(parse_size("2K"), Ok(2048));
-        assert_eq!(parse_size("7"), Ok(7));
+        assert_eq!(parse_size_bytes("2K"), Ok(2048));
+        assert_eq!(parse_size_bytes("7"), Ok(7));
         for wrong in ["", "K", "-1", "1T", "1.5G", "99999999999999G"] {
-            assert!(parse_size(wrong).is_err(), "{wrong}");
+            assert!(parse_size_bytes(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(parse_since("1970-01-02T00:00:00Z"), Ok(24 * 60 * MINUTE));
-        assert!(parse_since("2026-01-31").is_ok() && parse_since("yesterday").is_err());
+        assert_eq!(
+            parse_past_time_ms("1970-01-02T00:00:00Z"),
+            Ok(24 * 60 * MILLISECONDS_PER_MINUTE)
+        );
+        assert!(
+            parse_past_time_ms("2026-01-31").is_ok() && parse_past_time_ms("yesterday").is_err()
+        );
     }
 }

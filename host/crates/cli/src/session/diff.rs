@@ -3,21 +3,23 @@
 use serde_json::json;
 
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::render::changes::{ShownFileChange, change_lines};
-use super::super::render::{self, BOLD, answer_line, format_count, one_line, style_text};
+use super::super::render::changes::{FileChangeToShow, format_file_change_lines};
+use super::super::render::{
+    self, BOLD_STYLE, format_count_with_noun, print_stdout_line, style_text, truncate_to_one_line,
+};
 use super::args::SessionDiffArgs;
 use rind_lib::checkpoint::{ChangeRecord, ChangeRecordEnd, CheckpointReader};
 use rind_lib::paths::Paths;
 use rind_lib::session::SessionStore;
 
 /// Maximum number of diff rows per file without `--full`.
-const MAX_ROWS: usize = 200;
+const MAX_DIFF_ROWS_PER_FILE: usize = 200;
 
 pub(super) fn show_turn_diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_in_workspace(&args.session, &paths.workspace)?;
-    let reader = CheckpointReader::open(&store.folder_of(&id)?)?;
-    let turns = reader.turns();
+    let id = store.resolve_session_id_in_workspace(&args.session, &paths.workspace)?;
+    let reader = CheckpointReader::open(&store.session_folder(&id)?)?;
+    let turns = reader.changed_turn_numbers();
     let Some(turn) = args.turn.or(turns.last().copied()) else {
         if args.json {
             render::print_json(&json!({"session": id, "turn": null, "changes": [], "calls": []}))?;
@@ -44,38 +46,42 @@ pub(super) fn show_turn_diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::R
     }
     let head = format!(
         "session {id}, turn {turn}: {}",
-        format_count(changes.len() as u64, "change")
+        format_count_with_noun(changes.len() as u64, "change")
     );
-    answer_line(style_text(BOLD, head));
-    let most = if args.full { usize::MAX } else { MAX_ROWS };
+    print_stdout_line(style_text(BOLD_STYLE, head));
+    let most = if args.full {
+        usize::MAX
+    } else {
+        MAX_DIFF_ROWS_PER_FILE
+    };
     for change in &changes {
-        let shown = ShownFileChange {
+        let shown = FileChangeToShow {
             path: &change.path,
             from: &change.before,
             to: &change.after,
-            contents: [&change.before, &change.after].map(|state| reader.content(state)),
+            contents: [&change.before, &change.after].map(|state| reader.file_content(state)),
         };
-        for line in change_lines(&shown, most) {
-            answer_line(style_text(line.style, line.text));
+        for line in format_file_change_lines(&shown, most) {
+            print_stdout_line(style_text(line.style, line.text));
         }
     }
     reader
         .records_of_turn(turn)
-        .for_each(warn_about_unknown_changes);
+        .for_each(warn_about_uncertain_file_changes);
     Ok(ExitStatus::Done)
 }
 
 /// Warns if the file changes of a tool call are unknown, incomplete, or possibly those of another
 /// program.
-fn warn_about_unknown_changes(record: &ChangeRecord) {
-    let tool = one_line(&record.tool, 64);
+fn warn_about_uncertain_file_changes(record: &ChangeRecord) {
+    let tool = truncate_to_one_line(&record.tool, 64);
     if let Some(why) = &record.unknown {
         render::print_warning(&format!("the changes of {tool} are unknown: {why}"));
     }
     for left_out in &record.left_out {
         render::print_note(&format!(
             "no copy of {} was saved before the call of {tool}: {}",
-            format_count(left_out.count as u64, "file"),
+            format_count_with_noun(left_out.count as u64, "file"),
             left_out.why.describe_reason()
         ));
     }

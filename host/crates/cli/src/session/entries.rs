@@ -4,11 +4,11 @@
 use serde::Serialize;
 
 use super::super::exit_code::ExitStatus;
-use super::super::files::LOOK;
+use super::super::files::FILE_CHANGE_POLL_INTERVAL;
 use super::super::render;
 use super::args::SessionEntriesArgs;
 use rind_lib::paths::Paths;
-use rind_lib::session::{Entry, SessionEntries, SessionStore};
+use rind_lib::session::{Entry, NumberedEntriesAndNotices, SessionStore};
 
 /// Entry of a session with its line number.
 #[derive(Serialize)]
@@ -24,29 +24,32 @@ pub(super) async fn print_entries(
     args: &SessionEntriesArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any_session(&args.session, &paths.workspace)?;
+    let id = store.resolve_session_or_subagent_id(&args.session, &paths.workspace)?;
     if !args.follow {
-        print_entries_after(&store.read_lines(&id)?, args.after)?;
+        print_session_entries_after_line(&store.read_entries_with_line_numbers(&id)?, args.after)?;
         return Ok(ExitStatus::Done);
     }
     let mut tail = store.open_session_tail(&id)?;
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     loop {
-        print_entries_after(&tail.read_more()?, args.after)?;
+        print_session_entries_after_line(&tail.read_more()?, args.after)?;
         // Stop if the reader of the output is gone: `--follow` would otherwise run forever.
-        if render::is_output_reader_gone() || render::output_failure().is_some() {
+        if render::is_output_reader_gone() || render::first_output_write_error().is_some() {
             return Ok(ExitStatus::Done);
         }
         tokio::select! {
             biased;
             _ = &mut interrupt => return Ok(ExitStatus::Interrupted),
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(FILE_CHANGE_POLL_INTERVAL) => {}
         }
     }
 }
 
-fn print_entries_after(reading: &SessionEntries, after: u64) -> anyhow::Result<()> {
+fn print_session_entries_after_line(
+    reading: &NumberedEntriesAndNotices,
+    after: u64,
+) -> anyhow::Result<()> {
     reading
         .notices
         .iter()
@@ -54,7 +57,7 @@ fn print_entries_after(reading: &SessionEntries, after: u64) -> anyhow::Result<(
     for own in reading.entries.iter().filter(|own| own.line > after) {
         let (n, entry) = (own.line, &own.entry);
         let line = serde_json::to_string(&NumberedEntry { n, entry })?;
-        render::answer_json(&(line + "\n"));
+        render::print_json_to_stdout(&(line + "\n"));
     }
     Ok(())
 }

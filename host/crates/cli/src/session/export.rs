@@ -17,46 +17,47 @@ use super::args::{SessionCopyFormat, SessionExportArgs};
 use rind_lib::message::Blob;
 use rind_lib::paths::Paths;
 use rind_lib::session::{
-    Error, SessionExportFormat, SessionStore, SessionView, export_session, save_atomically,
+    Error, SessionExportFormat, SessionStore, SessionView, prepare_session_export,
+    write_private_file_atomically,
 };
 
 /// Maximum number of subagents and holders whose sessions are exported with a session.
-const MAX_AGENTS: usize = 200;
+const MAX_EXPORTED_SUBAGENTS: usize = 200;
 
 pub(super) fn write_session_export(
     paths: &Paths,
     args: &SessionExportArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_in_workspace(&args.session, &paths.workspace)?;
+    let id = store.resolve_session_id_in_workspace(&args.session, &paths.workspace)?;
     let to = args.output.as_deref();
     match args.format {
         SessionCopyFormat::Jsonl => {
-            let bundle = export_session(&store, &id)?;
+            let bundle = prepare_session_export(&store, &id)?;
             bundle
-                .left_out()
+                .omitted_file_messages()
                 .iter()
                 .for_each(|text| render::print_warning(text));
             let is_archive = bundle.export_format() == SessionExportFormat::Archive;
-            if to.is_none() && render::is_live() {
+            if to.is_none() && render::is_stdout_terminal() {
                 // Session data may contain control sequences that steer a terminal.
                 let extension = if is_archive { "tar" } else { "jsonl" };
                 bail_usage!(
                     "a session export is binary and cannot be written to a terminal; pass -o {id}.{extension}"
                 );
             }
-            write_export(to, &mut |out| bundle.write(out))?;
+            write_export_to_stdout_or_file(to, &mut |out| bundle.write(out))?;
             if let Some(path) = to {
                 let what = if is_archive {
                     "a tar archive"
                 } else {
                     "its lines"
                 };
-                report_export(path, &format!("session {id} as {what}"));
+                print_export_path(path, &format!("session {id} as {what}"));
             }
         }
         SessionCopyFormat::Markdown | SessionCopyFormat::Html | SessionCopyFormat::Atif => {
-            let views = session_views(&store, &id)?;
+            let views = read_session_and_subagent_views(&store, &id)?;
             let text = match args.format {
                 SessionCopyFormat::Atif => {
                     let whole = atif::build_trajectory(&views);
@@ -65,26 +66,37 @@ pub(super) fn write_session_export(
                     format!("{}\n", serde_json::to_string_pretty(&whole)?)
                 }
                 of_people => {
-                    let blocks: Vec<_> = views.iter().flat_map(blocks::session_blocks).collect();
+                    let blocks: Vec<_> = views
+                        .iter()
+                        .flat_map(blocks::build_session_page_blocks)
+                        .collect();
                     let title = blocks::page_title(&views);
                     match of_people {
                         SessionCopyFormat::Html => {
-                            let read = |blob: &Blob| store.read_bytes(&id, &blob.id).ok();
-                            html::page(&title, &blocks, &mut html::PageImages::new(&read))
+                            let read = |blob: &Blob| store.read_binary_blob(&id, &blob.id).ok();
+                            html::render_html_page(
+                                &title,
+                                &blocks,
+                                &mut html::PageImageEmbedder::new(&read),
+                            )
                         }
-                        _ => markdown::page(&title, &blocks),
+                        _ => markdown::render_markdown_page(&title, &blocks),
                     }
                 }
             };
-            write_export_text(to, &id, &text)?;
+            write_masked_text_export(to, &id, &text)?;
         }
     }
     Ok(ExitStatus::Done)
 }
 
 /// Writes an export for people, `text`, in which secrets are already masked. Prints its path.
-pub(super) fn write_export_text(to: Option<&Path>, id: &str, text: &str) -> anyhow::Result<()> {
-    write_export(to, &mut |out| {
+pub(super) fn write_masked_text_export(
+    to: Option<&Path>,
+    id: &str,
+    text: &str,
+) -> anyhow::Result<()> {
+    write_export_to_stdout_or_file(to, &mut |out| {
         out.write_all(text.as_bytes())
             .map_err(|error| Error::Bundle {
                 what: format!("the session {id}"),
@@ -92,7 +104,7 @@ pub(super) fn write_export_text(to: Option<&Path>, id: &str, text: &str) -> anyh
             })
     })?;
     if let Some(path) = to.filter(|path| *path != Path::new("-")) {
-        report_export(
+        print_export_path(
             path,
             &format!("session {id}, with known formats of secrets masked in texts"),
         );
@@ -100,26 +112,32 @@ pub(super) fn write_export_text(to: Option<&Path>, id: &str, text: &str) -> anyh
     Ok(())
 }
 
-fn report_export(path: &Path, what: &str) {
+fn print_export_path(path: &Path, what: &str) {
     render::print_note(&format!("wrote {}: {what}", path.display()));
 }
 
 /// Returns the view of a session and, below it, the views of its subagents and holders, up to
-/// [`MAX_AGENTS`].
-fn session_views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
-    let mut views = vec![SessionView::new(id, &store.read_lines(id)?)];
+/// [`MAX_EXPORTED_SUBAGENTS`].
+fn read_session_and_subagent_views(
+    store: &SessionStore,
+    id: &str,
+) -> anyhow::Result<Vec<SessionView>> {
+    let mut views = vec![SessionView::new(
+        id,
+        &store.read_entries_with_line_numbers(id)?,
+    )];
     let mut ahead = store.session_agent_ids(id)?;
     ahead.reverse();
     while let Some(agent) = ahead.pop() {
-        if views.len() > MAX_AGENTS {
+        if views.len() > MAX_EXPORTED_SUBAGENTS {
             let n_left = ahead.len() as u64 + 1;
-            let text = render::format_count(n_left, "subagent");
+            let text = render::format_count_with_noun(n_left, "subagent");
             render::print_warning(&format!(
-                "{text}, with the subagents below, left out: an export has at most {MAX_AGENTS} subagents"
+                "{text}, with the subagents below, left out: an export has at most {MAX_EXPORTED_SUBAGENTS} subagents"
             ));
             break;
         }
-        match store.read_lines(&agent) {
+        match store.read_entries_with_line_numbers(&agent) {
             Ok(reading) => views.push(SessionView::new(&agent, &reading)),
             Err(error) => render::print_warning(&format!(
                 "the conversation of {agent} is not exported: {error}"
@@ -133,12 +151,12 @@ fn session_views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionVi
 }
 
 /// Writes to standard output, or to a file that appears only once it is complete.
-fn write_export(
+fn write_export_to_stdout_or_file(
     to: Option<&Path>,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,
 ) -> anyhow::Result<()> {
     match to {
-        Some(path) if path != Path::new("-") => save_atomically(path, write)?,
+        Some(path) if path != Path::new("-") => write_private_file_atomically(path, write)?,
         _ => {
             let mut out = std::io::stdout().lock();
             write(&mut out)?;

@@ -4,17 +4,18 @@ use std::path::Path;
 
 use super::super::exit_code::ExitStatus;
 use super::super::render::{
-    self, BOLD, DIM, WARN, answer_line, format_count, one_line, style_text,
+    self, BOLD_STYLE, DIM_STYLE, WARNING_STYLE, format_count_with_noun, print_stdout_line,
+    style_text, truncate_to_one_line,
 };
 use super::args::SessionListArgs;
 use rind_lib::paths::Paths;
 use rind_lib::session::{SessionHead, SessionState, SessionStore};
 
 /// Maximum length of a shown title, in characters.
-const TITLE_WIDTH: usize = 80;
+const MAX_SESSION_TITLE_CHARS: usize = 80;
 
 pub(super) fn list_sessions(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<ExitStatus> {
-    let heads = SessionStore::new(paths.sessions()).heads()?;
+    let heads = SessionStore::new(paths.sessions()).list_session_heads()?;
     heads
         .notices
         .iter()
@@ -30,7 +31,7 @@ pub(super) fn list_sessions(paths: &Paths, args: &SessionListArgs) -> anyhow::Re
         head.updated >= since
             && wanted
                 .as_deref()
-                .is_none_or(|text| matches_title(head, text))
+                .is_none_or(|text| has_title_or_first_input_containing(head, text))
     });
     let n_found = rows.len();
     rows.truncate(args.limit.unwrap_or(usize::MAX));
@@ -46,14 +47,14 @@ pub(super) fn list_sessions(paths: &Paths, args: &SessionListArgs) -> anyhow::Re
         (0, ..) => render::print_note("there are no sessions yet; `rind run` creates one"),
         (_, 0, _) => render::print_note(&format!(
             "there are no sessions of this folder; `--all` lists the {} of other folders",
-            format_count(n_all as u64, "session")
+            format_count_with_noun(n_all as u64, "session")
         )),
         (_, _, 0) => render::print_note("no session fits"),
         _ if n_found > rows.len() => {
             let n_left = (n_found - rows.len()) as u64;
             render::print_note(&format!(
                 "{} not shown; raise --limit to see more",
-                format_count(n_left, "session")
+                format_count_with_noun(n_left, "session")
             ));
         }
         _ => {}
@@ -61,7 +62,7 @@ pub(super) fn list_sessions(paths: &Paths, args: &SessionListArgs) -> anyhow::Re
     Ok(ExitStatus::Done)
 }
 
-fn matches_title(head: &SessionHead, text: &str) -> bool {
+fn has_title_or_first_input_containing(head: &SessionHead, text: &str) -> bool {
     let first = head.first_input.as_deref().unwrap_or_default();
     [&head.title, first]
         .iter()
@@ -83,24 +84,27 @@ fn print_session_row(head: &SessionHead, now: i64, with_folder: bool) {
         SessionState::Open => "open turn",
         SessionState::Waiting => "waiting for an answer",
     };
-    about.extend((!state.is_empty()).then(|| style_text(WARN, state)));
+    about.extend((!state.is_empty()).then(|| style_text(WARNING_STYLE, state)));
     if head.damaged > 0 {
-        let text = format_count(head.damaged, "damaged line");
-        about.push(style_text(WARN, text));
+        let text = format_count_with_noun(head.damaged, "damaged line");
+        about.push(style_text(WARNING_STYLE, text));
     }
     if with_folder {
-        about.push(one_line(&head.workspace, TITLE_WIDTH));
+        about.push(truncate_to_one_line(
+            &head.workspace,
+            MAX_SESSION_TITLE_CHARS,
+        ));
     }
     let about: Vec<String> = about.iter().map(|text| format!(" · {text}")).collect();
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "{} {}{:<9} {}{}",
-        style_text(BOLD, one_line(&head.id, 96)),
+        style_text(BOLD_STYLE, truncate_to_one_line(&head.id, 96)),
         style_text(
-            DIM,
+            DIM_STYLE,
             format_args!("{:<12}", render::session::format_ago(now, head.updated))
         ),
-        format_count(head.turns, "turn"),
-        one_line(&head.title, TITLE_WIDTH),
-        style_text(DIM, about.concat()),
+        format_count_with_noun(head.turns, "turn"),
+        truncate_to_one_line(&head.title, MAX_SESSION_TITLE_CHARS),
+        style_text(DIM_STYLE, about.concat()),
     ));
 }

@@ -3,21 +3,22 @@
 
 use super::super::audit::OrphanedAuditLogs;
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
+use super::super::question::{QuestionScreenContent, TerminalQuestionLine, parse_yes_or_no};
 use super::super::render::{
-    self, BOLD, DIM, WARN, answer_line, format_bytes, format_count, one_line, style_text,
+    self, BOLD_STYLE, DIM_STYLE, WARNING_STYLE, format_bytes, format_count_with_noun,
+    print_stdout_line, style_text, truncate_to_one_line,
 };
 use super::super::terminal::can_ask_at_terminal;
 use super::args::{
     SessionForkArgs, SessionGcArgs, SessionImportArgs, SessionRenameArgs, SessionRmArgs,
 };
 use rind_lib::paths::Paths;
-use rind_lib::session::{SessionSpec, SessionStore, import_session, sessions_to_remove};
+use rind_lib::session::{SessionSpec, SessionStore, import_session, select_sessions_to_remove};
 use serde_json::json;
 use std::collections::HashSet;
 
 /// Maximum length of a title in a question, in characters.
-const WIDTH: usize = 80;
+const MAX_SESSION_TITLE_CHARS: usize = 80;
 
 fn open_session_store(paths: &Paths) -> SessionStore {
     SessionStore::new(paths.sessions())
@@ -32,7 +33,7 @@ pub(super) fn import_session_file(
         .notices
         .iter()
         .for_each(|text| render::print_warning(text));
-    answer_line(one_line(&imported.id, 96));
+    print_stdout_line(truncate_to_one_line(&imported.id, 96));
     render::print_note(&format!(
         "the session was imported; to view it: rind session show {0}; to continue: rind run --resume {0}",
         imported.id
@@ -42,11 +43,11 @@ pub(super) fn import_session_file(
 
 pub(super) fn fork_session(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<ExitStatus> {
     let store = open_session_store(paths);
-    let id = store.resolve_in_workspace(&args.session, &paths.workspace)?;
+    let id = store.resolve_session_id_in_workspace(&args.session, &paths.workspace)?;
     let until = match &args.at {
         None => None,
         Some(at) => {
-            let reading = store.read_lines(&id)?;
+            let reading = store.read_entries_with_line_numbers(&id)?;
             let is_it = |line: u64, entry: &str| entry == at || line.to_string() == *at;
             let mut entries = reading.entries.into_iter();
             let found = entries.find(|own| is_it(own.line, &own.entry.id));
@@ -68,7 +69,7 @@ pub(super) fn fork_session(paths: &Paths, args: &SessionForkArgs) -> anyhow::Res
     copy.notices()
         .iter()
         .for_each(|text| render::print_note(text));
-    answer_line(copy.id());
+    print_stdout_line(copy.id());
     render::print_note(&format!("to continue: rind run --resume {}", copy.id()));
     Ok(ExitStatus::Done)
 }
@@ -81,9 +82,12 @@ pub(super) fn rename_session(
         bail_usage!("the title is empty; pass a few words");
     }
     let store = open_session_store(paths);
-    let id = store.resolve_in_workspace(&args.session, &paths.workspace)?;
-    let title = store.rename(&id, &args.title)?;
-    render::print_note(&format!("session {id} is called {}", one_line(&title, 240)));
+    let id = store.resolve_session_id_in_workspace(&args.session, &paths.workspace)?;
+    let title = store.set_session_title(&id, &args.title)?;
+    render::print_note(&format!(
+        "session {id} is called {}",
+        truncate_to_one_line(&title, 240)
+    ));
     Ok(ExitStatus::Done)
 }
 
@@ -92,14 +96,14 @@ pub(super) async fn remove_named_sessions(
     args: &SessionRmArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = open_session_store(paths);
-    let all = store.ids()?;
+    let all = store.session_ids()?;
     let mut ids = Vec::new();
     for wanted in &args.sessions {
         // Accept full ids first: a damaged session may be missing from the list that
-        // `resolve_in_workspace` searches.
+        // `resolve_session_id_in_workspace` searches.
         let id = match all.contains(wanted) {
             true => wanted.clone(),
-            false => store.resolve_in_workspace(wanted, &paths.workspace)?,
+            false => store.resolve_session_id_in_workspace(wanted, &paths.workspace)?,
         };
         if !ids.contains(&id) {
             ids.push(id);
@@ -112,30 +116,33 @@ pub(super) async fn remove_named_sessions(
                 ids.join(", ")
             );
         }
-        let heads = store.heads()?.rows;
+        let heads = store.list_session_heads()?.rows;
         let title = |id: &str| {
             let head = heads.iter().find(|head| head.id == id);
-            head.map(|head| one_line(&head.title, WIDTH))
+            head.map(|head| truncate_to_one_line(&head.title, MAX_SESSION_TITLE_CHARS))
                 .unwrap_or_default()
         };
         let rows = ids.iter().map(|id| {
-            QuestionLine::new("  ")
-                .with_escaped_text(BOLD, id)
+            TerminalQuestionLine::new("  ")
+                .with_escaped_text(BOLD_STYLE, id)
                 .with_text(" ")
-                .with_escaped_text(DIM, &title(id))
+                .with_escaped_text(DIM_STYLE, &title(id))
         });
         let n_ids = ids.len() as u64;
-        let head = QuestionLine::new("")
-            .with_styled_text(WARN.bold(), "? ")
-            .with_text(&format!("remove {}", format_count(n_ids, "session")));
-        let screen = QuestionScreen {
+        let head = TerminalQuestionLine::new("")
+            .with_styled_text(WARNING_STYLE.bold(), "? ")
+            .with_text(&format!(
+                "remove {}",
+                format_count_with_noun(n_ids, "session")
+            ));
+        let screen = QuestionScreenContent {
             parts: vec![std::iter::once(head).chain(rows).collect()],
-            covers: vec![QuestionLine::new("  ").with_styled_text(
-                DIM,
+            covers: vec![TerminalQuestionLine::new("  ").with_styled_text(
+                DIM_STYLE,
                 "with images, subagents and archived turns; this cannot be undone",
             )],
             keys: "[y]es or [n]o".to_owned(),
-            ..QuestionScreen::default()
+            ..QuestionScreenContent::default()
         };
         if screen.ask_approval(parse_yes_or_no, |yes| !yes).await != Some(true) {
             anyhow::bail!("nothing was removed: you did not say yes");
@@ -167,13 +174,13 @@ pub(super) fn remove_old_sessions(
     args: &SessionGcArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = open_session_store(paths);
-    let all = store.list_session_uses()?;
+    let all = store.list_session_usage()?;
     let now = rind_lib::clock::now_ms();
     let before = args.older_than.map(|age| now.saturating_sub(age));
-    let found = sessions_to_remove(&all, before, args.max_size);
+    let found = select_sessions_to_remove(&all, before, args.max_size);
     let logs = match before.filter(|_| args.audit_logs) {
         Some(before) => {
-            let mut kept = session_ids(&store)?;
+            let mut kept = session_id_set(&store)?;
             found.iter().for_each(|own| {
                 kept.remove(&own.id);
             });
@@ -181,8 +188,9 @@ pub(super) fn remove_old_sessions(
         }
         None => None,
     };
-    let sum =
-        |all: &[rind_lib::session::SessionUsage]| all.iter().map(|own| own.bytes).sum::<u64>();
+    let sum = |all: &[rind_lib::session::SessionSizeAndLastUse]| {
+        all.iter().map(|own| own.bytes).sum::<u64>()
+    };
     if args.json {
         let found: Vec<_> = found
             .iter()
@@ -197,11 +205,11 @@ pub(super) fn remove_old_sessions(
         }))?;
     } else {
         for own in &found {
-            answer_line(format_args!(
+            print_stdout_line(format_args!(
                 "{} {}{}",
-                style_text(BOLD, one_line(&own.id, 96)),
+                style_text(BOLD_STYLE, truncate_to_one_line(&own.id, 96)),
                 style_text(
-                    DIM,
+                    DIM_STYLE,
                     format_args!("{:<12}", render::session::format_ago(now, own.updated))
                 ),
                 format_bytes(own.bytes)
@@ -210,14 +218,14 @@ pub(super) fn remove_old_sessions(
         render::print_note(&format!(
             "{} of {}, {} of {}",
             found.len(),
-            format_count(all.len() as u64, "session"),
+            format_count_with_noun(all.len() as u64, "session"),
             format_bytes(sum(&found)),
             format_bytes(sum(&all))
         ));
         if let Some(logs) = &logs {
             render::print_note(&format!(
                 "{} without a session, {}",
-                format_count(logs.len() as u64, "audit log"),
+                format_count_with_noun(logs.len() as u64, "audit log"),
                 format_bytes(logs.bytes)
             ));
         }
@@ -234,13 +242,13 @@ pub(super) fn remove_old_sessions(
     let is_done = remove_sessions(&store, &ids);
     if let Some(logs) = logs.filter(|_| has_logs) {
         // A session that could not be removed is still in the store, so its log stays too.
-        let n_removed = logs.remove_logs(&session_ids(&store)?)?;
-        let n_removed = format_count(n_removed, "audit log");
+        let n_removed = logs.remove_logs(&session_id_set(&store)?)?;
+        let n_removed = format_count_with_noun(n_removed, "audit log");
         render::print_note(&format!("removed {n_removed}"));
     }
     Ok(ExitStatus::from_success(is_done))
 }
 
-fn session_ids(store: &SessionStore) -> anyhow::Result<HashSet<String>> {
-    Ok(store.ids()?.into_iter().collect())
+fn session_id_set(store: &SessionStore) -> anyhow::Result<HashSet<String>> {
+    Ok(store.session_ids()?.into_iter().collect())
 }

@@ -3,16 +3,20 @@
 use std::ops::ControlFlow;
 
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::render::{self, BOLD, DIM, WARN, answer_line, one_line, style_text};
+use super::super::render::{
+    self, BOLD_STYLE, DIM_STYLE, WARNING_STYLE, print_stdout_line, style_text, truncate_to_one_line,
+};
 use super::args::SessionSearchArgs;
 use rind_lib::paths::Paths;
-use rind_lib::session::{SearchMatch, SearchReport, SearchText, SessionStore, search_sessions};
+use rind_lib::session::{
+    SearchMatch, SessionSearchHitOrNotice, SessionSearchPattern, SessionStore, search_sessions,
+};
 
-pub(super) fn print_session_search(
+pub(super) fn run_session_search(
     paths: &Paths,
     args: &SessionSearchArgs,
 ) -> anyhow::Result<ExitStatus> {
-    let Some(wanted) = SearchText::new(&args.text) else {
+    let Some(wanted) = SessionSearchPattern::new(&args.text) else {
         bail_usage!("cannot search: the text is empty or too long");
     };
     let mut hits: Vec<SearchMatch> = Vec::new();
@@ -23,15 +27,15 @@ pub(super) fn print_session_search(
         &wanted,
         &mut |found| {
             match found {
-                SearchReport::Notice(text) => {
+                SessionSearchHitOrNotice::Notice(text) => {
                     is_partial = true;
                     render::print_warning(&text);
                 }
-                SearchReport::Hit(_) if n_hits == args.limit => {
+                SessionSearchHitOrNotice::Hit(_) if n_hits == args.limit => {
                     n_hits += 1;
                     return ControlFlow::Break(());
                 }
-                SearchReport::Hit(hit) => {
+                SessionSearchHitOrNotice::Hit(hit) => {
                     n_hits += 1;
                     match args.json {
                         true => hits.push(hit),
@@ -59,22 +63,25 @@ pub(super) fn print_session_search(
 /// not printed again.
 fn print_search_match(hit: &SearchMatch, last: &mut String) {
     if *last != hit.session {
-        answer_line(style_text(BOLD, one_line(&hit.session, 240)));
+        print_stdout_line(style_text(
+            BOLD_STYLE,
+            truncate_to_one_line(&hit.session, 240),
+        ));
         last.clone_from(&hit.session);
     }
     let at = format!("{:>6}  turn {}", hit.line, hit.turn);
     let [before, found, after] =
-        [&hit.before, &hit.found, &hit.after].map(|text| flatten_match_text(text));
-    answer_line(format_args!(
+        [&hit.before, &hit.found, &hit.after].map(|text| escape_match_text_to_one_line(text));
+    print_stdout_line(format_args!(
         "{} {}: {before}{}{after}",
-        style_text(DIM, at),
-        one_line(&hit.role, 60),
-        style_text(WARN, found),
+        style_text(DIM_STYLE, at),
+        truncate_to_one_line(&hit.role, 60),
+        style_text(WARNING_STYLE, found),
     ));
 }
 
 /// Puts a piece of text on one line and escapes control characters. Keeps blanks at both ends,
 /// because pieces are printed next to each other.
-fn flatten_match_text(text: &str) -> String {
+fn escape_match_text_to_one_line(text: &str) -> String {
     render::printable_text(&text.replace(['\n', '\t'], " "))
 }

@@ -5,18 +5,18 @@ use anyhow::Context;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render;
 use super::args::SessionShowArgs;
-use super::export::write_export_text;
+use super::export::write_masked_text_export;
 use super::{selection, turns};
 use rind_lib::paths::Paths;
 use rind_lib::session::{SessionStore, SessionView};
 
 /// Maximum length of a text without `--full`, in bytes.
-const MAX_SHOWN_BYTES: usize = 4_000;
+const MAX_SHOWN_TEXT_BYTES: usize = 4_000;
 
 pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any_session(&args.session, &paths.workspace)?;
-    let reading = store.read_lines(&id)?;
+    let id = store.resolve_session_or_subagent_id(&args.session, &paths.workspace)?;
+    let reading = store.read_entries_with_line_numbers(&id)?;
     if let Some(line) = args.entry {
         let entry = reading.entries.iter().find(|own| own.line == line);
         let Some(entry) = entry else {
@@ -28,7 +28,7 @@ pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Res
         let text = serde_json::to_string_pretty(&entry.entry).context("write the entry as JSON")?;
         match args.json {
             true => render::print_json(&entry.entry)?,
-            false => render::print_answer(render::printable_text(&text) + "\n"),
+            false => render::print_to_stdout(render::printable_text(&text) + "\n"),
         }
         return Ok(ExitStatus::Done);
     }
@@ -49,7 +49,7 @@ pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Res
             .unwrap_or(0);
         let turns = held.into_iter();
         view.turns = turns
-            .filter_map(|turn| selection::select_turn_step(turn, wanted))
+            .filter_map(|turn| selection::reduce_turn_to_step(turn, wanted))
             .collect();
         if view.turns.is_empty() {
             let turn = args.turn.unwrap_or_default();
@@ -58,7 +58,7 @@ pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Res
     } else if let Some(wanted) = &args.call {
         let turns = held.into_iter();
         view.turns = turns
-            .filter_map(|turn| selection::select_turn_call(turn, wanted))
+            .filter_map(|turn| selection::reduce_turn_to_tool_call(turn, wanted))
             .collect();
         if view.turns.is_empty() {
             bail_usage!(
@@ -73,7 +73,7 @@ pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Res
         return Ok(ExitStatus::Done);
     }
     if let Some(file) = &args.html {
-        write_export_text(
+        write_masked_text_export(
             Some(file),
             &id,
             &rind_serve::render_session_page_file(&view),
@@ -87,7 +87,7 @@ pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Res
     let limit = if args.full {
         usize::MAX
     } else {
-        MAX_SHOWN_BYTES
+        MAX_SHOWN_TEXT_BYTES
     };
     view.turns
         .iter()

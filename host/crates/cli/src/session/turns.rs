@@ -2,76 +2,103 @@
 //! session; long texts are truncated with a note.
 
 use super::super::render::{
-    self, BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, format_bytes, format_count, one_line,
-    printable_text, style_text,
+    self, BOLD_STYLE, DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, SUCCESS_STYLE, WARNING_STYLE,
+    format_bytes, format_count_with_noun, print_stdout_line, printable_text, style_text,
+    truncate_to_one_line,
 };
 use rind_lib::message::Role;
 use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 
 /// Indentation of continuation rows, as wide as the line numbers.
-const INDENT: &str = "        ";
+const CONTINUATION_ROW_INDENT: &str = "        ";
 
 /// Maximum length of a name, folder or reason within a line, in characters.
-const WIDTH: usize = 240;
+const MAX_LINE_FIELD_CHARS: usize = 240;
 
 pub(super) fn print_session_header(view: &SessionView) {
-    let title = view.title.as_deref().map(|title| one_line(title, WIDTH));
+    let title = view
+        .title
+        .as_deref()
+        .map(|title| truncate_to_one_line(title, MAX_LINE_FIELD_CHARS));
     let title = title.map(|title| format!(" {title}")).unwrap_or_default();
-    answer_line(format_args!(
+    print_stdout_line(format_args!(
         "session {}{title}",
-        style_text(BOLD, one_line(&view.id, WIDTH))
+        style_text(
+            BOLD_STYLE,
+            truncate_to_one_line(&view.id, MAX_LINE_FIELD_CHARS)
+        )
     ));
     let mut about = vec![
-        format!("began {}", format_time(view.created)),
-        format!("in {}", one_line(&view.workspace, WIDTH)),
+        format!("began {}", format_utc_time_ms(view.created)),
+        format!(
+            "in {}",
+            truncate_to_one_line(&view.workspace, MAX_LINE_FIELD_CHARS)
+        ),
         format!(
             "with {}/{}",
-            one_line(&view.provider, WIDTH),
-            one_line(&view.model, WIDTH)
+            truncate_to_one_line(&view.provider, MAX_LINE_FIELD_CHARS),
+            truncate_to_one_line(&view.model, MAX_LINE_FIELD_CHARS)
         ),
     ];
     let from = view.forked_from.iter();
-    about.extend(from.map(|id| format!("forked from {}", one_line(id, WIDTH))));
-    answer_line(style_text(DIM, about.join(" · ")));
+    about.extend(from.map(|id| {
+        format!(
+            "forked from {}",
+            truncate_to_one_line(id, MAX_LINE_FIELD_CHARS)
+        )
+    }));
+    print_stdout_line(style_text(DIM_STYLE, about.join(" · ")));
     if view.turns.is_empty() {
-        answer_line("this session has no turn yet");
+        print_stdout_line("this session has no turn yet");
     }
 }
 
 /// Formats milliseconds since 1970 as a time in UTC.
-pub(super) fn format_time(ms: i64) -> String {
+pub(super) fn format_utc_time_ms(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms)
         .map_or_else(|_| ms.to_string(), |time| format!("{time:.0}"))
 }
 
 /// Returns the facts that are shown next to the number of a turn.
-pub(super) fn describe_turn_facts(turn: &TurnView) -> String {
-    let mut about = vec![format_time(turn.started)];
+pub(super) fn describe_turn_time_and_outcome(turn: &TurnView) -> String {
+    let mut about = vec![format_utc_time_ms(turn.started)];
     about.push(match &turn.stop {
-        Some(stop) => one_line(stop, 40),
+        Some(stop) => truncate_to_one_line(stop, 40),
         None => "open".to_owned(),
     });
     if turn.steps > 0 {
-        about.push(format_count(u64::from(turn.steps), "step"));
+        about.push(format_count_with_noun(u64::from(turn.steps), "step"));
     }
     let (input, output) = (turn.usage.input_tokens, turn.usage.output_tokens);
     if input > 0 || output > 0 {
-        let estimated = render::estimated_mark(&turn.usage);
+        let estimated = render::estimated_usage_mark(&turn.usage);
         about.push(format!("{input} tokens in, {output} out{estimated}"));
     }
     about.extend(render::format_dollars(turn.cost_usd));
     if turn.source != "terminal" && !turn.source.is_empty() {
-        about.push(format!("from {}", one_line(&turn.source, WIDTH)));
+        about.push(format!(
+            "from {}",
+            truncate_to_one_line(&turn.source, MAX_LINE_FIELD_CHARS)
+        ));
     }
     if let Some(command) = &turn.command {
-        about.push(format!("command {}", one_line(command, WIDTH)));
+        about.push(format!(
+            "command {}",
+            truncate_to_one_line(command, MAX_LINE_FIELD_CHARS)
+        ));
     }
     if let Some(set) = &turn.plugins {
         let digits = set.get(..12).unwrap_or(set);
-        about.push(format!("set of plugins {}", one_line(digits, WIDTH)));
+        about.push(format!(
+            "set of plugins {}",
+            truncate_to_one_line(digits, MAX_LINE_FIELD_CHARS)
+        ));
     }
     if let Some(holder) = &turn.archived_in {
-        about.push(format!("archived in {}", one_line(holder, WIDTH)));
+        about.push(format!(
+            "archived in {}",
+            truncate_to_one_line(holder, MAX_LINE_FIELD_CHARS)
+        ));
     }
     if turn.is_undone {
         about.push("taken back".to_owned());
@@ -81,22 +108,22 @@ pub(super) fn describe_turn_facts(turn: &TurnView) -> String {
 
 pub(super) fn print_turn(turn: &TurnView, limit: usize) {
     if turn.turn > 0 || turn.started > 0 {
-        let number = style_text(BOLD, format_args!("turn {}", turn.turn));
-        answer_line(format_args!(
+        let number = style_text(BOLD_STYLE, format_args!("turn {}", turn.turn));
+        print_stdout_line(format_args!(
             "\n{number} {}",
-            style_text(DIM, describe_turn_facts(turn))
+            style_text(DIM_STYLE, describe_turn_time_and_outcome(turn))
         ));
-        print_text_block("> ", &turn.input, limit);
+        print_indented_truncated_text("> ", &turn.input, limit);
     }
     for item in &turn.items {
-        print_item(item, turn, limit);
+        print_turn_item(item, turn, limit);
     }
 }
 
-fn print_item(view: &ItemView, turn: &TurnView, limit: usize) {
+fn print_turn_item(view: &ItemView, turn: &TurnView, limit: usize) {
     let line = |text: String| {
-        let number = style_text(DIM, format_args!("{:>7}", view.line));
-        answer_line(format_args!("{number} {text}"));
+        let number = style_text(DIM_STYLE, format_args!("{:>7}", view.line));
+        print_stdout_line(format_args!("{number} {text}"));
     };
     match &view.item {
         // The input is already printed in the header of the turn.
@@ -122,21 +149,24 @@ fn print_item(view: &ItemView, turn: &TurnView, limit: usize) {
             };
             let by = by
                 .as_deref()
-                .map(|by| format!(" ({})", one_line(by, WIDTH)));
+                .map(|by| format!(" ({})", truncate_to_one_line(by, MAX_LINE_FIELD_CHARS)));
             line(style_text(
-                BOLD,
+                BOLD_STYLE,
                 format!("{role}{}", by.unwrap_or_default()),
             ));
             for text in reasoning {
-                print_text_block("(reasoning) ", text, limit);
+                print_indented_truncated_text("(reasoning) ", text, limit);
             }
-            print_text_block("", text, limit);
+            print_indented_truncated_text("", text, limit);
             for blob in blobs {
-                answer_line(format_args!("{INDENT}[{}]", one_line(blob, WIDTH)));
+                print_stdout_line(format_args!(
+                    "{CONTINUATION_ROW_INDENT}[{}]",
+                    truncate_to_one_line(blob, MAX_LINE_FIELD_CHARS)
+                ));
             }
         }
-        Item::Call(call) => print_call(call, &line, limit),
-        Item::Decision(decision) => line(describe_decision(decision)),
+        Item::Call(call) => print_tool_call(call, &line, limit),
+        Item::Decision(decision) => line(describe_hook_decision(decision)),
         Item::Step {
             step,
             model,
@@ -144,15 +174,17 @@ fn print_item(view: &ItemView, turn: &TurnView, limit: usize) {
             cost_usd,
             aside,
         } => {
-            let aside = aside.as_deref().map(|by| one_line(by, WIDTH));
+            let aside = aside
+                .as_deref()
+                .map(|by| truncate_to_one_line(by, MAX_LINE_FIELD_CHARS));
             let aside = aside.map(|by| format!(" · aside by {by}"));
             let usd = cost_usd.and_then(render::format_dollars);
             let usd = usd.map(|usd| format!(" · {usd}")).unwrap_or_default();
             line(style_text(
-                DIM,
+                DIM_STYLE,
                 format!(
                     "step {step} · {} · {} tokens in, {} out{usd}{}",
-                    one_line(model, WIDTH),
+                    truncate_to_one_line(model, MAX_LINE_FIELD_CHARS),
                     usage.input_tokens,
                     usage.output_tokens,
                     aside.unwrap_or_default()
@@ -174,12 +206,12 @@ fn print_item(view: &ItemView, turn: &TurnView, limit: usize) {
         } => {
             let by = plugin
                 .as_deref()
-                .map(|name| format!(" of {}", one_line(name, WIDTH)));
+                .map(|name| format!(" of {}", truncate_to_one_line(name, MAX_LINE_FIELD_CHARS)));
             let mut about = vec![by.unwrap_or_default()];
             about.extend(
                 preset
                     .iter()
-                    .map(|name| format!(" · {}", one_line(name, 64))),
+                    .map(|name| format!(" · {}", truncate_to_one_line(name, 64))),
             );
             if let Some(state) = state {
                 let work = render::steps::describe_subagent_work(*steps, usage.total(), *cost_usd);
@@ -187,19 +219,21 @@ fn print_item(view: &ItemView, turn: &TurnView, limit: usize) {
             }
             line(format!(
                 "subagent {}{}",
-                style_text(PLUGIN, one_line(agent, 64)),
-                style_text(DIM, about.concat())
+                style_text(PLUGIN_NAME_STYLE, truncate_to_one_line(agent, 64)),
+                style_text(DIM_STYLE, about.concat())
             ));
             let what = if *is_continued {
                 "continued: "
             } else {
                 "task: "
             };
-            print_text_block(what, task, limit);
+            print_indented_truncated_text(what, task, limit);
             match answer {
-                Some(answer) if *is_error => print_text_block("failed: ", answer, limit),
-                Some(answer) => print_text_block("answer: ", answer, limit),
-                None => print_text_block("", "it has not ended", limit),
+                Some(answer) if *is_error => {
+                    print_indented_truncated_text("failed: ", answer, limit)
+                }
+                Some(answer) => print_indented_truncated_text("answer: ", answer, limit),
+                None => print_indented_truncated_text("", "it has not ended", limit),
             }
         }
         Item::Replaced {
@@ -210,78 +244,95 @@ fn print_item(view: &ItemView, turn: &TurnView, limit: usize) {
         } => {
             let what = format!(
                 "{} replaced ({})",
-                format_count(*removed as u64, "message"),
-                one_line(reason, WIDTH)
+                format_count_with_noun(*removed as u64, "message"),
+                truncate_to_one_line(reason, MAX_LINE_FIELD_CHARS)
             );
             line(match holder {
-                Some(id) => format!("[archived: {}] {what}", one_line(id, 64)),
+                Some(id) => format!("[archived: {}] {what}", truncate_to_one_line(id, 64)),
                 None => format!("≡ {what}"),
             });
             if !summary.is_empty() {
-                print_text_block("", summary, limit);
+                print_indented_truncated_text("", summary, limit);
             }
         }
         Item::Prompt { parts } => {
             line(style_text(
-                DIM,
+                DIM_STYLE,
                 format!(
                     "system prompt, {}",
-                    format_count(parts.len() as u64, "part")
+                    format_count_with_noun(parts.len() as u64, "part")
                 ),
             ));
             for part in parts {
-                answer_line(style_text(
-                    DIM,
+                print_stdout_line(style_text(
+                    DIM_STYLE,
                     format!(
-                        "{INDENT}{} of {} · {} · {} tokens · {}",
-                        one_line(&part.key, WIDTH),
-                        one_line(&part.source, WIDTH),
+                        "{CONTINUATION_ROW_INDENT}{} of {} · {} · {} tokens · {}",
+                        truncate_to_one_line(&part.key, MAX_LINE_FIELD_CHARS),
+                        truncate_to_one_line(&part.source, MAX_LINE_FIELD_CHARS),
                         format_bytes(part.bytes as u64),
                         part.tokens,
-                        one_line(&part.hash, 64),
+                        truncate_to_one_line(&part.hash, 64),
                     ),
                 ));
             }
         }
-        Item::Note { text } => line(style_text(DIM, one_line(text, 4 * WIDTH))),
+        Item::Note { text } => line(style_text(
+            DIM_STYLE,
+            truncate_to_one_line(text, 4 * MAX_LINE_FIELD_CHARS),
+        )),
     }
 }
 
-fn print_call(call: &CallView, line: &dyn Fn(String), limit: usize) {
-    let by = call
-        .by
-        .as_deref()
-        .map(|by| format!(" by {}{}", caller_kind_prefix(by), one_line(by, WIDTH)));
+fn print_tool_call(call: &CallView, line: &dyn Fn(String), limit: usize) {
+    let by = call.by.as_deref().map(|by| {
+        format!(
+            " by {}{}",
+            caller_kind_prefix(by),
+            truncate_to_one_line(by, MAX_LINE_FIELD_CHARS)
+        )
+    });
     line(format!(
         "{} {}{}",
-        style_text(BOLD, one_line(&call.tool, WIDTH)),
-        style_text(DIM, one_line(&call.id, 64)),
+        style_text(
+            BOLD_STYLE,
+            truncate_to_one_line(&call.tool, MAX_LINE_FIELD_CHARS)
+        ),
+        style_text(DIM_STYLE, truncate_to_one_line(&call.id, 64)),
         by.unwrap_or_default()
     ));
-    print_text_block("", &call.arguments.to_string(), limit);
+    print_indented_truncated_text("", &call.arguments.to_string(), limit);
     for decision in &call.decisions {
-        answer_line(format_args!("{INDENT}{}", describe_decision(decision)));
+        print_stdout_line(format_args!(
+            "{CONTINUATION_ROW_INDENT}{}",
+            describe_hook_decision(decision)
+        ));
     }
     if let Some(arguments) = &call.ran_with {
-        print_text_block("ran with ", &arguments.to_string(), limit);
+        print_indented_truncated_text("ran with ", &arguments.to_string(), limit);
     }
-    let refused = call
-        .refused_by
-        .as_deref()
-        .map(|by| format!("refused by {}", one_line(by, WIDTH)));
-    let took = call.duration_ms.map(render::format_millis);
+    let refused = call.refused_by.as_deref().map(|by| {
+        format!(
+            "refused by {}",
+            truncate_to_one_line(by, MAX_LINE_FIELD_CHARS)
+        )
+    });
+    let took = call.duration_ms.map(render::format_duration_ms);
     let state = match (refused, &call.result) {
-        (Some(refused), _) => style_text(BAD, refused),
-        (None, None) if call.duration_ms.is_some() => style_text(DIM, "ended"),
-        (None, None) if call.has_begun => style_text(WARN, "it began, but has no result"),
-        (None, None) => style_text(WARN, "it has not begun"),
-        (None, Some(_)) if call.is_error => style_text(BAD, "failed"),
-        (None, Some(_)) => style_text(GOOD, "result"),
+        (Some(refused), _) => style_text(ERROR_STYLE, refused),
+        (None, None) if call.duration_ms.is_some() => style_text(DIM_STYLE, "ended"),
+        (None, None) if call.has_begun => style_text(WARNING_STYLE, "it began, but has no result"),
+        (None, None) => style_text(WARNING_STYLE, "it has not begun"),
+        (None, Some(_)) if call.is_error => style_text(ERROR_STYLE, "failed"),
+        (None, Some(_)) => style_text(SUCCESS_STYLE, "result"),
     };
     let took = took.filter(|_| call.refused_by.is_none());
-    let took = took.map(|took| style_text(DIM, format_args!(" · {took}")));
-    answer_line(format_args!("{INDENT}{state}{}", took.unwrap_or_default()));
-    print_text_block("", call.result.as_deref().unwrap_or_default(), limit);
+    let took = took.map(|took| style_text(DIM_STYLE, format_args!(" · {took}")));
+    print_stdout_line(format_args!(
+        "{CONTINUATION_ROW_INDENT}{state}{}",
+        took.unwrap_or_default()
+    ));
+    print_indented_truncated_text("", call.result.as_deref().unwrap_or_default(), limit);
 }
 
 /// Returns the word to print before the name of a caller: `plugin `, or nothing for a client
@@ -291,7 +342,7 @@ pub(super) fn caller_kind_prefix(by: &str) -> &'static str {
 }
 
 /// Describes the decision of a hook and its reason.
-pub(super) fn describe_decision(decision: &Decision) -> String {
+pub(super) fn describe_hook_decision(decision: &Decision) -> String {
     let Decision {
         plugin,
         point,
@@ -301,29 +352,32 @@ pub(super) fn describe_decision(decision: &Decision) -> String {
         ..
     } = decision;
     let outcome = match outcome.as_str() {
-        "changed" => style_text(WARN, "changed"),
-        "asked" => style_text(WARN, "asked"),
-        "blocked" => style_text(BAD, "refused"),
-        other => style_text(BAD, one_line(other, 40)),
+        "changed" => style_text(WARNING_STYLE, "changed"),
+        "asked" => style_text(WARNING_STYLE, "asked"),
+        "blocked" => style_text(ERROR_STYLE, "refused"),
+        other => style_text(ERROR_STYLE, truncate_to_one_line(other, 40)),
     };
-    let changed: Vec<String> = changed.iter().map(|name| one_line(name, 60)).collect();
+    let changed: Vec<String> = changed
+        .iter()
+        .map(|name| truncate_to_one_line(name, 60))
+        .collect();
     let changed = match changed.is_empty() {
         true => String::new(),
         false => format!(" {}", changed.join(", ")),
     };
     let reason = reason
         .as_deref()
-        .map(|why| format!(": {}", one_line(why, 4 * WIDTH)));
+        .map(|why| format!(": {}", truncate_to_one_line(why, 4 * MAX_LINE_FIELD_CHARS)));
     format!(
         "{} at {}: {outcome}{changed}{}",
-        style_text(PLUGIN, one_line(plugin, 64)),
-        one_line(point, 64),
+        style_text(PLUGIN_NAME_STYLE, truncate_to_one_line(plugin, 64)),
+        truncate_to_one_line(point, 64),
         reason.unwrap_or_default()
     )
 }
 
 /// Prints a text of several lines, indented, and truncated to `limit` bytes.
-fn print_text_block(mark: &str, text: &str, limit: usize) {
+fn print_indented_truncated_text(mark: &str, text: &str, limit: usize) {
     if text.is_empty() {
         return;
     }
@@ -331,11 +385,14 @@ fn print_text_block(mark: &str, text: &str, limit: usize) {
     let shown = printable_text(text.get(..end).unwrap_or_default());
     for (at, line) in shown.lines().enumerate() {
         let mark = if at == 0 { mark } else { "" };
-        answer_line(format_args!("{INDENT}{mark}{line}"));
+        print_stdout_line(format_args!("{CONTINUATION_ROW_INDENT}{mark}{line}"));
     }
     if end < text.len() {
         let n_left = (text.len() - end) as u64;
-        let note = format!("{INDENT}… {} more; --full shows all", format_bytes(n_left));
-        answer_line(style_text(DIM, note));
+        let note = format!(
+            "{CONTINUATION_ROW_INDENT}… {} more; --full shows all",
+            format_bytes(n_left)
+        );
+        print_stdout_line(style_text(DIM_STYLE, note));
     }
 }

@@ -8,26 +8,28 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
-use super::super::environment::{operator_environment, read_user_setup};
+use super::super::environment::{
+    process_operator_environment, read_operator_setup_without_project,
+};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::terminal::can_ask_at_terminal;
 use super::super::{command, render};
 use super::{
-    find_skills_and_surroundings, find_skills_without_plugins, preview, skill_files_shadowed_by,
+    find_skills_tools_and_plugins, find_skills_without_plugins, preview, skill_files_shadowed_by,
 };
 use rind_lib::grant::Trust;
 use rind_lib::grant::held;
 use rind_lib::skill::{
-    self, Diagnostic, SIDE_FILE, Severity, Skill, SkillEnvironment, SkillFile, SkillRoot, Skills,
-    Source, is_skipped_folder_name, key,
+    self, Diagnostic, SKILL_JSON_FILE_NAME, SessionSkills, Severity, Skill, SkillFile,
+    SkillSearchDirectory, Source, ToolsAndPluginsForSkill, is_skipped_folder_name, key,
 };
-use rind_operator::machine::OperatorMachine;
+use rind_operator::machine::MachineProgramsAndVariables;
 use rind_package::lock_file::LockEntry;
 use rind_package::place;
-use rind_package::signature::{self, InstallConfig, SignatureSubject};
+use rind_package::signature::{self, InstallConfig, SignatureCheckTarget};
 use rind_package::skill::{
-    CandidateBundle, FetchedSkills, LockedSkill, SkillCandidate, SkillChange, SkillStore,
-    fetch_skills, find_skill_candidates, read_skill_bundle,
+    FetchedSkillSource, InstalledSkillStore, LockedSkill, SkillCandidate, SkillCandidateFiles,
+    SkillInstallResult, fetch_skill_source, find_skill_candidates, read_skill_bundle,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -64,31 +66,34 @@ pub(in super::super) struct SkillInstallArgs {
 
 pub(super) struct PreparedSkillInstall {
     pub(super) name: String,
-    pub(super) bundle: CandidateBundle,
+    pub(super) bundle: SkillCandidateFiles,
     pub(super) skill: Skill,
     pub(super) findings: Vec<Diagnostic>,
     /// Files of other skills that the installed skill would shadow.
     pub(super) shadows: Vec<PathBuf>,
     pub(super) locked: LockedSkill,
-    pub(super) change: SkillChange,
+    pub(super) change: SkillInstallResult,
 }
 
 pub(super) async fn run_skill_install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
-    let setup = read_user_setup()?;
+    let setup = read_operator_setup_without_project()?;
     let (paths, keys) = (&setup.paths, setup.config.section::<InstallConfig>()?);
-    let fetched = fetch_skills(&args.source, args.rev.as_deref()).await?;
+    let fetched = fetch_skill_source(&args.source, args.rev.as_deref()).await?;
     let found = find_skill_candidates(&fetched.tree).await?;
     for index in &found.indexes {
         render::print_note(&format!(
             "{index} is treated as a table of contents of the skills below it, not as a skill"
         ));
     }
-    let (chosen, mut left_out) = choose_candidates(found.all, &fetched, &args)?;
-    let mut store = SkillStore::open_store(&paths.config, preview::report_lock_wait)?;
-    let around = SkillCheckContext::new().await;
+    let (chosen, mut left_out) = select_skill_candidates(found.all, &fetched, &args)?;
+    let mut store = InstalledSkillStore::open_and_lock_store(
+        &paths.config,
+        preview::print_skill_lock_wait_notice,
+    )?;
+    let around = NewSkillCheckContext::new().await;
     let mut all = Vec::new();
     for candidate in &chosen {
-        let ready = prepare_install(candidate, &fetched, &args, &store, &keys, &around).await;
+        let ready = prepare_skill_install(candidate, &fetched, &args, &store, &keys, &around).await;
         match ready.with_context(|| format!("{} is not installed", candidate.name)) {
             Ok(ready) => all.push(ready),
             // An invalid skill in a collection does not prevent the installation of the others.
@@ -108,23 +113,23 @@ pub(super) async fn run_skill_install(args: SkillInstallArgs) -> anyhow::Result<
     drop(fetched);
     let changes = all
         .iter()
-        .filter(|one| one.change != SkillChange::Unchanged);
+        .filter(|one| one.change != SkillInstallResult::Unchanged);
     if changes.count() > 0 {
-        let screen = preview::preview_screen(&all, &store.skills);
+        let screen = preview::build_skill_install_preview_screen(&all, &store.skills);
         if args.yes {
-            preview::print_preview(&screen);
+            preview::print_skill_install_preview(&screen);
         } else if can_ask_at_terminal() {
             if !preview::confirm_preview(&screen).await {
                 bail!("nothing is installed: you did not say yes");
             }
         } else {
-            preview::print_preview(&screen);
+            preview::print_skill_install_preview(&screen);
             bail!(
                 "nothing is installed, because there is no terminal to ask at; read the above and pass --yes"
             );
         }
     }
-    store.reread_skill_names_in_use();
+    store.refresh_skill_names_in_use();
     for one in all {
         let kept =
             store.install_skill(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
@@ -145,9 +150,9 @@ pub(super) async fn run_skill_install(args: SkillInstallArgs) -> anyhow::Result<
 /// Selects skills of the source. Without `--skill` or `--all`, the source must contain exactly one.
 /// With `--all`, also returns the reasons, each with a remedy, for skills that are skipped because
 /// two have the same name.
-fn choose_candidates(
+fn select_skill_candidates(
     all: Vec<SkillCandidate>,
-    fetched: &FetchedSkills,
+    fetched: &FetchedSkillSource,
     args: &SkillInstallArgs,
 ) -> anyhow::Result<(Vec<SkillCandidate>, Vec<String>)> {
     let shown = args.source.display();
@@ -238,15 +243,15 @@ fn choose_candidates(
 
 /// Skills, tools and plugins that a session in this folder would have, against which a new skill is
 /// checked.
-struct SkillCheckContext {
-    skills: Skills,
-    surroundings: Option<SkillEnvironment>,
-    machine: OperatorMachine,
+struct NewSkillCheckContext {
+    skills: SessionSkills,
+    surroundings: Option<ToolsAndPluginsForSkill>,
+    machine: MachineProgramsAndVariables,
 }
 
-impl SkillCheckContext {
+impl NewSkillCheckContext {
     async fn new() -> Self {
-        let look = find_skills_and_surroundings(&PluginArgs::default()).await;
+        let look = find_skills_tools_and_plugins(&PluginArgs::default()).await;
         let (skills, surroundings) = match look {
             Ok((skills, surroundings)) => (skills, Some(surroundings)),
             Err(error) => {
@@ -259,18 +264,18 @@ impl SkillCheckContext {
         Self {
             skills,
             surroundings,
-            machine: OperatorMachine::new(&operator_environment()),
+            machine: MachineProgramsAndVariables::new(&process_operator_environment()),
         }
     }
 }
 
-async fn prepare_install(
+async fn prepare_skill_install(
     candidate: &SkillCandidate,
-    fetched: &FetchedSkills,
+    fetched: &FetchedSkillSource,
     args: &SkillInstallArgs,
-    store: &SkillStore,
+    store: &InstalledSkillStore,
     keys: &InstallConfig,
-    around: &SkillCheckContext,
+    around: &NewSkillCheckContext,
 ) -> anyhow::Result<PreparedSkillInstall> {
     let name = candidate.name.clone();
     let is_name = !name.contains('/') && !name.starts_with('.');
@@ -279,7 +284,7 @@ async fn prepare_install(
         "`{}` cannot be the name of a folder; choose another name with --name",
         name.escape_debug()
     );
-    let mut reserved = command::reserved_names().into_iter();
+    let mut reserved = command::reserved_skill_names().into_iter();
     if reserved.any(|word| key(word) == key(&name)) {
         bail!("`{name}` is a command of rind; choose another name with --name");
     }
@@ -288,7 +293,7 @@ async fn prepare_install(
         "sessions ignore a folder named `{name}`; choose another name with --name"
     );
     let bundle = read_skill_bundle(&fetched.tree, candidate, args.whole).await?;
-    let subject = SignatureSubject {
+    let subject = SignatureCheckTarget {
         kind: "skill",
         name: &name,
         source: &fetched.source,
@@ -298,7 +303,7 @@ async fn prepare_install(
         how_to_sign: fetched.signing_advice(),
         signature: &|| fetched.read_signature(),
     };
-    let signer = signature::check_signature(keys, store.pinned_key(&name), &subject)?;
+    let signer = signature::check_signature(keys, store.key_pinned_to_skill_name(&name), &subject)?;
     let within = Some(candidate.at.join("/")).filter(|within| !within.is_empty());
     let locked = LockedSkill {
         source: fetched.source.clone(),
@@ -307,13 +312,15 @@ async fn prepare_install(
         digest: held::digest_files(&bundle.files),
         key: signer,
     };
-    let change = store.determine_skill_change(&name, &locked, args.force, args.change_source)?;
+    let change =
+        store.predict_skill_install_result(&name, &locked, args.force, args.change_source)?;
     let trust = if locked.key.is_some() {
         Trust::Package
     } else {
         Trust::User
     };
-    let (skill, findings) = check_bundle(&name, &bundle, trust, &store.skills, around)?;
+    let (skill, findings) =
+        parse_and_check_skill_bundle(&name, &bundle, trust, &store.skills, around)?;
     Ok(PreparedSkillInstall {
         shadows: skill_files_shadowed_by(&around.skills, &name),
         name,
@@ -326,12 +333,12 @@ async fn prepare_install(
 }
 
 /// Parses a skill as a session would, and checks a copy of the skill's files in a temporary folder.
-fn check_bundle(
+fn parse_and_check_skill_bundle(
     name: &str,
-    bundle: &CandidateBundle,
+    bundle: &SkillCandidateFiles,
     trust: Trust,
     skills: &Path,
-    around: &SkillCheckContext,
+    around: &NewSkillCheckContext,
 ) -> anyhow::Result<(Skill, Vec<Diagnostic>)> {
     let file = |name: &str| bundle.files.get(&vec![name.to_owned()]).map(Vec::as_slice);
     let dir = skills.join(name);
@@ -345,7 +352,7 @@ fn check_bundle(
         source: &Source::User,
         trust,
         bytes: file(&bundle.file).unwrap_or_default(),
-        side: file(SIDE_FILE),
+        side: file(SKILL_JSON_FILE_NAME),
     };
     let skill = read.parse().map_err(|unusable| {
         let why: Vec<String> = unusable
@@ -359,13 +366,13 @@ fn check_bundle(
     let folder = tempfile::tempdir().context("make a temporary folder")?;
     let staged = place::stage_files(&bundle.files, name, folder.path())?;
     let there = skill::discover(
-        &[SkillRoot::new(Source::Local, staged.folder)],
+        &[SkillSearchDirectory::new(Source::Local, staged.folder)],
         &[],
         &around.machine,
     );
     let mut findings = skill.diagnostics.clone();
     if let Some(there) = there.iter().next() {
-        findings.extend(skill::check(
+        findings.extend(skill::check_skill(
             there,
             around.surroundings.as_ref(),
             &around.machine,

@@ -17,25 +17,25 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::args::PluginArgs;
-use super::environment::{find_paths, operator_environment};
+use super::environment::{find_rind_paths, process_operator_environment};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{command, plugin, render};
-pub(super) use derive::{OUTLINE_COMMAND, run_outline_process};
+pub(super) use derive::{OUTLINE_WORKER_SUBCOMMAND, skill_derive_worker_main};
 use rind_lib::config::Config;
-use rind_lib::plugin::load::PluginSet;
+use rind_lib::plugin::load::FoundPluginSet;
 use rind_lib::skill::{
-    self, Diagnostic, Severity, Skill, SkillCatalogue, SkillEnvironment, SkillRoot, Skills, Source,
-    compute_catalogue_budget,
+    self, Diagnostic, SessionSkills, Severity, Skill, SkillCatalogue, SkillSearchDirectory, Source,
+    ToolsAndPluginsForSkill, compute_catalogue_budget,
 };
-use rind_operator::machine::OperatorMachine;
-use rind_operator::setup::OperatorSetup;
+use rind_operator::machine::MachineProgramsAndVariables;
+use rind_operator::setup::OperatorWorkspaceSetup;
 use rind_operator::skills;
 use rind_package::lock_file::LockEntry;
 use rind_package::signature::InstallConfig;
-use rind_package::skill::{LockedSkill, verify_skills};
+use rind_package::skill::{LockedSkill, verify_installed_skills};
 
 /// Size of the context window, in tokens, of which `list` shows the catalogue's share.
-const SHOWN_CONTEXT_TOKENS: u64 = 200_000;
+const REFERENCE_CONTEXT_WINDOW_TOKENS: u64 = 200_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SkillCommand {
@@ -112,8 +112,10 @@ pub(super) async fn run_skill(command: SkillCommand) -> anyhow::Result<ExitStatu
 }
 
 /// Returns the skills and plugins that a session in this folder would have.
-async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
-    let load = plugin::prepare_load(args).await?;
+async fn find_session_skills_and_plugins(
+    args: &PluginArgs,
+) -> anyhow::Result<(SessionSkills, FoundPluginSet)> {
+    let load = plugin::plan_session_plugin_load(args).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
     let roots = skills::skill_roots(load.setup(), &plugins, load.in_memory_files());
@@ -122,37 +124,38 @@ async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
 
 /// Returns the skills that a session in this folder would have, except those of plugins. Used if
 /// the plugins cannot be loaded.
-async fn find_skills_without_plugins() -> Skills {
-    let none = PluginSet::default();
-    if let Ok(load) = plugin::prepare_load(&PluginArgs::default()).await {
+async fn find_skills_without_plugins() -> SessionSkills {
+    let none = FoundPluginSet::default();
+    if let Ok(load) = plugin::plan_session_plugin_load(&PluginArgs::default()).await {
         return discover_skills(&skills::skill_roots(
             load.setup(),
             &none,
             load.in_memory_files(),
         ));
     }
-    let Ok(paths) = find_paths(None) else {
-        return Skills::default();
+    let Ok(paths) = find_rind_paths(None) else {
+        return SessionSkills::default();
     };
-    let setup = OperatorSetup::new(operator_environment(), paths, Config::default());
+    let setup =
+        OperatorWorkspaceSetup::new(process_operator_environment(), paths, Config::default());
     discover_skills(&skills::skill_roots(&setup, &none, None))
 }
 
-fn discover_skills(roots: &[SkillRoot]) -> Skills {
+fn discover_skills(roots: &[SkillSearchDirectory]) -> SessionSkills {
     skill::discover(
         roots,
-        &command::reserved_names(),
-        &OperatorMachine::new(&operator_environment()),
+        &command::reserved_skill_names(),
+        &MachineProgramsAndVariables::new(&process_operator_environment()),
     )
 }
 
 /// Returns the skills, tools and plugins that a session in this folder would have.
-async fn find_skills_and_surroundings(
+async fn find_skills_tools_and_plugins(
     args: &PluginArgs,
-) -> anyhow::Result<(Skills, SkillEnvironment)> {
-    let (skills, plugins) = find_skills(args).await?;
+) -> anyhow::Result<(SessionSkills, ToolsAndPluginsForSkill)> {
+    let (skills, plugins) = find_session_skills_and_plugins(args).await?;
     let plugins = plugins.plugins.iter();
-    let around = SkillEnvironment {
+    let around = ToolsAndPluginsForSkill {
         plugins: plugins.map(|plugin| plugin.manifest.name.clone()).collect(),
         tools: super::tools::tool_names(args).await?,
     };
@@ -161,30 +164,31 @@ async fn find_skills_and_surroundings(
 
 /// Returns the files of skills outside the user's folder that a new skill of this name would
 /// shadow.
-fn skill_files_shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
+fn skill_files_shadowed_by(skills: &SessionSkills, name: &str) -> Vec<PathBuf> {
     let others = skills
         .skill_locations()
         .filter(|(id, _, source)| skill::key(id) == skill::key(name) && **source != Source::User);
     others.map(|(_, file, _)| file.to_owned()).collect()
 }
 
-fn discover_skills_at_path(path: &Path) -> Skills {
-    discover_skills(&[SkillRoot::new(Source::Local, path.to_owned())])
+fn discover_skills_at_path(path: &Path) -> SessionSkills {
+    discover_skills(&[SkillSearchDirectory::new(Source::Local, path.to_owned())])
 }
 
-fn parse_path_argument(word: &str) -> Option<&Path> {
+fn parse_existing_skill_path(word: &str) -> Option<&Path> {
     let path = Path::new(word);
-    let is_path = word.contains('/') || word.starts_with('.') || path.join(skill::FILE).is_file();
+    let is_path =
+        word.contains('/') || word.starts_with('.') || path.join(skill::SKILL_FILE_NAME).is_file();
     (is_path && path.exists()).then_some(path)
 }
 
 async fn list_skills(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
-    let (skills, _) = find_skills(&args.plugins).await?;
-    let catalogue = skills.catalogue(compute_catalogue_budget(SHOWN_CONTEXT_TOKENS));
+    let (skills, _) = find_session_skills_and_plugins(&args.plugins).await?;
+    let catalogue = skills.catalogue(compute_catalogue_budget(REFERENCE_CONTEXT_WINDOW_TOKENS));
     if args.json {
         render::print_json(&skills_json(&skills, &catalogue))?;
     } else {
-        render::skills::list_skills(&skills, &catalogue, SHOWN_CONTEXT_TOKENS);
+        render::skills::print_skills(&skills, &catalogue, REFERENCE_CONTEXT_WINDOW_TOKENS);
         render::skill_install::print_missing_skills(&find_missing_skills()?);
     }
     Ok(ExitStatus::from_success(
@@ -194,10 +198,10 @@ async fn list_skills(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
 
 /// Returns the names of installed skills whose folders no longer exist.
 fn find_missing_skills() -> anyhow::Result<Vec<String>> {
-    let paths = find_paths(None)?;
+    let paths = find_rind_paths(None)?;
     let lock_path = paths.config.join(LockedSkill::FILE_NAME);
-    let installed = verify_skills(
-        &paths.config.join(skill::FOLDER),
+    let installed = verify_installed_skills(
+        &paths.config.join(skill::SKILLS_FOLDER_NAME),
         &lock_path,
         &InstallConfig::default(),
     );
@@ -207,10 +211,10 @@ fn find_missing_skills() -> anyhow::Result<Vec<String>> {
     Ok(names.collect())
 }
 
-fn skills_json(skills: &Skills, catalogue: &SkillCatalogue) -> serde_json::Value {
+fn skills_json(skills: &SessionSkills, catalogue: &SkillCatalogue) -> serde_json::Value {
     let all: Vec<_> = skills
         .iter()
-        .map(|skill| json!({"skill": **skill, "catalogue_chars": Skills::catalogue_line_chars(skill)}))
+        .map(|skill| json!({"skill": **skill, "catalogue_chars": SessionSkills::catalogue_line_chars(skill)}))
         .collect();
     let shadowed: Vec<_> = skills
         .shadowed_skills()
@@ -227,11 +231,11 @@ fn skills_json(skills: &Skills, catalogue: &SkillCatalogue) -> serde_json::Value
 }
 
 async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
-    let skills = match parse_path_argument(&args.skill) {
+    let skills = match parse_existing_skill_path(&args.skill) {
         Some(path) => discover_skills_at_path(path),
-        None => find_skills(&args.plugins).await?.0,
+        None => find_session_skills_and_plugins(&args.plugins).await?.0,
     };
-    let one = match parse_path_argument(&args.skill) {
+    let one = match parse_existing_skill_path(&args.skill) {
         Some(_) => skills.iter().next(),
         None => skills.find(&args.skill),
     };
@@ -239,7 +243,9 @@ async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
         if let Some(unusable) = find_unusable_skill(&skills, &args.skill) {
             match args.json {
                 true => render::print_json(&json!({"unusable": unusable}))?,
-                false => render::skills::print_findings(&unusable.file, &unusable.diagnostics),
+                false => {
+                    render::skills::print_skill_diagnostics(&unusable.file, &unusable.diagnostics)
+                }
             }
             return Ok(ExitStatus::from_success(false));
         }
@@ -259,18 +265,21 @@ async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
 
 /// Finds the unusable skill with this name. If `word` is a path, returns the first one, since
 /// `skills` then comes from that path alone.
-fn find_unusable_skill<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::UnusableSkill> {
-    let is_path = parse_path_argument(word).is_some();
+fn find_unusable_skill<'a>(
+    skills: &'a SessionSkills,
+    word: &str,
+) -> Option<&'a skill::UnusableSkill> {
+    let is_path = parse_existing_skill_path(word).is_some();
     let mut all = skills.unusable_skills().iter();
     all.find(|one| is_path || skill::key(&one.id) == skill::key(word))
 }
 
 async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
-    let (skills, around) = find_skills_and_surroundings(&args.plugins).await?;
-    let machine = OperatorMachine::new(&operator_environment());
+    let (skills, around) = find_skills_tools_and_plugins(&args.plugins).await?;
+    let machine = MachineProgramsAndVariables::new(&process_operator_environment());
     let checked = |skill: &Skill| {
         let mut diagnostics = skill.diagnostics.clone();
-        diagnostics.extend(skill::check(skill, Some(&around), &machine));
+        diagnostics.extend(skill::check_skill(skill, Some(&around), &machine));
         diagnostics.sort_by_key(|d| (d.line, d.column));
         CheckedSkillFile {
             file: skill.file.clone(),
@@ -281,14 +290,14 @@ async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
         file: unusable.file.clone(),
         diagnostics: unusable.diagnostics.clone(),
     };
-    let all_of = |skills: &Skills| {
+    let all_of = |skills: &SessionSkills| {
         let good = skills.iter().map(|skill| checked(skill));
         good.chain(skills.unusable_skills().iter().map(refused))
             .collect::<Vec<_>>()
     };
     let mut results = Vec::new();
     for word in &args.skills {
-        if let Some(path) = parse_path_argument(word) {
+        if let Some(path) = parse_existing_skill_path(word) {
             let here = all_of(&discover_skills_at_path(path));
             if here.is_empty() {
                 bail_usage!("there is no skill in {}", path.display());

@@ -10,7 +10,8 @@ use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::{environment, render};
 use super::{find_skills_without_plugins, skill_files_shadowed_by};
 use rind_lib::skill::{
-    FILE, FOLDER, FORMAT, is_plain_name, is_skipped_folder_name, key, parse_text,
+    FORMAT, SKILL_FILE_NAME, SKILLS_FOLDER_NAME, is_portable_skill_name, is_skipped_folder_name,
+    key, parse_text,
 };
 use rind_package::skill::skill_names_in_use;
 
@@ -25,13 +26,13 @@ pub(in super::super) struct SkillNewArgs {
 
 pub(super) async fn create_skill(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     let name = &args.name;
-    if !is_plain_name(name) {
+    if !is_portable_skill_name(name) {
         bail_usage!(
             "`{}` cannot be a name: use a-z, 0-9 and single `-`",
             name.escape_debug()
         );
     }
-    if super::command::reserved_names().contains(&name.as_str()) {
+    if super::command::reserved_skill_names().contains(&name.as_str()) {
         bail_usage!("`{name}` is a command of rind; choose another name");
     }
     if is_skipped_folder_name(name) {
@@ -39,7 +40,9 @@ pub(super) async fn create_skill(args: &SkillNewArgs) -> anyhow::Result<ExitStat
     }
     let skills = match &args.into {
         Some(folder) => folder.clone(),
-        None => environment::find_paths(None)?.config.join(FOLDER),
+        None => environment::find_rind_paths(None)?
+            .config
+            .join(SKILLS_FOLDER_NAME),
     };
     let folder = skills.join(name);
     if folder.symlink_metadata().is_ok() {
@@ -68,9 +71,9 @@ pub(super) async fn create_skill(args: &SkillNewArgs) -> anyhow::Result<ExitStat
     );
     debug_assert!(parse_text(name, &text).is_ok());
     fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(folder.join(FILE), text))
+        .and_then(|()| fs::write(folder.join(SKILL_FILE_NAME), text))
         .with_context(|| Usage(format!("write {}", folder.display())))?;
-    render::answer_line(folder.join(FILE).display());
+    render::print_stdout_line(folder.join(SKILL_FILE_NAME).display());
     render::print_note(&format!(
         "write the description first; then `rind skill check {}`",
         folder.display()

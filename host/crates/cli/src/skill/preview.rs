@@ -3,91 +3,96 @@
 
 use std::path::Path;
 
-use super::super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
-use super::super::render::{self, BAD, BOLD, DIM, WARN};
+use super::super::question::{QuestionScreenContent, TerminalQuestionLine, parse_yes_or_no};
+use super::super::render::{self, BOLD_STYLE, DIM_STYLE, ERROR_STYLE, WARNING_STYLE};
 use super::super::terminal::{self, TerminalSize};
 use super::install::PreparedSkillInstall;
 use rind_lib::skill::{
-    Context, Interaction, Severity, SkillRequirements, ToolPattern, is_skipped_folder_name, key,
+    Context, Interaction, Severity, SkillRequirements, SkillToolNamePattern,
+    is_skipped_folder_name, key,
 };
-use rind_package::skill::SkillChange;
+use rind_package::skill::SkillInstallResult;
 
 /// Width of the preview if standard error is not a terminal: wide enough that no line wraps.
-const WIDE: usize = 100_000;
+const NON_TERMINAL_PREVIEW_COLUMNS: usize = 100_000;
 
 /// Maximum number of file names in one line of the preview.
-const MAX_SHOWN: usize = 30;
+const MAX_FILE_NAMES_PER_LINE: usize = 30;
 
 /// File name extensions of programs.
-const PROGRAMS: [&str; 18] = [
+const EXECUTABLE_FILE_EXTENSIONS: [&str; 18] = [
     "bash", "bat", "cmd", "dll", "dylib", "exe", "fish", "js", "mjs", "php", "pl", "ps1", "py",
     "pyc", "rb", "sh", "so", "ts",
 ];
 
-pub(super) fn preview_screen(all: &[PreparedSkillInstall], skills: &Path) -> QuestionScreen {
+pub(super) fn build_skill_install_preview_screen(
+    all: &[PreparedSkillInstall],
+    skills: &Path,
+) -> QuestionScreenContent {
     let changes: Vec<&PreparedSkillInstall> = all
         .iter()
-        .filter(|one| one.change != SkillChange::Unchanged)
+        .filter(|one| one.change != SkillInstallResult::Unchanged)
         .collect();
-    let head = QuestionLine::new("")
-        .with_styled_text(WARN.bold(), "? ")
+    let head = TerminalQuestionLine::new("")
+        .with_styled_text(WARNING_STYLE.bold(), "? ")
         .with_text(&format!(
             "install {} into ",
-            render::format_count(changes.len() as u64, "skill")
+            render::format_count_with_noun(changes.len() as u64, "skill")
         ))
-        .with_escaped_text(BOLD, &skills.display().to_string());
+        .with_escaped_text(BOLD_STYLE, &skills.display().to_string());
     let mut parts = vec![vec![head]];
     parts.extend(changes.into_iter().map(skill_install_preview_lines));
-    QuestionScreen {
+    QuestionScreenContent {
         parts,
-        covers: vec![QuestionLine::new("  ").with_styled_text(
-            DIM,
+        covers: vec![TerminalQuestionLine::new("  ").with_styled_text(
+            DIM_STYLE,
             "a skill is text that the model follows; nothing in it runs by itself, and its commands ask like all others, except those listed as skipping questions",
         )],
         keys: "[y]es or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     }
 }
 
 /// Asks whether to install; `true` only for yes.
-pub(super) async fn confirm_preview(screen: &QuestionScreen) -> bool {
+pub(super) async fn confirm_preview(screen: &QuestionScreenContent) -> bool {
     screen.ask_approval(parse_yes_or_no, |yes| !yes).await == Some(true)
 }
 
 /// Reports that another `rind skill` command must end first.
-pub(super) fn report_lock_wait() {
+pub(super) fn print_skill_lock_wait_notice() {
     render::print_note("waiting for another `rind skill` command to end");
 }
 
 /// Prints the preview without asking.
-pub(super) fn print_preview(screen: &QuestionScreen) {
-    let columns = terminal::terminal_columns(std::io::stderr()).unwrap_or(WIDE);
+pub(super) fn print_skill_install_preview(screen: &QuestionScreenContent) {
+    let columns =
+        terminal::terminal_columns(std::io::stderr()).unwrap_or(NON_TERMINAL_PREVIEW_COLUMNS);
     let rows = screen.build_all_rows(TerminalSize { columns, rows: 0 });
-    rows.iter().for_each(render::say_line);
+    rows.iter().for_each(render::print_stderr_line);
 }
 
-fn skill_install_preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> {
+fn skill_install_preview_lines(one: &PreparedSkillInstall) -> Vec<TerminalQuestionLine> {
     let PreparedSkillInstall { skill, bundle, .. } = one;
     let mut lines = vec![
-        QuestionLine::new("  ")
-            .with_escaped_text(BOLD, &one.name)
+        TerminalQuestionLine::new("  ")
+            .with_escaped_text(BOLD_STYLE, &one.name)
             .with_text(" from ")
-            .with_escaped_text(DIM, &one.locked.display_origin()),
-        QuestionLine::new("    ").with_escaped_text(DIM, &skill.description),
+            .with_escaped_text(DIM_STYLE, &one.locked.display_origin()),
+        TerminalQuestionLine::new("    ").with_escaped_text(DIM_STYLE, &skill.description),
     ];
     let mut row = |name: &str, value: String| {
         if !value.is_empty() {
             lines.push(
-                QuestionLine::new("    ")
+                TerminalQuestionLine::new("    ")
                     .with_text(name)
                     .with_text(": ")
-                    .with_escaped_text(BOLD, &value),
+                    .with_escaped_text(BOLD_STYLE, &value),
             );
         }
     };
     // Show the skill's permissions, and the texts that steer the model, without truncating them.
-    let patterns = |patterns: &[ToolPattern]| {
-        let names: Vec<&str> = patterns.iter().map(ToolPattern::text).collect();
+    let patterns = |patterns: &[SkillToolNamePattern]| {
+        let names: Vec<&str> = patterns.iter().map(SkillToolNamePattern::text).collect();
         names.join(", ")
     };
     row(
@@ -99,7 +104,7 @@ fn skill_install_preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> 
     }
     row(
         "who may start it",
-        render::skills::describe_invokers(skill).to_owned(),
+        render::skills::describe_who_can_start_skill(skill).to_owned(),
     );
     if skill.context == Context::Fork {
         row("runs", "in a subagent without the conversation".to_owned());
@@ -144,7 +149,7 @@ fn skill_install_preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> 
     let programs = bundle
         .files
         .iter()
-        .filter(|(names, bytes)| is_program_file(names, bytes));
+        .filter(|(names, bytes)| is_executable_code_file(names, bytes));
     row(
         "scripts",
         join_names(programs.map(|(names, _)| names.join("/")).collect()),
@@ -171,7 +176,7 @@ fn skill_install_preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> 
     for file in &one.shadows {
         row("takes the place of", file.display().to_string());
     }
-    if one.change == SkillChange::Forced {
+    if one.change == SkillInstallResult::Forced {
         row(
             "moves to .kept",
             "the existing skill, which you wrote or changed".to_owned(),
@@ -179,13 +184,13 @@ fn skill_install_preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> 
     }
     for finding in &one.findings {
         let (style, mark) = match finding.severity {
-            Severity::Error => (BAD, "✗ "),
-            Severity::Warning => (WARN, "▲ "),
-            Severity::Note => (DIM, "· "),
+            Severity::Error => (ERROR_STYLE, "✗ "),
+            Severity::Warning => (WARNING_STYLE, "▲ "),
+            Severity::Note => (DIM_STYLE, "· "),
         };
         let text = format!("{}:{finding}", bundle.file);
         lines.push(
-            QuestionLine::new("    ")
+            TerminalQuestionLine::new("    ")
                 .with_styled_text(style, mark)
                 .with_escaped_text(style, &text),
         );
@@ -194,8 +199,8 @@ fn skill_install_preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> 
 }
 
 fn join_names(mut names: Vec<String>) -> String {
-    let n_more = names.len().saturating_sub(MAX_SHOWN);
-    names.truncate(MAX_SHOWN);
+    let n_more = names.len().saturating_sub(MAX_FILE_NAMES_PER_LINE);
+    names.truncate(MAX_FILE_NAMES_PER_LINE);
     let more = if n_more > 0 {
         format!(" and {n_more} more")
     } else {
@@ -205,13 +210,13 @@ fn join_names(mut names: Vec<String>) -> String {
 }
 
 /// Whether a file is executable code, judged by its folder, extension or first bytes.
-fn is_program_file(names: &[String], bytes: &[u8]) -> bool {
+fn is_executable_code_file(names: &[String], bytes: &[u8]) -> bool {
     let last = names.last().map(String::as_str).unwrap_or_default();
     let ending = last
         .rsplit_once('.')
         .map(|(_, ending)| ending.to_ascii_lowercase());
     (names.len() > 1 && names.first().is_some_and(|first| first == "scripts"))
-        || ending.is_some_and(|ending| PROGRAMS.contains(&ending.as_str()))
+        || ending.is_some_and(|ending| EXECUTABLE_FILE_EXTENSIONS.contains(&ending.as_str()))
         || bytes.starts_with(b"#!")
         || bytes.starts_with(b"\x7fELF")
         || bytes.starts_with(b"MZ")

@@ -7,19 +7,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
-use super::super::case::{CaseReport, CaseReportFormat, parse_report};
-use super::super::environment::{find_paths, operator_environment};
+use super::super::case::{CaseReport, CaseReportFormat, parse_report_argument};
+use super::super::environment::{find_rind_paths, process_operator_environment};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::{plugin, render};
-use super::{discover_skills_at_path, find_skills, find_unusable_skill, parse_path_argument};
-use rind_cases::skill::{CommandsLookup, SkillRunner, SkillSuite};
-use rind_cases::suite::{CaseRun, CaseSelection};
+use super::{
+    discover_skills_at_path, find_session_skills_and_plugins, find_unusable_skill,
+    parse_existing_skill_path,
+};
+use rind_cases::skill::{CommandEnvironmentFactory, SkillCaseRunnerConfig, SkillCaseSuite};
+use rind_cases::suite::{CaseRunResult, CaseSelection};
 use rind_lib::config::Config;
-use rind_lib::skill::Skills;
+use rind_lib::skill::SessionSkills;
 use rind_lib::tool::builtin::CommandConfinementMode;
 use rind_lib::tool::sandbox::{SandboxConfig, SandboxRequirement};
-use rind_operator::confinement::{find_confinement_with, rind_folders, warn_commands_unconfined};
-use rind_operator::machine::OperatorMachine;
+use rind_operator::confinement::{
+    find_command_confinement_for_config, rind_folders, warn_commands_unconfined,
+};
+use rind_operator::machine::MachineProgramsAndVariables;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillTestArgs {
@@ -32,7 +37,7 @@ pub(in super::super) struct SkillTestArgs {
     #[arg(long)]
     accept: bool,
     /// Write a report: `json=FILE`, `junit=FILE`, or `github` for annotations on standard output
-    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report_argument)]
     report: Vec<(CaseReportFormat, PathBuf)>,
     /// Print the report as JSON
     #[arg(long)]
@@ -46,10 +51,12 @@ pub(in super::super) struct SkillTestArgs {
 
 pub(super) async fn test_skills(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
     let suites = find_suites(&args).await?;
-    let load = plugin::prepare_load(&args.plugins).await?;
-    let runner = SkillRunner {
-        commands: find_commands(&load.setup().config, args.unconfined)?,
-        available: Arc::new(OperatorMachine::new(&operator_environment())),
+    let load = plugin::plan_session_plugin_load(&args.plugins).await?;
+    let runner = SkillCaseRunnerConfig {
+        commands: build_case_command_environment_factory(&load.setup().config, args.unconfined)?,
+        available: Arc::new(MachineProgramsAndVariables::new(
+            &process_operator_environment(),
+        )),
     };
     let selection = CaseSelection {
         only: args.only.clone(),
@@ -58,18 +65,18 @@ pub(super) async fn test_skills(args: SkillTestArgs) -> anyhow::Result<ExitStatu
     };
     let mut report = CaseReport::empty_case_report("skill");
     for suite in &suites {
-        let on_case = |ran: &CaseRun| {
+        let on_case = |ran: &CaseRunResult| {
             if !args.json {
                 render::case::print_case_result(ran);
             }
         };
         let ran = suite.run_suite(&runner, &selection, on_case).await;
         if ran.is_empty() && args.only.is_none() && !args.skills.is_empty() {
-            render::case::print_folder_without_cases(&suite.folder, &suite.id);
+            render::case::print_plugin_without_cases(&suite.folder, &suite.id);
         }
         report.cases.extend(ran);
         if args.only.is_none() {
-            let (unused, failed) = suite.clear_snapshots(args.accept);
+            let (unused, failed) = suite.find_or_remove_unused_snapshots(args.accept);
             for one in &unused {
                 render::case::report_unused_snapshot(one, args.accept);
             }
@@ -81,18 +88,18 @@ pub(super) async fn test_skills(args: SkillTestArgs) -> anyhow::Result<ExitStatu
         report.write_report(*format, file)?;
     }
     match args.json {
-        true => render::print_json(&report.json())?,
+        true => render::print_json(&report.to_json())?,
         false => render::case::print_case_totals(&report.cases, ""),
     }
     // Fail without cases: a pipeline that runs none would otherwise always pass.
-    let is_fine = !report.cases.is_empty() && report.cases.iter().all(CaseRun::passed);
+    let is_fine = !report.cases.is_empty() && report.cases.iter().all(CaseRunResult::passed);
     Ok(ExitStatus::from_success(is_fine))
 }
 
 /// Finds the named skills, or all, and reads their cases.
-async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
+async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillCaseSuite>> {
     let mut folders: Vec<(PathBuf, String)> = Vec::new();
-    let mut add = |skills: &Skills| {
+    let mut add = |skills: &SessionSkills| {
         let bundles = skills.iter().filter(|skill| !skill.is_flat);
         folders.extend(bundles.map(|skill| (skill.dir.clone(), skill.id.clone())));
         // Test shadowed skills too: no session uses them, but their cases are still valid.
@@ -108,16 +115,16 @@ async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     let all_paths = args
         .skills
         .iter()
-        .all(|word| parse_path_argument(word).is_some());
+        .all(|word| parse_existing_skill_path(word).is_some());
     let known = match args.skills.is_empty() || !all_paths {
-        true => find_skills(&args.plugins).await?.0,
-        false => Skills::default(),
+        true => find_session_skills_and_plugins(&args.plugins).await?.0,
+        false => SessionSkills::default(),
     };
     if args.skills.is_empty() {
         add(&known);
     }
     for word in &args.skills {
-        match parse_path_argument(word) {
+        match parse_existing_skill_path(word) {
             Some(path) => {
                 let here = discover_skills_at_path(path);
                 if here.is_empty() && here.unusable_skills().is_empty() {
@@ -128,7 +135,7 @@ async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
             None => {
                 let broken = find_unusable_skill(&known, word);
                 if let Some(broken) = broken.filter(|_| known.find(word).is_none()) {
-                    add(&Skills::new([], vec![broken.clone()]));
+                    add(&SessionSkills::new([], vec![broken.clone()]));
                     continue;
                 }
                 let Some(skill) = known.find(word) else {
@@ -137,13 +144,13 @@ async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
                         word.escape_debug()
                     );
                 };
-                add(&Skills::new([(**skill).clone()], Vec::new()));
+                add(&SessionSkills::new([(**skill).clone()], Vec::new()));
             }
         }
     }
     let read = folders
         .iter()
-        .map(|(folder, id)| SkillSuite::read_suite(folder, id));
+        .map(|(folder, id)| SkillCaseSuite::read_suite(folder, id));
     Ok(read.collect())
 }
 
@@ -152,7 +159,10 @@ async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
 ///
 /// If `may_be_unconfined`, commands run unconfined where the settings turn confinement off or the
 /// machine cannot confine them, unless the settings say `required`.
-fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc<CommandsLookup>> {
+fn build_case_command_environment_factory(
+    config: &Config,
+    may_be_unconfined: bool,
+) -> anyhow::Result<Arc<CommandEnvironmentFactory>> {
     let mut config: SandboxConfig = config.section()?;
     config.network = false;
     config.write.clear();
@@ -163,13 +173,17 @@ fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc
     } else {
         SandboxRequirement::Required
     });
-    let (environment, own) = (operator_environment(), rind_folders(&find_paths(None)?));
+    let (environment, own) = (
+        process_operator_environment(),
+        rind_folders(&find_rind_paths(None)?),
+    );
     let is_said = Arc::new(AtomicBool::new(false));
     Ok(Arc::new(move |paths| {
         let (environment, config, is_said) = (environment.clone(), config.clone(), is_said.clone());
         let own = [own.clone(), rind_folders(&paths)].concat();
         Box::pin(async move {
-            let found = find_confinement_with(&environment, &paths, config, &own).await;
+            let found =
+                find_command_confinement_for_config(&environment, &paths, config, &own).await;
             let found = found.map_err(|error| format!("{error:#}"))?;
             let mut commands = found.command_environment_without_warning();
             let Some(why) = found.refusal_reason().filter(|_| !is_off) else {

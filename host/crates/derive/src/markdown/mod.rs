@@ -12,11 +12,12 @@ use super::text::first_sentence;
 use writer::MarkdownWriter;
 
 /// Maximum number of bytes of a model's text that are read.
-const MAX_MODEL_BYTES: usize = 64 << 10;
+const MAX_MODEL_TEXT_BYTES: usize = 64 << 10;
 
 /// Enabled Markdown extensions. Tables must be parsed here because other Markdown readers parse
 /// them, and would see a table where this parser sees plain text.
-const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
+const MARKDOWN_PARSER_OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum MarkdownBlockKind {
@@ -31,15 +32,15 @@ pub(super) enum MarkdownBlockKind {
 
 /// Sanitizes documentation. Keeps complete blocks up to about `limit` bytes; only a first block
 /// that is longer is truncated.
-pub(super) fn render_prose(text: &str, kind: MarkdownBlockKind, limit: usize) -> String {
-    write_markdown(text, kind, limit).0
+pub(super) fn sanitize_docs_markdown(text: &str, kind: MarkdownBlockKind, limit: usize) -> String {
+    sanitize_markdown_to_limit(text, kind, limit).0
 }
 
 /// Sanitizes the text of a model so that it cannot break out of its section, up to about `limit`
 /// bytes. Also returns whether it was truncated.
-pub fn render_summary(text: &str, limit: usize) -> (String, bool) {
-    let end = text.floor_char_boundary(MAX_MODEL_BYTES);
-    let (summary, is_cut) = write_markdown(
+pub fn sanitize_model_summary(text: &str, limit: usize) -> (String, bool) {
+    let end = text.floor_char_boundary(MAX_MODEL_TEXT_BYTES);
+    let (summary, is_cut) = sanitize_markdown_to_limit(
         text.get(..end).unwrap_or_default(),
         MarkdownBlockKind::Plain,
         limit,
@@ -47,14 +48,15 @@ pub fn render_summary(text: &str, limit: usize) -> (String, bool) {
     (summary, is_cut || end < text.len())
 }
 
-fn write_markdown(text: &str, kind: MarkdownBlockKind, limit: usize) -> (String, bool) {
+fn sanitize_markdown_to_limit(text: &str, kind: MarkdownBlockKind, limit: usize) -> (String, bool) {
     // An unresolved `[`Name`]` is a rustdoc link to an item: treat it as a link with an empty
     // target, which is dropped.
     let resolve = |link: BrokenLink<'_>| {
         let is_item = link.reference.starts_with('`');
         is_item.then_some((CowStr::Borrowed(""), CowStr::Borrowed("")))
     };
-    let parser = Parser::new_with_broken_link_callback(text, OPTIONS, Some(resolve));
+    let parser =
+        Parser::new_with_broken_link_callback(text, MARKDOWN_PARSER_OPTIONS, Some(resolve));
     let mut writer = MarkdownWriter::new(kind);
     let mut end = 0;
     for event in parser {
@@ -80,15 +82,19 @@ fn write_markdown(text: &str, kind: MarkdownBlockKind, limit: usize) -> (String,
 }
 
 /// Returns the first sentence of documentation as one line of Markdown, of about `limit` bytes.
-pub(super) fn first_line(text: &str, kind: MarkdownBlockKind, limit: usize) -> String {
-    // `render_prose` truncates only between blocks. Therefore pass a limit that no first sentence
-    // exceeds; `sentence_line` then applies `limit`.
-    let docs = render_prose(text, kind, 8 << 10);
-    sentence_line(&docs, limit)
+pub(super) fn sanitized_first_sentence(
+    text: &str,
+    kind: MarkdownBlockKind,
+    limit: usize,
+) -> String {
+    // `sanitize_docs_markdown` truncates only between blocks. Therefore pass a limit that no first sentence
+    // exceeds; `first_sentence_within_limit` then applies `limit`.
+    let docs = sanitize_docs_markdown(text, kind, 8 << 10);
+    first_sentence_within_limit(&docs, limit)
 }
 
 /// Returns the first sentence of sanitized documentation, of about `limit` bytes.
-pub(super) fn sentence_line(docs: &str, limit: usize) -> String {
+pub(super) fn first_sentence_within_limit(docs: &str, limit: usize) -> String {
     let text = first_paragraph(docs).unwrap_or_default();
     let mut line = String::new();
     let mut is_cut = false;
@@ -124,7 +130,7 @@ pub(super) fn first_paragraph(docs: &str) -> Option<&str> {
 
 /// Whether rustdoc treats a code block with this info string as Rust.
 fn is_rust_code_block(info: &str) -> bool {
-    const OF_RUSTDOC: [&str; 8] = [
+    const RUST_CODE_BLOCK_INFO_STRINGS: [&str; 8] = [
         "",
         "rust",
         "ignore",
@@ -135,7 +141,7 @@ fn is_rust_code_block(info: &str) -> bool {
         "edition2024",
     ];
     let first = info.split([',', ' ']).next().unwrap_or_default();
-    OF_RUSTDOC.contains(&first)
+    RUST_CODE_BLOCK_INFO_STRINGS.contains(&first)
 }
 
 /// Removes the lines that rustdoc hides: they only make an example compile.
@@ -150,9 +156,9 @@ fn remove_hidden_lines(text: &str) -> String {
 
 /// Returns the first Rust code block in documentation; `None` if it is empty or has more than
 /// `max_lines` lines.
-pub(super) fn first_example(text: &str, max_lines: usize) -> Option<String> {
+pub(super) fn first_rust_code_block(text: &str, max_lines: usize) -> Option<String> {
     let mut code: Option<String> = None;
-    for event in Parser::new_ext(text, OPTIONS) {
+    for event in Parser::new_ext(text, MARKDOWN_PARSER_OPTIONS) {
         match event {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info)))
                 if is_rust_code_block(&info) =>
@@ -187,9 +193,12 @@ mod tests {
                     <!-- x -->end\n";
         let expected = "**Title**\n\nSee `Foo` and [the book](https://example.com/a) or here.\n\n- one\n  more\n- two\n  1. a\n  2. \
                         b\n\n> said\n\n```rust\nlet a = 1;\n```\n\nVec&lt;String> end";
-        assert_eq!(render_prose(text, MarkdownBlockKind::Rust, 4000), expected);
         assert_eq!(
-            render_prose("# T\n\n## U\n\nx", MarkdownBlockKind::Document, 4000),
+            sanitize_docs_markdown(text, MarkdownBlockKind::Rust, 4000),
+            expected
+        );
+        assert_eq!(
+            sanitize_docs_markdown("# T\n\n## U\n\nx", MarkdownBlockKind::Document, 4000),
             "## U\n\nx"
         );
     }
@@ -198,16 +207,16 @@ mod tests {
     fn a_fence_cannot_be_closed_and_a_cut_text_ends_with_a_whole_block() {
         let text = "````\n```\n# not a heading\n````\n";
         assert_eq!(
-            render_prose(text, MarkdownBlockKind::Plain, 400),
+            sanitize_docs_markdown(text, MarkdownBlockKind::Plain, 400),
             "````\n```\n# not a heading\n````"
         );
         let long = format!("first\n\n{}", "second ".repeat(100));
         assert_eq!(
-            render_prose(&long, MarkdownBlockKind::Rust, 100),
+            sanitize_docs_markdown(&long, MarkdownBlockKind::Rust, 100),
             "first\n\n…"
         );
         let deep = format!("{}x", "> ".repeat(5_000));
-        assert!(render_prose(&deep, MarkdownBlockKind::Rust, 1_000).len() < 1_100);
+        assert!(sanitize_docs_markdown(&deep, MarkdownBlockKind::Rust, 1_000).len() < 1_100);
     }
 
     #[test]
@@ -216,9 +225,12 @@ mod tests {
                     list\n\n  | c |\n  |---|\n  | d |\n";
         let expected = "| a | b |\n| --- | --- |\n| `x\\|y` | one \\| [two](https://example.com) |\n| z | ~~no~~ |\n\n- in a \
                         list\n\n  | c |\n  | --- |\n  | d |";
-        assert_eq!(render_prose(text, MarkdownBlockKind::Plain, 4000), expected);
         assert_eq!(
-            render_prose(expected, MarkdownBlockKind::Plain, 4000),
+            sanitize_docs_markdown(text, MarkdownBlockKind::Plain, 4000),
+            expected
+        );
+        assert_eq!(
+            sanitize_docs_markdown(expected, MarkdownBlockKind::Plain, 4000),
             expected
         );
     }
@@ -227,26 +239,26 @@ mod tests {
     fn a_first_block_that_is_too_long_is_cut_at_a_word() {
         let long = "some words ".repeat(2_000);
         assert_eq!(
-            render_prose(&long, MarkdownBlockKind::Plain, 24),
+            sanitize_docs_markdown(&long, MarkdownBlockKind::Plain, 24),
             "some words some words …"
         );
         assert_eq!(
-            render_summary(&long, 24),
+            sanitize_model_summary(&long, 24),
             ("some words some words …".to_owned(), true)
         );
-        assert_eq!(render_summary(" \n", 24), (String::new(), false));
+        assert_eq!(sanitize_model_summary(" \n", 24), (String::new(), false));
         let code = format!("```text\n{}```\n", "line\n".repeat(1_000));
         assert_eq!(
-            render_prose(&code, MarkdownBlockKind::Plain, 20),
+            sanitize_docs_markdown(&code, MarkdownBlockKind::Plain, 20),
             "```text\nline\nline\n```\n\n…"
         );
         let inline = format!("before `{}` after", "x ".repeat(150));
         assert_eq!(
-            render_prose(&inline, MarkdownBlockKind::Plain, 40),
+            sanitize_docs_markdown(&inline, MarkdownBlockKind::Plain, 40),
             "before …"
         );
         assert_eq!(
-            render_prose(&"é".repeat(100), MarkdownBlockKind::Plain, 11),
+            sanitize_docs_markdown(&"é".repeat(100), MarkdownBlockKind::Plain, 11),
             format!("{} …", "é".repeat(5))
         );
     }
@@ -261,9 +273,9 @@ mod tests {
             "> - x\n>   y\n\nz",
         ];
         for source in sources {
-            let once = render_prose(source, MarkdownBlockKind::Rust, 4000);
+            let once = sanitize_docs_markdown(source, MarkdownBlockKind::Rust, 4000);
             assert_eq!(
-                render_prose(&once, MarkdownBlockKind::Rust, 4000),
+                sanitize_docs_markdown(&once, MarkdownBlockKind::Rust, 4000),
                 once,
                 "{source:?}"
             );

@@ -10,14 +10,14 @@ use super::{MarkdownBlockKind, is_rust_code_block, remove_hidden_lines};
 use rind_lib::text::printable_text;
 
 /// Maximum depth of nested lists and quotes; deeper ones are not indented further.
-const MAX_DEPTH: usize = 6;
+const MAX_LIST_AND_QUOTE_DEPTH: usize = 6;
 
 /// Maximum length of inline code, in bytes.
-const MAX_CODE_BYTES: usize = 400;
+const MAX_INLINE_CODE_BYTES: usize = 400;
 
 /// HTML tags known to occur in Markdown documents. Any other tag is taken for a generic type such
 /// as `Vec<T>`.
-const TAGS: [&str; 26] = [
+const KNOWN_HTML_TAGS: [&str; 26] = [
     "a", "b", "br", "center", "code", "dd", "details", "div", "dl", "dt", "em", "h1", "h2", "h3",
     "hr", "i", "img", "kbd", "p", "picture", "source", "span", "strong", "sub", "summary", "sup",
 ];
@@ -100,7 +100,7 @@ impl MarkdownWriter {
                     }
                     _ => &*text,
                 };
-                let text = code_span(name, MAX_CODE_BYTES);
+                let text = code_span(name, MAX_INLINE_CODE_BYTES);
                 self.out.push_str(&match self.is_in_cell {
                     true => text.replace('|', "\\|"),
                     false => text,
@@ -133,10 +133,10 @@ impl MarkdownWriter {
             }
             Tag::BlockQuote(_) => {
                 self.begin_new_block();
-                if self.prefixes.len() < MAX_DEPTH {
+                if self.prefixes.len() < MAX_LIST_AND_QUOTE_DEPTH {
                     self.out.push_str("> ");
                 }
-                self.push_prefix("> ");
+                self.push_line_prefix("> ");
             }
             Tag::CodeBlock(kind) => {
                 let language = match kind {
@@ -166,7 +166,7 @@ impl MarkdownWriter {
                     None => ("- ".to_owned(), "  "),
                 };
                 self.out.push_str(&mark);
-                self.push_prefix(prefix);
+                self.push_line_prefix(prefix);
             }
             Tag::Table(columns) => {
                 self.begin_new_block();
@@ -238,9 +238,9 @@ impl MarkdownWriter {
         }
     }
 
-    fn push_prefix(&mut self, prefix: &'static str) {
+    fn push_line_prefix(&mut self, prefix: &'static str) {
         // Beyond the maximum depth, blocks are not indented further.
-        let is_deep = self.prefixes.len() >= MAX_DEPTH;
+        let is_deep = self.prefixes.len() >= MAX_LIST_AND_QUOTE_DEPTH;
         self.prefixes.push(if is_deep { "" } else { prefix });
     }
 
@@ -335,5 +335,5 @@ fn is_html_tag(tag: &str) -> bool {
         .find(|c: char| !c.is_ascii_alphanumeric())
         .unwrap_or(inner.len());
     let name = inner.get(..end).unwrap_or_default();
-    tag.starts_with("<!") || tag.starts_with("<?") || TAGS.contains(&name)
+    tag.starts_with("<!") || tag.starts_with("<?") || KNOWN_HTML_TAGS.contains(&name)
 }

@@ -11,42 +11,45 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::bundle::SkillDraft;
-use super::markdown::{MarkdownBlockKind, first_line, render_prose};
+use super::markdown::{MarkdownBlockKind, sanitize_docs_markdown, sanitized_first_sentence};
 use super::schema;
 use super::text::{
-    code_span, end_with_full_stop, fence_code, join_first_names, one_line, skill_slug,
+    code_span, end_with_full_stop, fence_code, join_first_names, skill_slug, to_markdown_line,
 };
-use super::{MAX_LISTED, MAX_README_BYTES, n_unlisted_items};
+use super::{MAX_ENTRIES_PER_LIST, MAX_README_EXCERPT_BYTES, count_unlisted_items};
 pub use package::PluginPackage;
 use package::{PackagedCommand, ToolCallExample};
 use rind_lib::message::{EffectClass, ToolSpec};
 
 /// Maximum length of a description in the list of all tools, in bytes.
-const MAX_LINE_BYTES: usize = 300;
+const MAX_LISTED_DESCRIPTION_BYTES: usize = 300;
 
 /// Maximum length of a description on a tool's own page, in bytes.
-const MAX_DESCRIPTION_BYTES: usize = 8 << 10;
+const MAX_TOOL_PAGE_DESCRIPTION_BYTES: usize = 8 << 10;
 
 /// Maximum number of examples per tool.
-const MAX_EXAMPLES: usize = 3;
+const MAX_EXAMPLES_PER_TOOL: usize = 3;
 
 /// Maximum number of tools or commands that the skill's description names.
-const MAX_NAMED: usize = 8;
+const MAX_TOOLS_NAMED_IN_DESCRIPTION: usize = 8;
 
 /// Maximum number of arguments per tool in the list of all tools.
-const MAX_ARGUMENTS: usize = 20;
+const MAX_LISTED_ARGUMENTS_PER_TOOL: usize = 20;
 
 pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
     let name = &package.name;
     let mut references = BTreeMap::new();
-    let mut body = format!("{}\n\n", one_line(&package.description, MAX_LINE_BYTES * 2));
+    let mut body = format!(
+        "{}\n\n",
+        to_markdown_line(&package.description, MAX_LISTED_DESCRIPTION_BYTES * 2)
+    );
     if !package.tools.is_empty() {
         body.push_str("## Tools\n\n");
         let tools = package.tools.iter();
         tools
-            .take(MAX_LISTED)
+            .take(MAX_ENTRIES_PER_LIST)
             .for_each(|tool| body.push_str(&format_tool_line(tool)));
-        if let Some(n) = n_unlisted_items(package.tools.len()) {
+        if let Some(n) = count_unlisted_items(package.tools.len()) {
             body.push_str(&format!("- and {n} more\n"));
         }
         body.push_str(
@@ -82,11 +85,9 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
             ),
         );
     }
-    if let Some(readme) = package
-        .readme
-        .as_deref()
-        .map(|text| render_prose(text, MarkdownBlockKind::Document, MAX_README_BYTES))
-    {
+    if let Some(readme) = package.readme.as_deref().map(|text| {
+        sanitize_docs_markdown(text, MarkdownBlockKind::Document, MAX_README_EXCERPT_BYTES)
+    }) {
         let is_more = readme.trim() != package.description.trim() && !readme.is_empty();
         if is_more {
             references.insert(
@@ -95,7 +96,7 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
             );
         }
     }
-    write_more_references(&mut body, &references);
+    list_unlinked_pages(&mut body, &references);
     SkillDraft {
         name: skill_slug(name).unwrap_or_else(|| "plugin".to_owned()),
         package: name.clone(),
@@ -113,7 +114,10 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
 /// Returns the description for the catalogue: the purpose of the plugin, and when a model should
 /// read the skill.
 fn format_plugin_description(package: &PluginPackage) -> String {
-    let what = end_with_full_stop(&rind_lib::text::clean_line(&package.description, 600));
+    let what = end_with_full_stop(&rind_lib::text::escape_and_truncate_line(
+        &package.description,
+        600,
+    ));
     let names: Vec<&str> = package
         .tools
         .iter()
@@ -131,23 +135,30 @@ fn format_plugin_description(package: &PluginPackage) -> String {
                 .collect();
             format!(
                 "Use when the user asks about its commands: {}.",
-                join_first_names(&names, MAX_NAMED)
+                join_first_names(&names, MAX_TOOLS_NAMED_IN_DESCRIPTION)
             )
         }
         ([one], _) => format!("Use when its tool {one} is to be called."),
         (names, _) => format!(
             "Use when one of its tools is to be called: {}.",
-            join_first_names(names, MAX_NAMED)
+            join_first_names(names, MAX_TOOLS_NAMED_IN_DESCRIPTION)
         ),
     };
-    rind_lib::text::clean_line(&format!("{what} {when}"), 1000)
+    rind_lib::text::escape_and_truncate_line(&format!("{what} {when}"), 1000)
 }
 
 fn format_tool_line(tool: &ToolSpec) -> String {
-    let text = first_line(&tool.description, MarkdownBlockKind::Plain, MAX_LINE_BYTES);
+    let text = sanitized_first_sentence(
+        &tool.description,
+        MarkdownBlockKind::Plain,
+        MAX_LISTED_DESCRIPTION_BYTES,
+    );
     let arguments = match schema::sorted_property_names(&tool.parameters).as_slice() {
         [] => "No arguments.".to_owned(),
-        names => format!("Arguments: {}.", join_first_names(names, MAX_ARGUMENTS)),
+        names => format!(
+            "Arguments: {}.",
+            join_first_names(names, MAX_LISTED_ARGUMENTS_PER_TOOL)
+        ),
     };
     format!(
         "- {} ({}): {} {arguments}\n",
@@ -170,10 +181,10 @@ fn render_tool_page(tool: &ToolSpec, examples: &[ToolCallExample]) -> String {
     let mut page = format!(
         "## {}\n\n{}\n\nEffect: {}.\n",
         code_span(&tool.name, 64),
-        render_prose(
+        sanitize_docs_markdown(
             &tool.description,
             MarkdownBlockKind::Plain,
-            MAX_DESCRIPTION_BYTES
+            MAX_TOOL_PAGE_DESCRIPTION_BYTES
         ),
         describe_effect_class(tool.effect_class)
     );
@@ -183,14 +194,14 @@ fn render_tool_page(tool: &ToolSpec, examples: &[ToolCallExample]) -> String {
         false => page.push_str(&format!("\nArguments:\n\n{arguments}")),
     }
     let examples = examples.iter().filter(|example| example.tool == tool.name);
-    for example in examples.take(MAX_EXAMPLES) {
+    for example in examples.take(MAX_EXAMPLES_PER_TOOL) {
         let result = match serde_json::from_str::<Value>(&example.result) {
             Ok(Value::Object(_) | Value::Array(_)) => fence_code("json", &example.result),
             _ => fence_code("text", &example.result),
         };
         page.push_str(&format!(
             "\nExample: {}\n\n{}\nanswers\n\n{result}",
-            one_line(&example.case, MAX_LINE_BYTES),
+            to_markdown_line(&example.case, MAX_LISTED_DESCRIPTION_BYTES),
             fence_code("json", &example.arguments)
         ));
     }
@@ -200,9 +211,9 @@ fn render_tool_page(tool: &ToolSpec, examples: &[ToolCallExample]) -> String {
 fn write_commands_section(body: &mut String, package: &PluginPackage) {
     if !package.commands.is_empty() || !package.prompts.is_empty() {
         body.push_str("## Slash commands\n\nThe user types them; they are not tools.\n\n");
-        let commands = package.commands.iter().take(MAX_LISTED);
+        let commands = package.commands.iter().take(MAX_ENTRIES_PER_LIST);
         commands.for_each(|command| body.push_str(&format_command_line(command)));
-        for file in package.prompts.iter().take(MAX_LISTED) {
+        for file in package.prompts.iter().take(MAX_ENTRIES_PER_LIST) {
             let name = file.trim_end_matches(".md");
             body.push_str(&format!(
                 "- {}: a template of a prompt.\n",
@@ -219,7 +230,7 @@ fn write_commands_section(body: &mut String, package: &PluginPackage) {
             .collect();
         body.push_str(&format!(
             "It carries skills of its own: {}.\n\n",
-            join_first_names(&names, MAX_LISTED)
+            join_first_names(&names, MAX_ENTRIES_PER_LIST)
         ));
     }
 }
@@ -232,10 +243,13 @@ fn format_command_line(command: &PackagedCommand) -> String {
         .unwrap_or_default();
     let arguments = match names.as_slice() {
         [] => String::new(),
-        names => format!(" Arguments: {}.", join_first_names(names, MAX_ARGUMENTS)),
+        names => format!(
+            " Arguments: {}.",
+            join_first_names(names, MAX_LISTED_ARGUMENTS_PER_TOOL)
+        ),
     };
     let name = code_span(&format!("/{}", command.name), 80);
-    let text = one_line(&command.description, MAX_LINE_BYTES);
+    let text = to_markdown_line(&command.description, MAX_LISTED_DESCRIPTION_BYTES);
     format!("- {name}: {text}{arguments}\n")
 }
 
@@ -247,12 +261,15 @@ fn render_permissions_section(package: &PluginPackage) -> String {
     } else {
         text.push_str("It asks the operator for permission to:\n\n");
         for permission in &package.permissions {
-            text.push_str(&format!("- {}\n", one_line(permission, MAX_LINE_BYTES)));
+            text.push_str(&format!(
+                "- {}\n",
+                to_markdown_line(permission, MAX_LISTED_DESCRIPTION_BYTES)
+            ));
         }
         if let Some(together) = &package.together {
             text.push_str(&format!(
                 "\nTogether: it {}.\n",
-                one_line(together, MAX_LINE_BYTES * 2)
+                to_markdown_line(together, MAX_LISTED_DESCRIPTION_BYTES * 2)
             ));
         }
         text.push_str(&format!(
@@ -276,7 +293,7 @@ fn render_permissions_section(package: &PluginPackage) -> String {
 }
 
 /// Lists the pages in `references` that no section links to.
-fn write_more_references(body: &mut String, references: &BTreeMap<String, String>) {
+fn list_unlinked_pages(body: &mut String, references: &BTreeMap<String, String>) {
     let pages = [
         ("settings.md", "its settings, which the operator changes"),
         ("readme.md", "its own documentation"),

@@ -6,15 +6,17 @@ use serde_json::Value;
 
 use super::super::hooks;
 use rind_cases::file::{CaseFile, PluginCase};
-use rind_lib::grant::{Granted, SideEffect, describe_capability, describe_combined_risk};
+use rind_lib::grant::{
+    GrantedCapabilities, SideEffect, describe_capability, describe_combined_risk,
+};
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::commands::CommandSpec;
-use rind_lib::plugin::inspect::inspect;
-use rind_lib::plugin::load::DecidedPlugin;
+use rind_lib::plugin::inspect::build_plugin_report;
+use rind_lib::plugin::load::PluginWithPermissionDecision;
 use rind_lib::plugin::manifest::Manifest;
 
 /// Maximum size of an argument or result in an example, in bytes.
-const MAX_EXAMPLE_BYTES: usize = 2 << 10;
+const MAX_EXAMPLE_JSON_BYTES: usize = 2 << 10;
 
 /// Facts about a plugin that was loaded without any grants.
 #[derive(Debug, Serialize, Deserialize)]
@@ -64,12 +66,12 @@ impl PluginPackage {
     /// author's manifest; the examples are taken from `cases`.
     pub fn new(
         manifest: &Manifest,
-        loaded: &DecidedPlugin,
+        loaded: &PluginWithPermissionDecision,
         readme: Option<String>,
         cases: &[CaseFile],
         skills: Vec<String>,
     ) -> Self {
-        let report = inspect(loaded);
+        let report = build_plugin_report(loaded);
         let requested = manifest.requested_permissions();
         let permissions = requested.iter().map(describe_capability).collect();
         let commands = loaded
@@ -90,7 +92,10 @@ impl PluginPackage {
             hooks: report.hooks.iter().map(hooks::describe_hook).collect(),
             prompts: report.prompts.iter().map(ToString::to_string).collect(),
             skills,
-            together: describe_combined_risk(&Granted::new(requested), !report.hooks.is_empty()),
+            together: describe_combined_risk(
+                &GrantedCapabilities::new(requested),
+                !report.hooks.is_empty(),
+            ),
             permissions,
             dependencies: manifest
                 .dependencies
@@ -117,7 +122,8 @@ fn convert_case_to_example(case: &PluginCase) -> Option<ToolCallExample> {
     let call = case.given.tool.as_ref()?;
     let result = case.expect.results.as_ref()?.first()?;
     let arguments = serde_json::to_string_pretty(&call.arguments).ok()?;
-    let is_short = arguments.len() <= MAX_EXAMPLE_BYTES && result.len() <= MAX_EXAMPLE_BYTES;
+    let is_short =
+        arguments.len() <= MAX_EXAMPLE_JSON_BYTES && result.len() <= MAX_EXAMPLE_JSON_BYTES;
     is_short.then(|| ToolCallExample {
         tool: call.name.clone(),
         case: case.name.clone(),

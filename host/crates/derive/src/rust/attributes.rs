@@ -9,16 +9,16 @@ use syn::{Attribute, Expr, ExprLit, Lit, Meta, MetaList, Path, Token};
 
 /// Text in an outline between the name of a trait and the condition under which a type implements
 /// it.
-pub(super) const CONDITION: &str = " with cfg(";
+pub(super) const CFG_CONDITION_PREFIX: &str = " with cfg(";
 
 /// Attributes that tell callers how an item may be used.
-const MARKERS: [&str; 3] = ["deprecated", "must_use", "non_exhaustive"];
+const CALLER_RELEVANT_ATTRIBUTES: [&str; 3] = ["deprecated", "must_use", "non_exhaustive"];
 
 pub(super) fn doc_comment_text(attributes: &[Attribute]) -> String {
     let lines = attributes
         .iter()
         .filter_map(|attribute| match &attribute.meta {
-            Meta::NameValue(meta) if meta.path.is_ident("doc") => string_literal(&meta.value),
+            Meta::NameValue(meta) if meta.path.is_ident("doc") => string_literal_value(&meta.value),
             _ => None,
         });
     let mut docs = String::new();
@@ -31,7 +31,7 @@ pub(super) fn doc_comment_text(attributes: &[Attribute]) -> String {
     docs.trim().to_owned()
 }
 
-fn string_literal(value: &Expr) -> Option<String> {
+fn string_literal_value(value: &Expr) -> Option<String> {
     match value {
         Expr::Lit(ExprLit {
             lit: Lit::Str(text),
@@ -50,7 +50,7 @@ pub(super) fn path_attribute_value(attributes: &[Attribute]) -> Option<String> {
             .ok()
             .filter(|meta| meta.path.is_ident("path"))?
             .value;
-        string_literal(value)
+        string_literal_value(value)
     })
 }
 
@@ -103,7 +103,9 @@ pub(super) fn derived_traits(attributes: &[Attribute]) -> BTreeSet<String> {
                     && list.path.is_ident("derive")
                 {
                     let names = trait_names_in_derive(list).into_iter();
-                    traits.extend(names.map(|name| format!("{name}{CONDITION}{condition})")));
+                    traits.extend(
+                        names.map(|name| format!("{name}{CFG_CONDITION_PREFIX}{condition})")),
+                    );
                 }
             }
         }
@@ -120,16 +122,18 @@ fn trait_names_in_derive(list: &MetaList) -> Vec<String> {
     names.collect()
 }
 
-/// Removes all attributes except docs, `cfg` conditions, and [`MARKERS`].
+/// Removes all attributes except docs, `cfg` conditions, and [`CALLER_RELEVANT_ATTRIBUTES`].
 pub(super) fn retain_doc_attributes(attributes: &mut Vec<Attribute>) {
     attributes.retain(|attribute| {
         let is_docs = matches!(&attribute.meta, Meta::NameValue(meta) if meta.path.is_ident("doc"));
-        is_docs || is_usage_marker(attribute) || attribute.path().is_ident("cfg")
+        is_docs || is_caller_relevant_attribute(attribute) || attribute.path().is_ident("cfg")
     });
 }
 
-pub(super) fn is_usage_marker(attribute: &Attribute) -> bool {
-    MARKERS.iter().any(|name| attribute.path().is_ident(name))
+pub(super) fn is_caller_relevant_attribute(attribute: &Attribute) -> bool {
+    CALLER_RELEVANT_ATTRIBUTES
+        .iter()
+        .any(|name| attribute.path().is_ident(name))
 }
 
 fn attribute_argument_tokens(meta: &Meta) -> TokenStream {
@@ -141,7 +145,7 @@ fn attribute_argument_tokens(meta: &Meta) -> TokenStream {
         }
         Meta::NameValue(meta) => {
             let name = meta.path.get_ident().map(ToString::to_string);
-            let value = string_literal(&meta.value).unwrap_or_default();
+            let value = string_literal_value(&meta.value).unwrap_or_default();
             let text = format!("{} = {value:?}", name.unwrap_or_default());
             text.parse().unwrap_or_default()
         }

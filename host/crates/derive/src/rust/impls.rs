@@ -9,19 +9,19 @@ use syn::{
     Token, Type, parse_quote,
 };
 
-use super::attributes::{CONDITION, cfg_conditions, is_doc_hidden, is_test_only};
-use super::items::{VisibleItem, empty_block, print_item, read_item};
-use super::{ImplOutline, RustItemOutline};
+use super::attributes::{CFG_CONDITION_PREFIX, cfg_conditions, is_doc_hidden, is_test_only};
+use super::items::{ItemWithVisibility, empty_function_body, print_item, read_item};
+use super::{ImplBlockOutline, RustItemOutline};
 
 /// `impl` block. `path` is the path of its type, relative to the module of the block.
 pub(super) struct ImplBlock {
     pub(super) path: Vec<String>,
-    pub(super) gives: ImplMembers,
+    pub(super) gives: ImplBlockMembers,
 }
 
 /// Members that an `impl` block adds to its type.
-pub(super) enum ImplMembers {
-    Methods(ImplOutline),
+pub(super) enum ImplBlockMembers {
+    Methods(ImplBlockOutline),
     /// Implemented trait: its path, and the text to display.
     Trait(Vec<String>, String),
 }
@@ -41,26 +41,26 @@ pub(super) fn read_impl(mut item: ItemImpl) -> Option<ImplBlock> {
     let conditions = cfg_conditions(&item.attrs);
     let items = std::mem::take(&mut item.items);
     if let Some((is_not, of, _)) = &item.trait_ {
-        let shown = match applies_to_all_arguments(&item) {
-            true => print_last_segment(of)?,
+        let shown = match has_unrestricted_generics(&item) {
+            true => format_last_path_segment(of)?,
             false => impl_header(&item),
         };
         let not = if is_not.is_some() { "not " } else { "" };
         let mut shown = format!("{not}{shown}");
         if !conditions.is_empty() {
-            shown.push_str(&format!("{CONDITION}{})", conditions.join(", ")));
+            shown.push_str(&format!("{CFG_CONDITION_PREFIX}{})", conditions.join(", ")));
         }
         let of = path_segment_names(of);
         return Some(ImplBlock {
             path,
-            gives: ImplMembers::Trait(of, shown),
+            gives: ImplBlockMembers::Trait(of, shown),
         });
     }
     let items: Vec<RustItemOutline> = items.into_iter().filter_map(read_method).collect();
     (!items.is_empty()).then(|| ImplBlock {
         path,
-        gives: ImplMembers::Methods(ImplOutline {
-            header: (!applies_to_all_arguments(&item)).then(|| impl_header(&item)),
+        gives: ImplBlockMembers::Methods(ImplBlockOutline {
+            header: (!has_unrestricted_generics(&item)).then(|| impl_header(&item)),
             conditions,
             items,
         }),
@@ -73,7 +73,7 @@ fn read_method(item: ImplItem) -> Option<RustItemOutline> {
             attrs: inner.attrs,
             vis: inner.vis,
             sig: inner.sig,
-            block: Box::new(empty_block()),
+            block: Box::new(empty_function_body()),
         }),
         ImplItem::Const(inner) => Item::Const(syn::ItemConst {
             attrs: inner.attrs,
@@ -90,8 +90,8 @@ fn read_method(item: ImplItem) -> Option<RustItemOutline> {
         _ => return None,
     };
     match read_item(item) {
-        VisibleItem::Public(outline) => Some(*outline),
-        VisibleItem::Private(_) | VisibleItem::Nothing => None,
+        ItemWithVisibility::Public(outline) => Some(*outline),
+        ItemWithVisibility::Private(_) | ItemWithVisibility::Nothing => None,
     }
 }
 
@@ -111,7 +111,7 @@ fn is_generic_parameter(item: &ItemImpl, path: &[String]) -> bool {
 
 /// Whether the `impl` applies to all arguments of its type, without bounds or concrete arguments,
 /// so that its header says no more than the name of the type.
-fn applies_to_all_arguments(item: &ItemImpl) -> bool {
+fn has_unrestricted_generics(item: &ItemImpl) -> bool {
     let is_free = |param: &GenericParam| match param {
         GenericParam::Type(own) => own.bounds.is_empty(),
         GenericParam::Lifetime(own) => own.bounds.is_empty(),
@@ -152,7 +152,7 @@ fn impl_header(item: &ItemImpl) -> String {
 }
 
 /// Returns the last name of a path with its generic arguments.
-fn print_last_segment(path: &Path) -> Option<String> {
+fn format_last_path_segment(path: &Path) -> Option<String> {
     let last: PathSegment = path.segments.last()?.clone();
     let mut segments: Punctuated<PathSegment, Token![::]> = Punctuated::new();
     segments.push(last);

@@ -12,18 +12,18 @@ use syn::{
 
 use super::RustItemOutline;
 use super::attributes::{
-    cfg_conditions, derived_traits, doc_comment_text, is_doc_hidden, is_test_only, is_usage_marker,
-    retain_doc_attributes,
+    cfg_conditions, derived_traits, doc_comment_text, is_caller_relevant_attribute, is_doc_hidden,
+    is_test_only, retain_doc_attributes,
 };
 
 /// Maximum length of a constant's line that includes its value, in bytes.
-const MAX_CONSTANT_BYTES: usize = 120;
+const MAX_CONSTANT_LINE_BYTES: usize = 120;
 
 /// Identifier that stands for an omitted body until the item is printed; then it becomes `…`.
-const BODY: &str = "__body_that_is_left_out";
+const OMITTED_BODY_PLACEHOLDER: &str = "__body_that_is_left_out";
 
 /// Item as other crates see it.
-pub(super) enum VisibleItem {
+pub(super) enum ItemWithVisibility {
     Public(Box<RustItemOutline>),
     /// A type or trait of this name that other crates cannot use.
     Private(String),
@@ -31,12 +31,12 @@ pub(super) enum VisibleItem {
     Nothing,
 }
 
-pub(super) fn read_item(mut item: Item) -> VisibleItem {
-    let Some((attributes, name, vis)) = take_item_head(&mut item) else {
-        return VisibleItem::Nothing;
+pub(super) fn read_item(mut item: Item) -> ItemWithVisibility {
+    let Some((attributes, name, vis)) = take_attributes_and_name(&mut item) else {
+        return ItemWithVisibility::Nothing;
     };
     if is_test_only(&attributes) {
-        return VisibleItem::Nothing;
+        return ItemWithVisibility::Nothing;
     }
     let is_public = vis.is_none_or(|vis| matches!(vis, Visibility::Public(_)));
     if !is_public || is_doc_hidden(&attributes) {
@@ -50,13 +50,13 @@ pub(super) fn read_item(mut item: Item) -> VisibleItem {
                 | Item::Union(_)
         );
         return if is_type {
-            VisibleItem::Private(name)
+            ItemWithVisibility::Private(name)
         } else {
-            VisibleItem::Nothing
+            ItemWithVisibility::Nothing
         };
     }
-    match describe_item(item, &attributes, name) {
-        Some((kind, name, signature)) => VisibleItem::Public(Box::new(RustItemOutline {
+    match item_kind_and_signature(item, &attributes, name) {
+        Some((kind, name, signature)) => ItemWithVisibility::Public(Box::new(RustItemOutline {
             kind: kind.to_owned(),
             name,
             docs: doc_comment_text(&attributes),
@@ -65,13 +65,15 @@ pub(super) fn read_item(mut item: Item) -> VisibleItem {
             implements: derived_traits(&attributes),
             impls: Vec::new(),
         })),
-        None => VisibleItem::Nothing,
+        None => ItemWithVisibility::Nothing,
     }
 }
 
 /// Removes the attributes of an item, except those that tell callers how to use it. Returns all of
 /// its attributes, its name and its visibility, which is `None` for an exported macro.
-fn take_item_head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
+fn take_attributes_and_name(
+    item: &mut Item,
+) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
     let (attributes, name, vis) = match item {
         Item::Const(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
         Item::Enum(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
@@ -92,12 +94,16 @@ fn take_item_head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Vis
         _ => return None,
     };
     let all = std::mem::take(attributes);
-    attributes.extend(all.iter().filter(|one| is_usage_marker(one)).cloned());
+    attributes.extend(
+        all.iter()
+            .filter(|one| is_caller_relevant_attribute(one))
+            .cloned(),
+    );
     Some((all, name.to_string(), vis.cloned()))
 }
 
 /// Returns the kind, name and signature of a public item.
-fn describe_item(
+fn item_kind_and_signature(
     item: Item,
     attributes: &[Attribute],
     name: String,
@@ -105,13 +111,13 @@ fn describe_item(
     Some(match item {
         Item::Fn(mut item) => {
             let (kind, name) = function_kind_and_name(attributes, &item.sig);
-            item.block = Box::new(empty_block());
+            item.block = Box::new(empty_function_body());
             (kind, name, remove_empty_body(&print_item(Item::Fn(item))))
         }
         Item::Struct(mut item) => {
             let is_cut = remove_private_fields(&mut item.fields);
             let text = print_item(Item::Struct(item));
-            ("struct", name, append_omission_note(&text, is_cut))
+            ("struct", name, append_private_fields_comment(&text, is_cut))
         }
         Item::Union(mut item) => {
             let mut fields = Fields::Named(item.fields);
@@ -121,7 +127,7 @@ fn describe_item(
             };
             item.fields = named;
             let text = print_item(Item::Union(item));
-            ("union", name, append_omission_note(&text, is_cut))
+            ("union", name, append_private_fields_comment(&text, is_cut))
         }
         Item::Enum(mut item) => {
             let is_cut = remove_hidden_variants(&mut item);
@@ -129,7 +135,7 @@ fn describe_item(
             (
                 "enum",
                 name,
-                append_comment(&text, is_cut, "hidden variants"),
+                append_omission_comment(&text, is_cut, "hidden variants"),
             )
         }
         Item::Trait(mut item) => {
@@ -189,7 +195,7 @@ fn function_kind_and_name(
 /// Removes the bodies and hidden items of a trait. A provided method keeps a placeholder as its
 /// body, which shows that implementers need not write the method.
 fn remove_method_bodies(item: &mut ItemTrait) {
-    let body = syn::Ident::new(BODY, Span::call_site());
+    let body = syn::Ident::new(OMITTED_BODY_PLACEHOLDER, Span::call_site());
     item.items.retain_mut(|inner| {
         let attributes = match inner {
             TraitItem::Fn(inner) => {
@@ -211,7 +217,7 @@ fn remove_method_bodies(item: &mut ItemTrait) {
 
 /// Replaces each placeholder, which stands for the body of a function, with `…`.
 fn replace_body_placeholders(text: &str) -> String {
-    let mut parts = text.split(BODY);
+    let mut parts = text.split(OMITTED_BODY_PLACEHOLDER);
     let mut whole = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         whole.truncate(whole.trim_end().len());
@@ -265,11 +271,11 @@ fn remove_private_fields(fields: &mut Fields) -> bool {
     has_private && matches!(fields, Fields::Named(_))
 }
 
-fn append_omission_note(text: &str, is_cut: bool) -> String {
-    append_comment(text, is_cut, "private fields")
+fn append_private_fields_comment(text: &str, is_cut: bool) -> String {
+    append_omission_comment(text, is_cut, "private fields")
 }
 
-fn append_comment(text: &str, is_cut: bool, words: &str) -> String {
+fn append_omission_comment(text: &str, is_cut: bool, words: &str) -> String {
     match (is_cut, text.strip_suffix('}')) {
         (true, Some(before)) if before.ends_with('{') => {
             format!("{before} /* {words} */ }}")
@@ -279,7 +285,7 @@ fn append_comment(text: &str, is_cut: bool, words: &str) -> String {
     }
 }
 
-pub(super) fn empty_block() -> Block {
+pub(super) fn empty_function_body() -> Block {
     Block {
         brace_token: syn::token::Brace::default(),
         stmts: Vec::new(),
@@ -295,7 +301,7 @@ fn remove_empty_body(text: &str) -> String {
 /// Shortens a printed constant: a long value is omitted.
 fn omit_long_constant_value(text: &str) -> String {
     match text.split_once(" = ") {
-        Some((before, _)) if text.len() > MAX_CONSTANT_BYTES || text.contains('\n') => {
+        Some((before, _)) if text.len() > MAX_CONSTANT_LINE_BYTES || text.contains('\n') => {
             format!("{before};")
         }
         _ => text.to_owned(),

@@ -17,26 +17,27 @@ use serde::{Deserialize, Serialize};
 
 use super::bundle::SkillDraft;
 use super::markdown::{
-    MarkdownBlockKind, first_example, first_line, first_paragraph, render_prose, sentence_line,
+    MarkdownBlockKind, first_paragraph, first_rust_code_block, first_sentence_within_limit,
+    sanitize_docs_markdown, sanitized_first_sentence,
 };
 use super::text::{
-    code_span, end_with_full_stop, fence_code, one_line, skill_slug, unused_page_name,
+    code_span, end_with_full_stop, fence_code, skill_slug, to_markdown_line, unused_page_name,
 };
-use super::wit::{WitFiles, WitInterfaces};
-use super::{MAX_LISTED, MAX_README_BYTES};
+use super::wit::{WitFiles, WitInterfacesForBindings};
+use super::{MAX_ENTRIES_PER_LIST, MAX_README_EXCERPT_BYTES};
 pub(crate) use read::outline_crate;
 
 /// Maximum length of a line about an item or module, in bytes.
-const MAX_LINE_BYTES: usize = 240;
+const MAX_ITEM_LINE_BYTES: usize = 240;
 
 /// Maximum size of the docs of a crate, a module or an item, in bytes.
-const MAX_DOCS_BYTES: usize = 12 << 10;
+const MAX_ITEM_DOCS_BYTES: usize = 12 << 10;
 
 /// Maximum length of an example in `SKILL.md`, in lines.
-const MAX_EXAMPLE_LINES: usize = 40;
+const MAX_SKILL_EXAMPLE_LINES: usize = 40;
 
 /// Maximum number of names in one line.
-const MAX_NAMES: usize = 10;
+const MAX_NAMES_PER_LINE: usize = 10;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct CrateFiles {
@@ -68,7 +69,7 @@ struct ModuleOutline {
     items: Vec<RustItemOutline>,
     /// Names that the module reexports, but whose items are described on another page or defined in
     /// another crate; keyed by the path that they come from.
-    reexports: BTreeMap<String, ReexportedNames>,
+    reexports: BTreeMap<String, ReexportOutline>,
     /// Macros that generate the whole module.
     made_by: Option<String>,
     /// Path of a generated module, relative to the module that contains the macro call.
@@ -77,16 +78,16 @@ struct ModuleOutline {
     wit: Option<String>,
     /// Types that macros generate, by name. Their outlines contain only the traits and methods that
     /// the source adds outside the macros.
-    made: BTreeMap<String, TypeOutline>,
+    made: BTreeMap<String, MacroGeneratedTypeOutline>,
     /// Source texts of the macros that generate public items, and of the calls of these macros.
-    sources: Vec<SourceOutline>,
+    sources: Vec<MacroSourceAndDocs>,
     /// Names of macros that generate items here but whose source is not shown.
     makers: BTreeSet<String>,
 }
 
 /// Names that are reexported from one path.
 #[derive(Debug, Default, PartialEq)]
-struct ReexportedNames {
+struct ReexportOutline {
     /// Macros that generate the items at the path.
     made_by: Option<String>,
     /// Reexported names, each with the conditions (`cfg`) of its reexport; `*` stands for all
@@ -103,19 +104,19 @@ struct RustItemOutline {
     conditions: Vec<String>,
     signature: String,
     implements: BTreeSet<String>,
-    impls: Vec<ImplOutline>,
+    impls: Vec<ImplBlockOutline>,
 }
 
 /// Traits and methods that the source adds to a type that a macro generates.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct TypeOutline {
+struct MacroGeneratedTypeOutline {
     implements: BTreeSet<String>,
-    impls: Vec<ImplOutline>,
+    impls: Vec<ImplBlockOutline>,
 }
 
 /// Methods and constants of one `impl`.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct ImplOutline {
+struct ImplBlockOutline {
     /// Beginning of the `impl` block with its generic parameters and the trait, if it contains more
     /// than the name of the type.
     header: Option<String>,
@@ -125,7 +126,7 @@ struct ImplOutline {
 
 /// Source text of a macro or of a macro call, with its docs.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct SourceOutline {
+struct MacroSourceAndDocs {
     docs: String,
     text: String,
 }
@@ -144,7 +145,7 @@ impl ModuleOutline {
 impl CrateOutline {
     /// Adds the WIT interfaces to modules that macros generate from them: `wasi::http::types` is
     /// described by `wasi:http/types`.
-    pub(crate) fn describe_generated_modules(&mut self, interfaces: &WitInterfaces) {
+    pub(crate) fn add_wit_module_docs(&mut self, interfaces: &WitInterfacesForBindings) {
         for module in &mut self.modules {
             if let [namespace, package, name] = module.made_path.as_slice() {
                 module.wit = interfaces.render_interface_text(namespace, package, name);
@@ -180,23 +181,26 @@ pub(crate) fn draft_crate_skill(package: &CratePackage, outline: &CrateOutline) 
         .iter()
         .find(|module| !module.path.contains("::"));
     let docs = root
-        .map(|root| render_prose(&root.docs, MarkdownBlockKind::Rust, MAX_DOCS_BYTES))
+        .map(|root| {
+            sanitize_docs_markdown(&root.docs, MarkdownBlockKind::Rust, MAX_ITEM_DOCS_BYTES)
+        })
         .unwrap_or_default();
-    let readme = package
-        .readme
-        .as_deref()
-        .map(|text| render_prose(text, MarkdownBlockKind::Document, MAX_README_BYTES));
+    let readme = package.readme.as_deref().map(|text| {
+        sanitize_docs_markdown(text, MarkdownBlockKind::Document, MAX_README_EXCERPT_BYTES)
+    });
     let readme = readme.filter(|text| !text.is_empty());
     body.push_str(&format!(
         "{}\n\n{}",
         crate_introduction(package, &docs, readme.as_deref()),
         format_crate_facts(package, outline)
     ));
-    if let Some(example) = root.and_then(|root| first_example(&root.docs, MAX_EXAMPLE_LINES)) {
+    if let Some(example) =
+        root.and_then(|root| first_rust_code_block(&root.docs, MAX_SKILL_EXAMPLE_LINES))
+    {
         body.push_str(&format!("## Example\n\n{}\n", fence_code("rust", &example)));
     }
     pages::write_module_pages(outline, &mut body, &mut references);
-    write_more_references(package, readme, &mut body, &mut references);
+    write_examples_and_readme(package, readme, &mut body, &mut references);
     SkillDraft {
         name: skill_slug(&package.name).unwrap_or_else(|| "crate".to_owned()),
         package: package.name.clone(),
@@ -218,7 +222,7 @@ pub(crate) fn draft_crate_skill(package: &CratePackage, outline: &CrateOutline) 
 }
 
 fn truncate_to_one_line(text: &str) -> String {
-    one_line(text, 120)
+    to_markdown_line(text, 120)
 }
 
 fn describe_crate(package: &CratePackage, docs: &str) -> String {
@@ -226,15 +230,20 @@ fn describe_crate(package: &CratePackage, docs: &str) -> String {
         .description
         .as_deref()
         .filter(|text| !text.trim().is_empty());
-    let what = what.map_or_else(|| sentence_line(docs, 600), str::to_owned);
-    let what =
-        rind_lib::text::clean_line(&what.split_whitespace().collect::<Vec<_>>().join(" "), 600);
+    let what = what.map_or_else(|| first_sentence_within_limit(docs, 600), str::to_owned);
+    let what = rind_lib::text::escape_and_truncate_line(
+        &what.split_whitespace().collect::<Vec<_>>().join(" "),
+        600,
+    );
     let name = &package.name;
     let when = match package.is_library {
         true => format!("Use when writing or reading Rust code that uses the crate {name}."),
         false => format!("Use when working with the program {name} or its source."),
     };
-    rind_lib::text::clean_line(format!("{} {when}", end_with_full_stop(&what)).trim(), 1000)
+    rind_lib::text::escape_and_truncate_line(
+        format!("{} {when}", end_with_full_stop(&what)).trim(),
+        1000,
+    )
 }
 
 /// Returns the first paragraph of the docs, otherwise of the README, otherwise the description.
@@ -243,7 +252,7 @@ fn crate_introduction(package: &CratePackage, docs: &str, readme: Option<&str>) 
     found.map_or_else(
         || {
             let description = package.description.as_deref().unwrap_or_default();
-            one_line(description, MAX_LINE_BYTES * 2)
+            to_markdown_line(description, MAX_ITEM_LINE_BYTES * 2)
         },
         str::to_owned,
     )
@@ -274,10 +283,10 @@ fn format_crate_facts(package: &CratePackage, outline: &CrateOutline) -> String 
     }
     if !package.features.is_empty() {
         facts.push_str("## Features\n\n");
-        for (name, enables) in package.features.iter().take(MAX_LISTED) {
+        for (name, enables) in package.features.iter().take(MAX_ENTRIES_PER_LIST) {
             let all: Vec<String> = enables
                 .iter()
-                .take(MAX_NAMES)
+                .take(MAX_NAMES_PER_LINE)
                 .map(|name| code_span(name, 120))
                 .collect();
             let turns_on = match (name.as_str(), all.as_slice()) {
@@ -292,7 +301,7 @@ fn format_crate_facts(package: &CratePackage, outline: &CrateOutline) -> String 
     facts
 }
 
-fn write_more_references(
+fn write_examples_and_readme(
     package: &CratePackage,
     readme: Option<String>,
     body: &mut String,
@@ -300,8 +309,9 @@ fn write_more_references(
 ) {
     if !package.examples.is_empty() {
         body.push_str("## Examples in its source\n\nIn its folder `examples`:\n\n");
-        for (name, about) in package.examples.iter().take(MAX_LISTED) {
-            let about = first_line(about, MarkdownBlockKind::Plain, MAX_LINE_BYTES);
+        for (name, about) in package.examples.iter().take(MAX_ENTRIES_PER_LIST) {
+            let about =
+                sanitized_first_sentence(about, MarkdownBlockKind::Plain, MAX_ITEM_LINE_BYTES);
             let colon = if about.is_empty() { "" } else { ": " };
             body.push_str(&format!("- {}{colon}{about}\n", code_span(name, 120)));
         }

@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 
 use super::super::format_number_with_noun;
-use super::super::markdown::{MarkdownBlockKind, render_prose, sentence_line};
-use super::super::text::{code_span, fence_code, join_first_names, one_line, unused_page_name};
-use super::attributes::CONDITION;
-use super::{
-    CrateOutline, ImplOutline, MAX_DOCS_BYTES, MAX_LINE_BYTES, MAX_NAMES, ModuleOutline,
-    ReexportedNames, RustItemOutline, TypeOutline,
+use super::super::markdown::{
+    MarkdownBlockKind, first_sentence_within_limit, sanitize_docs_markdown,
 };
-use crate::{MAX_LISTED, n_unlisted_items};
+use super::super::text::{
+    code_span, fence_code, join_first_names, to_markdown_line, unused_page_name,
+};
+use super::attributes::CFG_CONDITION_PREFIX;
+use super::{
+    CrateOutline, ImplBlockOutline, MAX_ITEM_DOCS_BYTES, MAX_ITEM_LINE_BYTES, MAX_NAMES_PER_LINE,
+    MacroGeneratedTypeOutline, ModuleOutline, ReexportOutline, RustItemOutline,
+};
+use crate::{MAX_ENTRIES_PER_LIST, count_unlisted_items};
 
 /// Maximum number of traits that are listed for one type.
-const MAX_TRAITS: usize = 60;
+const MAX_LISTED_TRAITS_PER_TYPE: usize = 60;
 
 /// Lists the modules in `SKILL.md`, and writes the page of each.
 pub(super) fn write_module_pages(
@@ -28,13 +32,14 @@ pub(super) fn write_module_pages(
     for (at, module) in outline.modules.iter().enumerate() {
         let inner = module.path.split_once("::");
         let file = unused_page_name(inner.map_or("crate", |(_, inner)| inner), references);
-        let docs = render_prose(&module.docs, MarkdownBlockKind::Rust, MAX_DOCS_BYTES);
-        if at < MAX_LISTED {
+        let docs =
+            sanitize_docs_markdown(&module.docs, MarkdownBlockKind::Rust, MAX_ITEM_DOCS_BYTES);
+        if at < MAX_ENTRIES_PER_LIST {
             body.push_str(&format_module_line(module, &docs, &file));
         }
         references.insert(file, render_module_page(module, &docs));
     }
-    if let Some(n) = n_unlisted_items(outline.modules.len()) {
+    if let Some(n) = count_unlisted_items(outline.modules.len()) {
         body.push_str(&format!(
             "- {n} more, whose files are in the folder `references`\n"
         ));
@@ -48,7 +53,7 @@ fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String 
         // Do not repeat the docs of the root module, which the introduction of the skill shows.
         (true, _) => "the root of the crate".to_owned(),
         (false, Some(made_by)) => match &module.wit {
-            Some(wit) => sentence_line(wit, MAX_LINE_BYTES)
+            Some(wit) => first_sentence_within_limit(wit, MAX_ITEM_LINE_BYTES)
                 .trim_end_matches('.')
                 .to_owned(),
             None => format!(
@@ -56,7 +61,7 @@ fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String 
                 code_span(made_by.trim_end_matches('!'), 120)
             ),
         },
-        (false, None) => sentence_line(docs, MAX_LINE_BYTES)
+        (false, None) => first_sentence_within_limit(docs, MAX_ITEM_LINE_BYTES)
             .trim_end_matches('.')
             .to_owned(),
     };
@@ -64,18 +69,24 @@ fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String 
     let items = module.items.iter().map(|item| code_span(&item.name, 120));
     let made = module.made.keys().map(|name| code_span(name, 120));
     let names: Vec<String> = items.chain(made).collect();
-    parts.extend(Some(join_first_names(&names, MAX_NAMES)).filter(|names| !names.is_empty()));
+    parts.extend(
+        Some(join_first_names(&names, MAX_NAMES_PER_LINE)).filter(|names| !names.is_empty()),
+    );
     let n_other: usize = module.reexports.values().map(|from| from.names.len()).sum();
     if is_root {
         let from = module.reexports.iter();
-        parts.extend(from.map(|(origin, from)| match list_names(from, false) {
-            names if names == ["everything"] => format!("everything of {}", format_origin(origin)),
-            names => format!(
-                "from {}: {}",
-                format_origin(origin),
-                join_first_names(&names, MAX_NAMES)
-            ),
-        }));
+        parts.extend(from.map(
+            |(origin, from)| match format_reexported_names(from, false) {
+                names if names == ["everything"] => {
+                    format!("everything of {}", format_reexport_origin(origin))
+                }
+                names => format!(
+                    "from {}: {}",
+                    format_reexport_origin(origin),
+                    join_first_names(&names, MAX_NAMES_PER_LINE)
+                ),
+            },
+        ));
     } else if parts.is_empty() && n_other > 0 {
         // Only count the names from other modules and crates; the module's page lists them.
         parts.push(format!(
@@ -83,8 +94,8 @@ fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String 
             format_number_with_noun(n_other, "name")
         ));
     }
-    let n_more = parts.len().saturating_sub(MAX_NAMES);
-    parts.truncate(MAX_NAMES);
+    let n_more = parts.len().saturating_sub(MAX_NAMES_PER_LINE);
+    parts.truncate(MAX_NAMES_PER_LINE);
     if n_more > 0 {
         parts.push(format!("and {n_more} more"));
     }
@@ -93,20 +104,20 @@ fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String 
         false => format!(" ({})", parts.join("; ")),
     };
     let colon = if about.is_empty() { "" } else { ": " };
-    let path = one_line(&module.path, 200);
+    let path = to_markdown_line(&module.path, 200);
     format!("- [{path}](references/{file}){colon}{about}{names}\n")
 }
 
 /// Formats the path of the module from which names are reexported; an empty path means other
 /// crates.
-fn format_origin(path: &str) -> String {
+fn format_reexport_origin(path: &str) -> String {
     match path {
         "" => "other crates".to_owned(),
         path => code_span(path, 200),
     }
 }
 
-fn list_names(from: &ReexportedNames, with_conditions: bool) -> Vec<String> {
+fn format_reexported_names(from: &ReexportOutline, with_conditions: bool) -> Vec<String> {
     let names = from.names.iter().map(|(name, conditions)| {
         let name = match name.as_str() {
             "*" => "everything".to_owned(),
@@ -162,7 +173,7 @@ fn render_module_page(module: &ModuleOutline, docs: &str) -> String {
     if !docs.is_empty() {
         page.push_str(&format!("{docs}\n\n"));
     }
-    const KINDS: [(&str, &str); 12] = [
+    const ITEM_KIND_HEADINGS: [(&str, &str); 12] = [
         ("function", "Functions"),
         ("attribute macro", "Attribute macros"),
         ("derive macro", "Derive macros"),
@@ -176,7 +187,7 @@ fn render_module_page(module: &ModuleOutline, docs: &str) -> String {
         ("constant", "Constants"),
         ("static", "Statics"),
     ];
-    for (kind, heading) in KINDS {
+    for (kind, heading) in ITEM_KIND_HEADINGS {
         let items: Vec<&RustItemOutline> = module
             .items
             .iter()
@@ -198,7 +209,7 @@ fn render_module_page(module: &ModuleOutline, docs: &str) -> String {
     if !module.made.is_empty() {
         page.push_str("## Methods of types that macros make\n\n");
         for (name, made) in &module.made {
-            write_generated_type(name, made, &mut page);
+            write_macro_generated_type_section(name, made, &mut page);
         }
     }
     if !module.sources.is_empty() {
@@ -206,7 +217,8 @@ fn render_module_page(module: &ModuleOutline, docs: &str) -> String {
             "## Macros that make public items\n\nThey are not expanded: read in them what the types that they are called for have.\n\n",
         );
         for one in &module.sources {
-            let docs = render_prose(&one.docs, MarkdownBlockKind::Rust, MAX_DOCS_BYTES);
+            let docs =
+                sanitize_docs_markdown(&one.docs, MarkdownBlockKind::Rust, MAX_ITEM_DOCS_BYTES);
             if !docs.is_empty() {
                 page.push_str(&format!("{docs}\n\n"));
             }
@@ -225,10 +237,10 @@ fn write_reexports(module: &ModuleOutline, page: &mut String) {
                 Some(names) => format!(", which the macro {} makes", code_span(names, 120)),
                 None => String::new(),
             };
-            let names = list_names(from, true).join(", ");
+            let names = format_reexported_names(from, true).join(", ");
             page.push_str(&format!(
                 "- From {}{made_by}: {names}\n",
-                format_origin(origin)
+                format_reexport_origin(origin)
             ));
         }
         page.push('\n');
@@ -246,14 +258,18 @@ fn write_reexports(module: &ModuleOutline, page: &mut String) {
     }
 }
 
-fn write_generated_type(name: &str, made: &TypeOutline, page: &mut String) {
+fn write_macro_generated_type_section(
+    name: &str,
+    made: &MacroGeneratedTypeOutline,
+    page: &mut String,
+) {
     page.push_str(&format!("### {}\n\n", code_span(name, 200)));
     write_traits(made.implements.iter(), page);
     write_impls(&made.impls, page);
 }
 
 fn write_traits<'a>(traits: impl Iterator<Item = &'a String>, page: &mut String) {
-    let names = traits.map(|name| match name.split_once(CONDITION) {
+    let names = traits.map(|name| match name.split_once(CFG_CONDITION_PREFIX) {
         Some((name, condition)) => format!(
             "{} (with {})",
             code_span(name, 200),
@@ -265,13 +281,13 @@ fn write_traits<'a>(traits: impl Iterator<Item = &'a String>, page: &mut String)
     if !names.is_empty() {
         page.push_str(&format!(
             "Implements: {}.\n\n",
-            join_first_names(&names, MAX_TRAITS)
+            join_first_names(&names, MAX_LISTED_TRAITS_PER_TYPE)
         ));
     }
 }
 
 /// Writes methods, below the header of their `impl` if there is one.
-fn write_impls(all: &[ImplOutline], page: &mut String) {
+fn write_impls(all: &[ImplBlockOutline], page: &mut String) {
     for block in all {
         if let Some(header) = &block.header {
             page.push_str(&format!("In {}:\n\n", code_span(header, 1000)));
@@ -293,7 +309,7 @@ fn write_item(item: &RustItemOutline, level: &str, page: &mut String) {
         fence_code("rust", &item.signature)
     ));
     write_cfg_conditions(&item.conditions, page);
-    let docs = render_prose(&item.docs, MarkdownBlockKind::Rust, MAX_DOCS_BYTES);
+    let docs = sanitize_docs_markdown(&item.docs, MarkdownBlockKind::Rust, MAX_ITEM_DOCS_BYTES);
     if !docs.is_empty() {
         page.push_str(&format!("{docs}\n\n"));
     }

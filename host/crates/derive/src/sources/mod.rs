@@ -12,53 +12,53 @@ use cap_std::fs::Dir;
 
 pub use package::read_crate;
 use rind_lib::beneath::open_regular_file;
-pub use wit::{contains_wit_files, read_wit};
+pub use wit::{contains_wit_files, read_wit_package};
 
 /// Maximum size of a file, in bytes.
-const MAX_FILE_BYTES: u64 = 2 << 20;
+const MAX_SOURCE_FILE_BYTES: u64 = 2 << 20;
 
 /// Maximum total size of a package's files, in bytes.
-const MAX_BYTES: usize = 16 << 20;
+const MAX_PACKAGE_BYTES: usize = 16 << 20;
 
 /// Maximum number of files per package.
-const MAX_FILES: usize = 4_000;
+const MAX_FILES_PER_PACKAGE: usize = 4_000;
 
 /// Maximum depth of source directories.
-const MAX_DEPTH: usize = 16;
+const MAX_SOURCE_FOLDER_DEPTH: usize = 16;
 
 /// File name of a crate's manifest.
-pub const CARGO: &str = "Cargo.toml";
+pub const CARGO_MANIFEST_FILE_NAME: &str = "Cargo.toml";
 
 /// File name of the README.
-const README: &str = "README.md";
+const README_FILE_NAME: &str = "README.md";
 
 /// Error while reading the sources of a package: the path and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {why}")]
-pub struct SourceError {
+pub struct PackageSourceReadError {
     path: String,
     why: String,
 }
 
-fn source_error(path: impl Into<String>, why: impl Into<String>) -> SourceError {
-    SourceError {
+fn package_source_error(path: impl Into<String>, why: impl Into<String>) -> PackageSourceReadError {
+    PackageSourceReadError {
         path: path.into(),
         why: why.into(),
     }
 }
 
 /// Directory of a package, with the number and total size of the files read from it so far.
-struct SourceFolder {
+struct PackageSourceFolder {
     dir: Dir,
     n_files: usize,
     n_bytes: usize,
 }
 
-impl SourceFolder {
-    fn open_folder(path: &Path) -> Result<Self, SourceError> {
+impl PackageSourceFolder {
+    fn open_folder(path: &Path) -> Result<Self, PackageSourceReadError> {
         let dir = Dir::open_ambient_dir(path, ambient_authority());
-        let dir =
-            dir.map_err(|error| source_error(path.display().to_string(), error.to_string()))?;
+        let dir = dir
+            .map_err(|error| package_source_error(path.display().to_string(), error.to_string()))?;
         Ok(Self {
             dir,
             n_files: 0,
@@ -67,17 +67,17 @@ impl SourceFolder {
     }
 
     /// Reads a text file. Refuses a path outside the directory, also through a symlink.
-    fn read_text(&mut self, path: &str) -> Result<String, SourceError> {
+    fn read_text(&mut self, path: &str) -> Result<String, PackageSourceReadError> {
         let bytes = self.read_bytes(path)?;
-        String::from_utf8(bytes).map_err(|_| source_error(path, "it is not UTF-8"))
+        String::from_utf8(bytes).map_err(|_| package_source_error(path, "it is not UTF-8"))
     }
 
-    fn read_bytes(&mut self, path: &str) -> Result<Vec<u8>, SourceError> {
+    fn read_bytes(&mut self, path: &str) -> Result<Vec<u8>, PackageSourceReadError> {
         self.n_files += 1;
-        if self.n_files > MAX_FILES {
-            return Err(source_error(
+        if self.n_files > MAX_FILES_PER_PACKAGE {
+            return Err(package_source_error(
                 path,
-                format!("the package has more than {MAX_FILES} files"),
+                format!("the package has more than {MAX_FILES_PER_PACKAGE} files"),
             ));
         }
         let found = open_regular_file(&self.dir, Path::new(path)).map_err(|error| {
@@ -87,23 +87,24 @@ impl SourceFolder {
                 }
                 _ => error.to_string(),
             };
-            source_error(path, why)
+            package_source_error(path, why)
         })?;
-        let (file, _) = found.ok_or_else(|| source_error(path, "it is not a regular file"))?;
+        let (file, _) =
+            found.ok_or_else(|| package_source_error(path, "it is not a regular file"))?;
         let mut bytes = Vec::new();
-        let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|error| source_error(path, error.to_string()))?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(source_error(
+        let read = file.take(MAX_SOURCE_FILE_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(|error| package_source_error(path, error.to_string()))?;
+        if bytes.len() as u64 > MAX_SOURCE_FILE_BYTES {
+            return Err(package_source_error(
                 path,
-                format!("it has more than {} MiB", MAX_FILE_BYTES >> 20),
+                format!("it has more than {} MiB", MAX_SOURCE_FILE_BYTES >> 20),
             ));
         }
         self.n_bytes += bytes.len();
-        if self.n_bytes > MAX_BYTES {
-            return Err(source_error(
+        if self.n_bytes > MAX_PACKAGE_BYTES {
+            return Err(package_source_error(
                 path,
-                format!("the package has more than {} MiB", MAX_BYTES >> 20),
+                format!("the package has more than {} MiB", MAX_PACKAGE_BYTES >> 20),
             ));
         }
         Ok(bytes)
@@ -125,9 +126,9 @@ impl SourceFolder {
 
     /// Returns the sorted names of a directory's entries, each with `true` if the entry is a
     /// directory. A symlink to a directory does not count as a directory.
-    fn list_names(&self, path: &str) -> Result<Vec<(String, bool)>, SourceError> {
+    fn list_entries(&self, path: &str) -> Result<Vec<(String, bool)>, PackageSourceReadError> {
         let shown = if path.is_empty() { "." } else { path };
-        let failed = |error: io::Error| source_error(shown, error.to_string());
+        let failed = |error: io::Error| package_source_error(shown, error.to_string());
         let mut names = Vec::new();
         for entry in self.dir.read_dir(shown).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -135,10 +136,10 @@ impl SourceFolder {
             if let Ok(name) = entry.file_name().into_string() {
                 names.push((name, is_folder));
             }
-            if names.len() > MAX_FILES {
-                return Err(source_error(
+            if names.len() > MAX_FILES_PER_PACKAGE {
+                return Err(package_source_error(
                     shown,
-                    format!("the folder has more than {MAX_FILES} entries"),
+                    format!("the folder has more than {MAX_FILES_PER_PACKAGE} entries"),
                 ));
             }
         }

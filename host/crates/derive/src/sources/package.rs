@@ -8,19 +8,22 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::{CARGO, MAX_DEPTH, README, SourceError, SourceFolder, source_error};
-use crate::SourceHash;
+use super::{
+    CARGO_MANIFEST_FILE_NAME, MAX_SOURCE_FOLDER_DEPTH, PackageSourceFolder, PackageSourceReadError,
+    README_FILE_NAME, package_source_error,
+};
+use crate::BundleSourceHasher;
 use crate::rust::{CrateFiles, CratePackage};
 use crate::wit::WitFiles;
 
 /// Maximum number of parent directories searched for the workspace's manifest.
-const MAX_ABOVE: usize = 8;
+const MAX_SEARCHED_PARENT_FOLDERS: usize = 8;
 
-pub struct CrateSource {
+pub struct CratePackageSource {
     pub package: CratePackage,
     /// Sources of the library; `None` for a package without a library.
     pub files: Option<CrateFiles>,
-    pub hash: SourceHash,
+    pub hash: BundleSourceHasher,
 }
 
 /// Reads a crate: manifest, README, sources and the names of its examples. Nothing is built.
@@ -28,17 +31,18 @@ pub struct CrateSource {
 /// # Errors
 /// The manifest does not belong to a package, a file cannot be read or is outside the package, or
 /// the package is too large.
-pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
-    let mut folder = SourceFolder::open_folder(path)?;
-    let text = folder.read_text(CARGO)?;
-    let manifest: Table =
-        toml::from_str(&text).map_err(|error| source_error(CARGO, error.to_string().trim_end()))?;
+pub fn read_crate(path: &Path) -> Result<CratePackageSource, PackageSourceReadError> {
+    let mut folder = PackageSourceFolder::open_folder(path)?;
+    let text = folder.read_text(CARGO_MANIFEST_FILE_NAME)?;
+    let manifest: Table = toml::from_str(&text).map_err(|error| {
+        package_source_error(CARGO_MANIFEST_FILE_NAME, error.to_string().trim_end())
+    })?;
     let Some(package) = manifest.get("package").and_then(Value::as_table) else {
         let why = match manifest.contains_key("workspace") {
             true => "it is a workspace and no package: name the folder of one of its members",
             false => "it has no `[package]`",
         };
-        return Err(source_error(CARGO, why));
+        return Err(package_source_error(CARGO_MANIFEST_FILE_NAME, why));
     };
     let (shared, workspace) = find_workspace(path, &manifest);
     let field = |key: &str| {
@@ -51,8 +55,9 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
         };
         value.and_then(Value::as_str).map(str::to_owned)
     };
-    let name = field("name").ok_or_else(|| source_error(CARGO, "the package has no name"))?;
-    check_name(&name)?;
+    let name = field("name")
+        .ok_or_else(|| package_source_error(CARGO_MANIFEST_FILE_NAME, "the package has no name"))?;
+    check_crate_name(&name)?;
     let lib = manifest.get("lib").and_then(Value::as_table);
     let of_lib = |key: &str| {
         lib.and_then(|lib| lib.get(key))
@@ -60,17 +65,17 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
             .map(str::to_owned)
     };
     let library_name = of_lib("name").unwrap_or_else(|| name.clone());
-    check_name(&library_name)?;
+    check_crate_name(&library_name)?;
     let library = match of_lib("path") {
         Some(path) => {
             let own = normalize_path(&path).filter(|own| folder.is_file(own));
             let why = format!("`[lib]` has the path {path:?}, which is not a file of the package");
-            Some(own.ok_or_else(|| source_error(CARGO, why))?)
+            Some(own.ok_or_else(|| package_source_error(CARGO_MANIFEST_FILE_NAME, why))?)
         }
         None => Some("src/lib.rs".to_owned()).filter(|path| folder.is_file(path)),
     };
-    let mut hash = SourceHash::new("crate");
-    hash.add_source(CARGO, text.as_bytes());
+    let mut hash = BundleSourceHasher::new("crate");
+    hash.add_source(CARGO_MANIFEST_FILE_NAME, text.as_bytes());
     for key in [
         "version",
         "description",
@@ -83,7 +88,7 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
     }
     let is_library = library.is_some();
     let files = match library {
-        Some(root) => Some(read_sources(
+        Some(root) => Some(read_crate_source_files(
             &mut folder,
             root,
             library_name,
@@ -95,17 +100,17 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
         for (path, text) in &files.texts {
             hash.add_source(path, text.as_bytes());
         }
-        for (path, text) in files.wit.iter().flat_map(WitFiles::all) {
+        for (path, text) in files.wit.iter().flat_map(WitFiles::all_files) {
             hash.add_source(path, text.as_bytes());
         }
     }
     let readme = match package.get("readme") {
         Some(Value::String(path)) => folder.read_text_if_present(path),
         Some(Value::Boolean(false)) => None,
-        _ => folder.read_text_if_present(README),
+        _ => folder.read_text_if_present(README_FILE_NAME),
     };
     hash.add_source("readme", readme.as_deref().unwrap_or_default().as_bytes());
-    let examples = read_examples(&mut folder);
+    let examples = read_example_summaries(&mut folder);
     for (name, about) in &examples {
         hash.add_source(name, about.as_bytes());
     }
@@ -122,7 +127,7 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
         examples,
         readme,
     };
-    Ok(CrateSource {
+    Ok(CratePackageSource {
         package,
         files,
         hash,
@@ -130,12 +135,12 @@ pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
 }
 
 /// Checks that Cargo accepts a crate's name. The skill's headings contain the name.
-fn check_name(name: &str) -> Result<(), SourceError> {
+fn check_crate_name(name: &str) -> Result<(), PackageSourceReadError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
         true => Ok(()),
-        false => Err(source_error(
-            CARGO,
+        false => Err(package_source_error(
+            CARGO_MANIFEST_FILE_NAME,
             format!(
                 "{name:?} cannot be the name of a crate: use at most 64 ASCII letters, digits, `-` and `_`"
             ),
@@ -155,12 +160,12 @@ fn normalize_path(path: &str) -> Option<String> {
 
 /// Reads all Rust files that may be modules of a library, and the WIT files if a module uses
 /// `generate!`.
-fn read_sources(
-    folder: &mut SourceFolder,
+fn read_crate_source_files(
+    folder: &mut PackageSourceFolder,
     root: String,
     name: String,
     (path, workspace): (&Path, &Path),
-) -> Result<CrateFiles, SourceError> {
+) -> Result<CrateFiles, PackageSourceReadError> {
     let above = root.rsplit_once('/').map_or("", |(above, _)| above);
     let mut texts = BTreeMap::new();
     folder.collect_rust_files(above, 0, &mut texts)?;
@@ -182,8 +187,8 @@ fn read_wit_folder(path: &Path, workspace: &Path) -> Option<WitFiles> {
     let own = path.join("wit").canonicalize().ok()?;
     let mut folder = Some(own)
         .filter(|own| own.is_dir() && own.starts_with(workspace))
-        .and_then(|own| SourceFolder::open_folder(&own).ok())?;
-    let files = folder.read_wit_files("").ok()?;
+        .and_then(|own| PackageSourceFolder::open_folder(&own).ok())?;
+    let files = folder.read_wit_files_with_dependencies("").ok()?;
     (!files.main.is_empty()).then_some(files)
 }
 
@@ -209,11 +214,11 @@ fn find_workspace(path: &Path, manifest: &Table) -> (Table, PathBuf) {
     }
     path.ancestors()
         .skip(1)
-        .take(MAX_ABOVE)
+        .take(MAX_SEARCHED_PARENT_FOLDERS)
         .find_map(|above| {
-            let text = SourceFolder::open_folder(above)
+            let text = PackageSourceFolder::open_folder(above)
                 .ok()?
-                .read_text_if_present(CARGO)?;
+                .read_text_if_present(CARGO_MANIFEST_FILE_NAME)?;
             let found = shared(&toml::from_str(&text).ok()?)?;
             Some((found, above.to_owned()))
         })
@@ -238,9 +243,9 @@ fn crate_features(manifest: &Table) -> Vec<(String, Vec<String>)> {
 }
 
 /// Returns the names of the examples, each with the first line of its docs.
-fn read_examples(folder: &mut SourceFolder) -> Vec<(String, String)> {
+fn read_example_summaries(folder: &mut PackageSourceFolder) -> Vec<(String, String)> {
     let mut examples = Vec::new();
-    for (name, is_folder) in folder.list_names("examples").unwrap_or_default() {
+    for (name, is_folder) in folder.list_entries("examples").unwrap_or_default() {
         let path = match is_folder {
             true => format!("examples/{name}/main.rs"),
             false if name.ends_with(".rs") => format!("examples/{name}"),
@@ -258,20 +263,22 @@ fn read_examples(folder: &mut SourceFolder) -> Vec<(String, String)> {
     examples
 }
 
-impl SourceFolder {
+impl PackageSourceFolder {
     fn collect_rust_files(
         &mut self,
         folder: &str,
         depth: usize,
         texts: &mut BTreeMap<String, String>,
-    ) -> Result<(), SourceError> {
-        if depth > MAX_DEPTH {
-            return Err(source_error(
+    ) -> Result<(), PackageSourceReadError> {
+        if depth > MAX_SOURCE_FOLDER_DEPTH {
+            return Err(package_source_error(
                 folder,
-                format!("source folders are nested more than {MAX_DEPTH} levels deep"),
+                format!(
+                    "source folders are nested more than {MAX_SOURCE_FOLDER_DEPTH} levels deep"
+                ),
             ));
         }
-        for (name, is_folder) in self.list_names(folder)? {
+        for (name, is_folder) in self.list_entries(folder)? {
             let path = if folder.is_empty() {
                 name.clone()
             } else {

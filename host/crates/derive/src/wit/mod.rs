@@ -10,21 +10,25 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::bundle::SkillDraft;
-use super::markdown::{MarkdownBlockKind, first_paragraph, render_prose, sentence_line};
-use super::text::{
-    code_span, fence_code, join_first_names, one_line, skill_slug, unused_page_name,
+use super::markdown::{
+    MarkdownBlockKind, first_paragraph, first_sentence_within_limit, sanitize_docs_markdown,
 };
-use super::{MAX_LISTED, MAX_README_BYTES, format_number_with_noun, n_unlisted_items};
-pub(crate) use read::{read_component, read_package};
+use super::text::{
+    code_span, fence_code, join_first_names, skill_slug, to_markdown_line, unused_page_name,
+};
+use super::{
+    MAX_ENTRIES_PER_LIST, MAX_README_EXCERPT_BYTES, count_unlisted_items, format_number_with_noun,
+};
+pub(crate) use read::{outline_component_world, read_package};
 
 /// Maximum length of a line about an interface or world, in bytes.
-const MAX_LINE_BYTES: usize = 300;
+const MAX_ITEM_LINE_BYTES: usize = 300;
 
 /// Maximum size of one item's docs, in bytes.
-const MAX_DOCS_BYTES: usize = 8 << 10;
+const MAX_ITEM_DOCS_BYTES: usize = 8 << 10;
 
 /// Maximum number of names in one line.
-const MAX_NAMES: usize = 12;
+const MAX_NAMES_PER_LINE: usize = 12;
 
 /// WIT files of a package and of each of its dependencies. Each file is a pair of path and text.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -35,14 +39,14 @@ pub struct WitFiles {
 
 impl WitFiles {
     /// Returns the path and text of every file.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &(String, String)> {
+    pub(crate) fn all_files(&self) -> impl Iterator<Item = &(String, String)> {
         self.main.iter().chain(self.dependencies.iter().flatten())
     }
 }
 
 /// Worlds and interfaces of a WIT package with their docs, from which the skill is rendered.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct WitOutline {
+pub(crate) struct WitPackageOutline {
     /// Name with namespace, for example `wasi:http`; the file name for a component.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
@@ -79,14 +83,14 @@ struct WitItemOutline {
 }
 
 /// Interfaces of the WIT package from which the macro `generate!` generates modules of a crate.
-pub(crate) struct WitInterfaces(WitOutline);
+pub(crate) struct WitInterfacesForBindings(WitPackageOutline);
 
-impl WitInterfaces {
+impl WitInterfacesForBindings {
     /// Parses a package.
     ///
     /// # Errors
     /// The files are not valid WIT.
-    pub(crate) fn read_interfaces(files: &WitFiles) -> Result<Self, String> {
+    pub(crate) fn from_wit_files(files: &WitFiles) -> Result<Self, String> {
         read_package(files).map(Self)
     }
 
@@ -105,28 +109,33 @@ impl WitInterfaces {
         }
         let mut all = outline.interfaces.iter();
         let interface = all.find(|one| in_rust(&one.name) == name)?;
-        let docs = render_prose(&interface.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
-        Some(interface_sections(interface, &docs))
+        let docs = sanitize_docs_markdown(
+            &interface.docs,
+            MarkdownBlockKind::Plain,
+            MAX_ITEM_DOCS_BYTES,
+        );
+        Some(render_interface_sections(interface, &docs))
     }
 }
 
 /// Derives the skill of a package or component. `readme` is the text of the package's README.
-pub(crate) fn draft_wit_skill(outline: &WitOutline, readme: Option<&str>) -> SkillDraft {
-    let WitOutline { name, version, .. } = outline;
+pub(crate) fn draft_wit_skill(outline: &WitPackageOutline, readme: Option<&str>) -> SkillDraft {
+    let WitPackageOutline { name, version, .. } = outline;
     let kind = if outline.is_component {
         "Component"
     } else {
         "WIT package"
     };
-    let mut title = format!("{kind} {}", one_line(name, 120));
+    let mut title = format!("{kind} {}", to_markdown_line(name, 120));
     if let Some(version) = version {
-        title.push_str(&format!(" {}", one_line(version, 120)));
+        title.push_str(&format!(" {}", to_markdown_line(version, 120)));
     }
     let mut references = BTreeMap::new();
     let mut body = String::new();
-    let docs = render_prose(&outline.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
-    let readme =
-        readme.map(|text| render_prose(text, MarkdownBlockKind::Document, MAX_README_BYTES));
+    let docs = sanitize_docs_markdown(&outline.docs, MarkdownBlockKind::Plain, MAX_ITEM_DOCS_BYTES);
+    let readme = readme.map(|text| {
+        sanitize_docs_markdown(text, MarkdownBlockKind::Document, MAX_README_EXCERPT_BYTES)
+    });
     let readme = readme.filter(|text| !text.is_empty());
     let introduction = match docs.is_empty() {
         false => docs,
@@ -148,14 +157,14 @@ pub(crate) fn draft_wit_skill(outline: &WitOutline, readme: Option<&str>) -> Ski
         ));
         references.insert(
             file,
-            format!("# README of {}\n\n{readme}", one_line(name, 120)),
+            format!("# README of {}\n\n{readme}", to_markdown_line(name, 120)),
         );
     }
     SkillDraft {
         name: skill_slug(name).unwrap_or_else(|| "wit".to_owned()),
         package: name.clone(),
         version: version.clone(),
-        description: wit_description(outline, &introduction),
+        description: wit_skill_description(outline, &introduction),
         title,
         body,
         references,
@@ -163,14 +172,14 @@ pub(crate) fn draft_wit_skill(outline: &WitOutline, readme: Option<&str>) -> Ski
     }
 }
 
-fn wit_description(outline: &WitOutline, introduction: &str) -> String {
-    let shown = rind_lib::text::clean_line(&outline.name, 120);
-    let what = match sentence_line(introduction, MAX_LINE_BYTES).as_str() {
+fn wit_skill_description(outline: &WitPackageOutline, introduction: &str) -> String {
+    let shown = rind_lib::text::escape_and_truncate_line(&outline.name, 120);
+    let what = match first_sentence_within_limit(introduction, MAX_ITEM_LINE_BYTES).as_str() {
         "" if outline.is_component => format!("The component {shown}."),
         "" => {
             let worlds: Vec<&str> = outline.worlds.iter().map(|one| one.name.as_str()).collect();
             let n_interfaces = format_number_with_noun(outline.interfaces.len(), "interface");
-            match join_first_names(&worlds, MAX_NAMES).as_str() {
+            match join_first_names(&worlds, MAX_NAMES_PER_LINE).as_str() {
                 "" => format!("The WIT package {shown} with {n_interfaces}."),
                 names => {
                     format!("The WIT package {shown} with {n_interfaces} and the worlds {names}.")
@@ -187,11 +196,11 @@ fn wit_description(outline: &WitOutline, introduction: &str) -> String {
             "Use when writing a component or host that imports or exports {shown}, or when reading its types."
         ),
     };
-    rind_lib::text::clean_line(&format!("{what} {when}"), 1000)
+    rind_lib::text::escape_and_truncate_line(&format!("{what} {when}"), 1000)
 }
 
 fn write_worlds(
-    outline: &WitOutline,
+    outline: &WitPackageOutline,
     body: &mut String,
     references: &mut BTreeMap<String, String>,
 ) {
@@ -199,10 +208,11 @@ fn write_worlds(
         return;
     }
     body.push_str("## Worlds\n\n");
-    let mut page = format!("# Worlds of {}\n", one_line(&outline.name, 120));
+    let mut page = format!("# Worlds of {}\n", to_markdown_line(&outline.name, 120));
     for world in &outline.worlds {
-        let docs = render_prose(&world.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
-        let about = sentence_line(&docs, MAX_LINE_BYTES);
+        let docs =
+            sanitize_docs_markdown(&world.docs, MarkdownBlockKind::Plain, MAX_ITEM_DOCS_BYTES);
+        let about = first_sentence_within_limit(&docs, MAX_ITEM_LINE_BYTES);
         let counts = format!(
             "{}, {}",
             format_number_with_noun(world.imports.len(), "import"),
@@ -234,7 +244,7 @@ fn write_worlds(
 }
 
 fn write_interfaces(
-    outline: &WitOutline,
+    outline: &WitPackageOutline,
     body: &mut String,
     references: &mut BTreeMap<String, String>,
 ) {
@@ -251,8 +261,12 @@ fn write_interfaces(
     ));
     for (at, interface) in outline.interfaces.iter().enumerate() {
         let file = unused_page_name(&interface.name, references);
-        let docs = render_prose(&interface.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
-        let about = sentence_line(&docs, MAX_LINE_BYTES);
+        let docs = sanitize_docs_markdown(
+            &interface.docs,
+            MarkdownBlockKind::Plain,
+            MAX_ITEM_DOCS_BYTES,
+        );
+        let about = first_sentence_within_limit(&docs, MAX_ITEM_LINE_BYTES);
         let functions: Vec<&str> = interface
             .functions
             .iter()
@@ -271,23 +285,26 @@ fn write_interfaces(
             .filter_map(|(what, names)| match names.as_slice() {
                 [] => None,
                 [one] => Some(format!("{what} {one}")),
-                names => Some(format!("{what}s {}", join_first_names(names, MAX_NAMES))),
+                names => Some(format!(
+                    "{what}s {}",
+                    join_first_names(names, MAX_NAMES_PER_LINE)
+                )),
             });
         let parts: Vec<String> = parts.collect();
         let has = match parts.is_empty() {
             true => format_number_with_noun(interface.types.len(), "type"),
             false => parts.join("; "),
         };
-        if at < MAX_LISTED {
+        if at < MAX_ENTRIES_PER_LIST {
             let colon = if about.is_empty() { "" } else { ": " };
             body.push_str(&format!(
                 "- [{}](references/{file}){colon}{about} ({has})\n",
-                one_line(&interface.name, 200).replace(['[', ']'], "")
+                to_markdown_line(&interface.name, 200).replace(['[', ']'], "")
             ));
         }
         references.insert(file, render_interface_page(interface, &docs));
     }
-    if let Some(n) = n_unlisted_items(outline.interfaces.len()) {
+    if let Some(n) = count_unlisted_items(outline.interfaces.len()) {
         body.push_str(&format!(
             "- {n} more, whose files are in the folder `references`\n"
         ));
@@ -298,11 +315,11 @@ fn render_interface_page(interface: &WitInterfaceOutline, docs: &str) -> String 
     format!(
         "# Interface {}\n\n{}",
         code_span(&interface.name, 120),
-        interface_sections(interface, docs)
+        render_interface_sections(interface, docs)
     )
 }
 
-fn interface_sections(interface: &WitInterfaceOutline, docs: &str) -> String {
+fn render_interface_sections(interface: &WitInterfaceOutline, docs: &str) -> String {
     let mut page = String::new();
     if !docs.is_empty() {
         page.push_str(&format!("{docs}\n\n"));
@@ -325,7 +342,8 @@ fn interface_sections(interface: &WitInterfaceOutline, docs: &str) -> String {
         page.push_str(&format!("## {heading}\n\n"));
         for item in items {
             page.push_str(&format!("### {}\n\n", code_span(&item.name, 120)));
-            let docs = render_prose(&item.docs, MarkdownBlockKind::Plain, MAX_DOCS_BYTES);
+            let docs =
+                sanitize_docs_markdown(&item.docs, MarkdownBlockKind::Plain, MAX_ITEM_DOCS_BYTES);
             if !docs.is_empty() {
                 page.push_str(&format!("{docs}\n\n"));
             }

@@ -12,24 +12,24 @@ use wit_parser::{
     WorldKey,
 };
 
-use super::{WitFiles, WitInterfaceOutline, WitItemOutline, WitOutline, WitWorldOutline};
+use super::{WitFiles, WitInterfaceOutline, WitItemOutline, WitPackageOutline, WitWorldOutline};
 
 /// Parses a package.
 ///
 /// # Errors
 /// The files are not valid WIT, or refer to a package that is not among them.
-pub(crate) fn read_package(files: &WitFiles) -> Result<WitOutline, String> {
-    let main = parse_package_group(&files.main)?;
+pub(crate) fn read_package(files: &WitFiles) -> Result<WitPackageOutline, String> {
+    let main = parse_wit_package_group(&files.main)?;
     let dependencies: Result<Vec<_>, String> = files
         .dependencies
         .iter()
-        .map(|files| parse_package_group(files))
+        .map(|files| parse_wit_package_group(files))
         .collect();
     let mut resolve = Resolve::default();
     let id = resolve
         .push_groups(main, dependencies?)
         .map_err(|error| error.to_string())?;
-    let reader = WitReader {
+    let reader = WitOutlineReader {
         resolve: &resolve,
         own: Some(id),
     };
@@ -46,7 +46,7 @@ pub(crate) fn read_package(files: &WitFiles) -> Result<WitOutline, String> {
         .map(|id| reader.outline_world(*id))
         .collect();
     worlds.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(WitOutline {
+    Ok(WitPackageOutline {
         name: format!("{}:{}", package.name.namespace, package.name.name),
         version: package.name.version.as_ref().map(ToString::to_string),
         is_component: false,
@@ -60,7 +60,10 @@ pub(crate) fn read_package(files: &WitFiles) -> Result<WitOutline, String> {
 ///
 /// # Errors
 /// The bytes are not a component.
-pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> {
+pub(crate) fn outline_component_world(
+    name: &str,
+    bytes: &[u8],
+) -> Result<WitPackageOutline, String> {
     check_world_names(bytes)?;
     let (resolve, id) = match decode(bytes).map_err(|error| format!("{error:#}"))? {
         DecodedWasm::Component(resolve, id) => (resolve, id),
@@ -70,7 +73,7 @@ pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, Str
             );
         }
     };
-    let reader = WitReader {
+    let reader = WitOutlineReader {
         resolve: &resolve,
         own: None,
     };
@@ -82,7 +85,7 @@ pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, Str
     let mut interfaces: Vec<WitInterfaceOutline> =
         exported.map(|id| reader.outline_interface(id)).collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(WitOutline {
+    Ok(WitPackageOutline {
         name: name.to_owned(),
         version: None,
         is_component: true,
@@ -97,7 +100,7 @@ pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, Str
 /// name is a URL, a digest or a dependency.
 fn check_world_names(bytes: &[u8]) -> Result<(), String> {
     let refuse = |side: &str, name: &str| {
-        let name = rind_lib::text::clean_line(name, 100);
+        let name = rind_lib::text::escape_and_truncate_line(name, 100);
         Err(format!(
             "it {side} `{name}` in a way that WIT cannot describe: a world has interfaces by the name of their package, and functions and \
              types by a plain name"
@@ -144,7 +147,7 @@ fn is_expressible_in_wit(name: &str, is_instance: bool) -> bool {
     }
 }
 
-fn parse_package_group(files: &[(String, String)]) -> Result<UnresolvedPackageGroup, String> {
+fn parse_wit_package_group(files: &[(String, String)]) -> Result<UnresolvedPackageGroup, String> {
     let mut map = SourceMap::default();
     for (path, text) in files {
         map.push_str(path, text.as_str());
@@ -156,13 +159,13 @@ fn docs_text(docs: &Docs) -> String {
     docs.contents.clone().unwrap_or_default()
 }
 
-struct WitReader<'a> {
+struct WitOutlineReader<'a> {
     resolve: &'a Resolve,
     /// Package whose interfaces are written without the prefix of a package.
     own: Option<PackageId>,
 }
 
-impl WitReader<'_> {
+impl WitOutlineReader<'_> {
     fn outline_world(&self, id: WorldId) -> WitWorldOutline {
         let world: &World = &self.resolve.worlds[id];
         let names = |items: &mut dyn Iterator<Item = (&WorldKey, &WorldItem)>| {

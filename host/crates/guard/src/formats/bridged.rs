@@ -6,7 +6,7 @@
 //! with a reason, or `pass: true`, optionally with `ask`, `args`, `texts`, `prompt` and `notes`.
 //! The module treats any other answer as a refusal.
 
-use rind_lib::host::ExternalAgentVerdict;
+use rind_lib::host::VerdictForExternalAgent;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -14,52 +14,55 @@ use super::{
     tool_result_event,
 };
 use crate::agent::GuardPoint;
-use crate::answer::{HookAnswer, reason_text};
+use crate::answer::{HookAnswer, escape_and_truncate_reason};
 use crate::event::{
-    HookEvent, HookEventKind, RindToolCall, absolute_folder, required_name, required_text,
-    required_value,
+    AgentHookEvent, AgentHookEventKind, ToolCallWithRindNames, absolute_folder_field,
+    required_id_or_tool_name, required_text, required_value,
 };
-use crate::tools::{ToolTranslation, to_rind_call};
+use crate::tools::{AgentToRindToolMapping, to_rind_call};
 
-const FIELDS: HookCallFields = HookCallFields {
+const BRIDGE_TOOL_CALL_FIELDS: HookCallFields = HookCallFields {
     id: "id",
     tool: "tool",
     input: "args",
 };
 
 /// Field with the texts of a tool's result.
-const TEXTS: &str = "texts";
+const RESULT_TEXTS_FIELD: &str = "texts";
 
 /// Function that splits a tool call that changes several files into one call per file. Returns an
 /// empty list for any other call.
-pub(super) type SplitCall =
-    fn(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<RindToolCall>, String>;
+pub(super) type SplitMultiFileCallFn = fn(
+    tool: &str,
+    input: &Value,
+    event: &AgentHookEvent,
+) -> Result<Vec<ToolCallWithRindNames>, String>;
 
 pub(super) fn parse_bridge_request(
-    rows: &[ToolTranslation],
-    split: SplitCall,
+    rows: &[AgentToRindToolMapping],
+    split: SplitMultiFileCallFn,
     point: GuardPoint,
     payload: &Value,
-) -> Result<HookEvent, String> {
-    let folder = absolute_folder(payload, "folder");
-    let mut event = HookEvent {
-        session: required_name(payload, "session")?,
+) -> Result<AgentHookEvent, String> {
+    let folder = absolute_folder_field(payload, "folder");
+    let mut event = AgentHookEvent {
+        session: required_id_or_tool_name(payload, "session")?,
         folder,
-        act: HookEventKind::Prompt(String::new()),
+        act: AgentHookEventKind::Prompt(String::new()),
     };
     if point == GuardPoint::TurnStart {
-        event.act = HookEventKind::Prompt(required_text(payload, "prompt")?.to_owned());
+        event.act = AgentHookEventKind::Prompt(required_text(payload, "prompt")?.to_owned());
         return Ok(event);
     }
-    let id = required_name(payload, FIELDS.id)?;
-    let tool = required_name(payload, FIELDS.tool)?;
-    let input = call_arguments(payload, &FIELDS);
+    let id = required_id_or_tool_name(payload, BRIDGE_TOOL_CALL_FIELDS.id)?;
+    let tool = required_id_or_tool_name(payload, BRIDGE_TOOL_CALL_FIELDS.tool)?;
+    let input = call_arguments(payload, &BRIDGE_TOOL_CALL_FIELDS);
     event.act = match point {
         GuardPoint::PostTool => tool_result_event(
             rows,
             (id, &tool),
             input,
-            required_value(payload, TEXTS)?,
+            required_value(payload, RESULT_TEXTS_FIELD)?,
             (
                 payload.get("failed") == Some(&Value::Bool(true)),
                 event.folder.as_deref(),
@@ -70,18 +73,18 @@ pub(super) fn parse_bridge_request(
             if calls.is_empty() {
                 calls.push(to_rind_call(rows, &tool, input, event.folder.as_deref())?);
             }
-            HookEventKind::Call { id, calls }
+            AgentHookEventKind::Call { id, calls }
         }
     };
     Ok(event)
 }
 
 pub(super) fn write_bridge_answer(
-    rows: &[ToolTranslation],
+    rows: &[AgentToRindToolMapping],
     point: GuardPoint,
     payload: &Value,
-    event: &HookEvent,
-    verdict: &ExternalAgentVerdict,
+    event: &AgentHookEvent,
+    verdict: &VerdictForExternalAgent,
 ) -> HookAnswer {
     let mut fields = Map::new();
     if !verdict.notes.is_empty() {
@@ -89,22 +92,26 @@ pub(super) fn write_bridge_answer(
     }
     match point {
         GuardPoint::PreTool => {
-            match merge_changed_arguments(rows, (payload, &FIELDS), event, verdict) {
+            match merge_changed_arguments(rows, (payload, &BRIDGE_TOOL_CALL_FIELDS), event, verdict)
+            {
                 Ok(Some(input)) => drop(fields.insert("args".to_owned(), input)),
                 Ok(None) => {}
                 Err(why) => return write_bridge_refusal(&why),
             }
             if let Some(question) = &verdict.asked {
-                fields.insert("ask".to_owned(), reason_text(question).into());
+                fields.insert(
+                    "ask".to_owned(),
+                    escape_and_truncate_reason(question).into(),
+                );
             }
         }
         GuardPoint::PostTool => {
-            if let (Some(content), HookEventKind::Result { texts, .. }) =
+            if let (Some(content), AgentHookEventKind::Result { texts, .. }) =
                 (find_changed_content(verdict), &event.act)
             {
-                let result = payload.get(TEXTS).unwrap_or(&Value::Null);
+                let result = payload.get(RESULT_TEXTS_FIELD).unwrap_or(&Value::Null);
                 match texts.replace_texts_in(result, content) {
-                    Ok(result) => drop(fields.insert(TEXTS.to_owned(), result)),
+                    Ok(result) => drop(fields.insert(RESULT_TEXTS_FIELD.to_owned(), result)),
                     Err(why) => return write_bridge_refusal(&why),
                 }
             }
@@ -121,5 +128,5 @@ pub(super) fn write_bridge_answer(
 }
 
 pub(super) fn write_bridge_refusal(why: &str) -> HookAnswer {
-    HookAnswer::from_json(&json!({"v": 1, "refuse": reason_text(why)}))
+    HookAnswer::from_json(&json!({"v": 1, "refuse": escape_and_truncate_reason(why)}))
 }

@@ -3,7 +3,7 @@
 //! If the call may run, the answer is empty, never `allow`: `allow` would skip Claude Code's own
 //! permission prompt. For the same reason, changed arguments are sent without a decision.
 
-use rind_lib::host::ExternalAgentVerdict;
+use rind_lib::host::VerdictForExternalAgent;
 use rind_lib::message::EffectClass;
 use serde_json::{Map, Value, json};
 
@@ -12,34 +12,37 @@ use super::{
     join_plugin_notes, merge_changed_arguments, tool_result_event,
 };
 use crate::agent::GuardPoint;
-use crate::answer::{HookAnswer, reason_text};
-use crate::event::{HookEvent, HookEventKind, absolute_folder, required_name, required_value};
-use crate::result::ToolResultTexts;
-use crate::tools::{ToolTranslation, to_rind_call};
+use crate::answer::{HookAnswer, escape_and_truncate_reason};
+use crate::event::{
+    AgentHookEvent, AgentHookEventKind, absolute_folder_field, required_id_or_tool_name,
+    required_value,
+};
+use crate::result::ToolResultTextsWithPaths;
+use crate::tools::{AgentToRindToolMapping, to_rind_call};
 
 /// Hook format of Claude Code.
-pub(crate) struct ClaudeFormat;
+pub(crate) struct ClaudeCodeHookFormat;
 
-pub(super) const FIELDS: HookCallFields = HookCallFields {
+pub(super) const TOOL_CALL_PAYLOAD_FIELDS: HookCallFields = HookCallFields {
     id: "tool_use_id",
     tool: "tool_name",
     input: "tool_input",
 };
 
 /// Field with the result of a call.
-const RESULT: &str = "tool_response";
+const TOOL_RESULT_FIELD: &str = "tool_response";
 
 /// Event of a failed call. Its payload has the error text under `error`.
-const FAILURE: &str = "PostToolUseFailure";
+const FAILED_CALL_EVENT_NAME: &str = "PostToolUseFailure";
 
-pub(super) const ROWS: &[ToolTranslation] = &[
-    ToolTranslation {
+pub(super) const CLAUDE_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
+    AgentToRindToolMapping {
         theirs: "Bash",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "Edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
@@ -50,19 +53,19 @@ pub(super) const ROWS: &[ToolTranslation] = &[
             ("replace_all", "replace_all"),
         ],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "Write",
         own: "write_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "file_path"), ("content", "content")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "NotebookEdit",
         own: "edit_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "notebook_path"), ("new_text", "new_source")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "Read",
         own: "read_file",
         effect_class: EffectClass::Read,
@@ -72,13 +75,13 @@ pub(super) const ROWS: &[ToolTranslation] = &[
             ("limit", "limit"),
         ],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "Glob",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path"), ("glob", "pattern")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "Grep",
         own: "search",
         effect_class: EffectClass::Read,
@@ -92,42 +95,46 @@ pub(super) const ROWS: &[ToolTranslation] = &[
 ];
 
 /// Reads the payload of Claude Code or Codex, whose fields are the same.
-pub(super) fn read_event(
-    rows: &[ToolTranslation],
+pub(super) fn parse_claude_or_codex_event(
+    rows: &[AgentToRindToolMapping],
     point: GuardPoint,
     payload: &Value,
-) -> Result<HookEvent, String> {
-    let session = required_name(payload, "session_id")?;
-    let folder = absolute_folder(payload, "cwd");
+) -> Result<AgentHookEvent, String> {
+    let session = required_id_or_tool_name(payload, "session_id")?;
+    let folder = absolute_folder_field(payload, "cwd");
     let act = match point {
         // Accept an empty text, because a prompt may consist of an image only.
         GuardPoint::TurnStart => {
             let prompt = required_value(payload, "prompt")?.as_str();
-            HookEventKind::Prompt(prompt.ok_or("`prompt` is not a text")?.to_owned())
+            AgentHookEventKind::Prompt(prompt.ok_or("`prompt` is not a text")?.to_owned())
         }
         GuardPoint::PreTool => {
-            let tool = required_name(payload, FIELDS.tool)?;
-            let input = call_arguments(payload, &FIELDS);
-            HookEventKind::Call {
-                id: required_name(payload, FIELDS.id)?,
+            let tool = required_id_or_tool_name(payload, TOOL_CALL_PAYLOAD_FIELDS.tool)?;
+            let input = call_arguments(payload, &TOOL_CALL_PAYLOAD_FIELDS);
+            AgentHookEventKind::Call {
+                id: required_id_or_tool_name(payload, TOOL_CALL_PAYLOAD_FIELDS.id)?,
                 calls: vec![to_rind_call(rows, &tool, input, folder.as_deref())?],
             }
         }
         GuardPoint::PostTool => {
-            let tool = required_name(payload, FIELDS.tool)?;
-            let is_error = payload.get("hook_event_name").and_then(Value::as_str) == Some(FAILURE);
-            let key = if is_error { "error" } else { RESULT };
+            let tool = required_id_or_tool_name(payload, TOOL_CALL_PAYLOAD_FIELDS.tool)?;
+            let is_error = payload.get("hook_event_name").and_then(Value::as_str)
+                == Some(FAILED_CALL_EVENT_NAME);
+            let key = if is_error { "error" } else { TOOL_RESULT_FIELD };
             let result = required_value(payload, key)?;
             tool_result_event(
                 rows,
-                (required_name(payload, FIELDS.id)?, &tool),
-                call_arguments(payload, &FIELDS),
+                (
+                    required_id_or_tool_name(payload, TOOL_CALL_PAYLOAD_FIELDS.id)?,
+                    &tool,
+                ),
+                call_arguments(payload, &TOOL_CALL_PAYLOAD_FIELDS),
                 result,
                 (is_error, folder.as_deref()),
             )?
         }
     };
-    Ok(HookEvent {
+    Ok(AgentHookEvent {
         session,
         folder,
         act,
@@ -144,18 +151,18 @@ pub(super) fn hook_specific_output(event: &str, mut fields: Map<String, Value>) 
 }
 
 /// Returns the answer by which Claude Code and Codex refuse a prompt.
-pub(super) fn refuse_prompt(why: &str) -> HookAnswer {
-    HookAnswer::from_json(&json!({"decision": "block", "reason": reason_text(why)}))
+pub(super) fn prompt_refusal_answer(why: &str) -> HookAnswer {
+    HookAnswer::from_json(&json!({"decision": "block", "reason": escape_and_truncate_reason(why)}))
 }
 
 /// Returns the answer of Claude Code and Codex hooks for a verdict that does not refuse a prompt.
 /// Refuses the prompt if a plugin changes it, because these hooks cannot change a prompt.
-pub(super) fn write_prompt_verdict(verdict: &ExternalAgentVerdict, title: &str) -> HookAnswer {
+pub(super) fn prompt_verdict_answer(verdict: &VerdictForExternalAgent, title: &str) -> HookAnswer {
     if changed_prompt(verdict).is_some() {
         let why = format!(
             "a plugin changes the prompt, and a hook of {title} cannot; the prompt was not sent"
         );
-        return refuse_prompt(&why);
+        return prompt_refusal_answer(&why);
     }
     let mut fields = Map::new();
     if let Some(notes) = join_plugin_notes(verdict) {
@@ -164,26 +171,31 @@ pub(super) fn write_prompt_verdict(verdict: &ExternalAgentVerdict, title: &str) 
     hook_specific_output("UserPromptSubmit", fields)
 }
 
-impl AgentFormat for ClaudeFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
-        read_event(ROWS, point, payload)
+impl AgentFormat for ClaudeCodeHookFormat {
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
+        parse_claude_or_codex_event(CLAUDE_TOOL_TRANSLATIONS, point, payload)
     }
 
     fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
-        event: &HookEvent,
-        verdict: &ExternalAgentVerdict,
+        event: &AgentHookEvent,
+        verdict: &VerdictForExternalAgent,
     ) -> HookAnswer {
         let mut fields = Map::new();
         if let Some(notes) = join_plugin_notes(verdict) {
             fields.insert("additionalContext".to_owned(), notes.into());
         }
         match point {
-            GuardPoint::TurnStart => write_prompt_verdict(verdict, "Claude Code"),
+            GuardPoint::TurnStart => prompt_verdict_answer(verdict, "Claude Code"),
             GuardPoint::PreTool => {
-                match merge_changed_arguments(ROWS, (payload, &FIELDS), event, verdict) {
+                match merge_changed_arguments(
+                    CLAUDE_TOOL_TRANSLATIONS,
+                    (payload, &TOOL_CALL_PAYLOAD_FIELDS),
+                    event,
+                    verdict,
+                ) {
                     Ok(Some(input)) => {
                         fields.insert("updatedInput".to_owned(), input);
                     }
@@ -194,13 +206,13 @@ impl AgentFormat for ClaudeFormat {
                     fields.insert("permissionDecision".to_owned(), "ask".into());
                     fields.insert(
                         "permissionDecisionReason".to_owned(),
-                        reason_text(question).into(),
+                        escape_and_truncate_reason(question).into(),
                     );
                 }
                 hook_specific_output("PreToolUse", fields)
             }
             GuardPoint::PostTool => {
-                let HookEventKind::Result {
+                let AgentHookEventKind::Result {
                     texts, is_error, ..
                 } = &event.act
                 else {
@@ -208,10 +220,10 @@ impl AgentFormat for ClaudeFormat {
                 };
                 // A hook cannot change the text of a failed call.
                 if *is_error {
-                    return hook_specific_output(FAILURE, fields);
+                    return hook_specific_output(FAILED_CALL_EVENT_NAME, fields);
                 }
                 if let Some(content) = find_changed_content(verdict) {
-                    let result = payload.get(RESULT).unwrap_or(&Value::Null);
+                    let result = payload.get(TOOL_RESULT_FIELD).unwrap_or(&Value::Null);
                     match texts.replace_texts_in(result, content) {
                         Ok(result) => {
                             fields.insert("updatedToolOutput".to_owned(), result);
@@ -225,27 +237,28 @@ impl AgentFormat for ClaudeFormat {
     }
 
     fn write_refusal(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer {
-        let reason = reason_text(why);
+        let reason = escape_and_truncate_reason(why);
         match (point, payload) {
             (_, None) => HookAnswer::refusal(why),
-            (GuardPoint::TurnStart, _) => refuse_prompt(why),
+            (GuardPoint::TurnStart, _) => prompt_refusal_answer(why),
             (GuardPoint::PreTool, _) => {
                 let mut fields = Map::new();
                 fields.insert("permissionDecision".to_owned(), "deny".into());
                 fields.insert("permissionDecisionReason".to_owned(), reason.into());
                 hook_specific_output("PreToolUse", fields)
             }
-            (GuardPoint::PostTool, Some(payload)) => withhold_tool_result(payload, &reason),
+            (GuardPoint::PostTool, Some(payload)) => withheld_result_answer(payload, &reason),
         }
     }
 }
 
 /// Replaces the texts of a result with the reason and keeps the structure of the result, because
 /// the agent ignores a result of another structure.
-fn withhold_tool_result(payload: &Value, reason: &str) -> HookAnswer {
-    let result = payload.get(RESULT).unwrap_or(&Value::Null);
+fn withheld_result_answer(payload: &Value, reason: &str) -> HookAnswer {
+    let result = payload.get(TOOL_RESULT_FIELD).unwrap_or(&Value::Null);
     let text = format!("[the result was withheld: {reason}]");
-    let replaced = ToolResultTexts::find_all(result).replace_texts_in(result, &text.into());
+    let replaced =
+        ToolResultTextsWithPaths::find_all_texts(result).replace_texts_in(result, &text.into());
     let mut answer = json!({"decision": "block", "reason": reason});
     if let (Ok(replaced), Some(fields)) = (replaced, answer.as_object_mut()) {
         fields.insert(

@@ -5,42 +5,43 @@
 //! would run the call. Codex uses changed arguments only if the decision is `allow`. A `block`
 //! after a call replaces the result with the reason.
 
-use rind_lib::host::ExternalAgentVerdict;
+use rind_lib::host::VerdictForExternalAgent;
 use rind_lib::message::EffectClass;
 use serde_json::{Map, Value, json};
 
 use super::claude::{
-    FIELDS, hook_specific_output, read_event, refuse_prompt, write_prompt_verdict,
+    TOOL_CALL_PAYLOAD_FIELDS, hook_specific_output, parse_claude_or_codex_event,
+    prompt_refusal_answer, prompt_verdict_answer,
 };
 use super::{
     AgentFormat, call_arguments, find_changed_content, join_plugin_notes, merge_changed_arguments,
 };
 use crate::agent::GuardPoint;
-use crate::answer::{HookAnswer, reason_text};
-use crate::event::{HookEvent, HookEventKind};
+use crate::answer::{HookAnswer, escape_and_truncate_reason};
+use crate::event::{AgentHookEvent, AgentHookEventKind};
 use crate::patch::split_patch_into_calls;
-use crate::tools::ToolTranslation;
+use crate::tools::AgentToRindToolMapping;
 
 /// Hook format of Codex.
-pub(crate) struct CodexFormat;
+pub(crate) struct CodexHookFormat;
 
 /// Tool whose argument `command` is a patch.
-const PATCH: &str = "apply_patch";
+const APPLY_PATCH_TOOL_NAME: &str = "apply_patch";
 
-const ROWS: &[ToolTranslation] = &[
-    ToolTranslation {
+const CODEX_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
+    AgentToRindToolMapping {
         theirs: "Bash",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command")],
     },
-    ToolTranslation {
-        theirs: PATCH,
-        own: PATCH,
+    AgentToRindToolMapping {
+        theirs: APPLY_PATCH_TOOL_NAME,
+        own: APPLY_PATCH_TOOL_NAME,
         effect_class: EffectClass::Write,
         arguments: &[],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "view_image",
         own: "read_file",
         effect_class: EffectClass::Read,
@@ -48,12 +49,15 @@ const ROWS: &[ToolTranslation] = &[
     },
 ];
 
-impl AgentFormat for CodexFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
-        let mut event = read_event(ROWS, point, payload)?;
-        let is_patch = payload.get(FIELDS.tool).and_then(Value::as_str) == Some(PATCH);
-        if let (true, HookEventKind::Call { calls, .. }) = (is_patch, &mut event.act) {
-            let patch = call_arguments(payload, &FIELDS).get("command");
+impl AgentFormat for CodexHookFormat {
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
+        let mut event = parse_claude_or_codex_event(CODEX_TOOL_TRANSLATIONS, point, payload)?;
+        let is_patch = payload
+            .get(TOOL_CALL_PAYLOAD_FIELDS.tool)
+            .and_then(Value::as_str)
+            == Some(APPLY_PATCH_TOOL_NAME);
+        if let (true, AgentHookEventKind::Call { calls, .. }) = (is_patch, &mut event.act) {
+            let patch = call_arguments(payload, &TOOL_CALL_PAYLOAD_FIELDS).get("command");
             let patch = patch.and_then(Value::as_str).unwrap_or_default();
             *calls = split_patch_into_calls(patch, event.folder.as_deref())?;
         }
@@ -64,17 +68,22 @@ impl AgentFormat for CodexFormat {
         &self,
         point: GuardPoint,
         payload: &Value,
-        event: &HookEvent,
-        verdict: &ExternalAgentVerdict,
+        event: &AgentHookEvent,
+        verdict: &VerdictForExternalAgent,
     ) -> HookAnswer {
         let mut fields = Map::new();
         if let Some(notes) = join_plugin_notes(verdict) {
             fields.insert("additionalContext".to_owned(), notes.into());
         }
         match point {
-            GuardPoint::TurnStart => write_prompt_verdict(verdict, "Codex"),
+            GuardPoint::TurnStart => prompt_verdict_answer(verdict, "Codex"),
             GuardPoint::PreTool => {
-                match merge_changed_arguments(ROWS, (payload, &FIELDS), event, verdict) {
+                match merge_changed_arguments(
+                    CODEX_TOOL_TRANSLATIONS,
+                    (payload, &TOOL_CALL_PAYLOAD_FIELDS),
+                    event,
+                    verdict,
+                ) {
                     Ok(Some(input)) => {
                         fields.insert("updatedInput".to_owned(), input);
                         fields.insert("permissionDecision".to_owned(), "allow".into());
@@ -85,7 +94,9 @@ impl AgentFormat for CodexFormat {
                 hook_specific_output("PreToolUse", fields)
             }
             GuardPoint::PostTool => match find_changed_content(verdict) {
-                Some(content) => replace_result(&content.text(), join_plugin_notes(verdict)),
+                Some(content) => {
+                    result_replacement_answer(&content.text(), join_plugin_notes(verdict))
+                }
                 None => hook_specific_output("PostToolUse", fields),
             },
         }
@@ -93,10 +104,13 @@ impl AgentFormat for CodexFormat {
 
     fn write_refusal(&self, point: GuardPoint, payload: Option<&Value>, why: &str) -> HookAnswer {
         match (point, payload) {
-            (GuardPoint::TurnStart, Some(_)) => refuse_prompt(why),
+            (GuardPoint::TurnStart, Some(_)) => prompt_refusal_answer(why),
             (GuardPoint::PostTool, _) => {
-                let text = format!("[the result was withheld: {}]", reason_text(why));
-                replace_result(&text, None)
+                let text = format!(
+                    "[the result was withheld: {}]",
+                    escape_and_truncate_reason(why)
+                );
+                result_replacement_answer(&text, None)
             }
             _ => HookAnswer::refusal(why),
         }
@@ -105,7 +119,7 @@ impl AgentFormat for CodexFormat {
 
 /// Writes the answer that replaces a result with `text`. An empty text becomes `[empty]`, because
 /// Codex ignores an answer without a reason and keeps the result.
-fn replace_result(text: &str, notes: Option<String>) -> HookAnswer {
+fn result_replacement_answer(text: &str, notes: Option<String>) -> HookAnswer {
     let text = if text.trim().is_empty() {
         "[empty]"
     } else {

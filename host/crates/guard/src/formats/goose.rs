@@ -3,39 +3,41 @@
 //! goose reads the decision from standard output and treats any other output as a missing decision,
 //! so the answer for a call that may run is an explicit `allow`.
 
-use rind_lib::host::ExternalAgentVerdict;
+use rind_lib::host::VerdictForExternalAgent;
 use rind_lib::message::EffectClass;
 use serde_json::{Value, json};
 
 use super::{AgentFormat, HookCallFields, call_arguments, tool_result_event};
 use crate::agent::GuardPoint;
 use crate::answer::HookAnswer;
-use crate::event::{HookEvent, HookEventKind, absolute_folder, required_name};
-use crate::tools::{ToolTranslation, to_rind_call};
+use crate::event::{
+    AgentHookEvent, AgentHookEventKind, absolute_folder_field, required_id_or_tool_name,
+};
+use crate::tools::{AgentToRindToolMapping, to_rind_call};
 
 /// Hook format of goose.
-pub(crate) struct GooseFormat;
+pub(crate) struct GooseHookFormat;
 
-const FIELDS: HookCallFields = HookCallFields {
+const GOOSE_TOOL_CALL_FIELDS: HookCallFields = HookCallFields {
     id: "tool_call_id",
     tool: "tool_name",
     input: "tool_input",
 };
 
-const ROWS: &[ToolTranslation] = &[
-    ToolTranslation {
+const GOOSE_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
+    AgentToRindToolMapping {
         theirs: "developer__shell",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command"), ("timeout_seconds", "timeout_secs")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "developer__write",
         own: "write_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "path"), ("content", "content")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "developer__edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
@@ -45,13 +47,13 @@ const ROWS: &[ToolTranslation] = &[
             ("new_text", "after"),
         ],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "developer__tree",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "developer__read_image",
         own: "read_file",
         effect_class: EffectClass::Read,
@@ -59,27 +61,32 @@ const ROWS: &[ToolTranslation] = &[
     },
 ];
 
-impl AgentFormat for GooseFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
-        let folder = absolute_folder(payload, "working_dir");
-        let tool = required_name(payload, FIELDS.tool)?;
+impl AgentFormat for GooseHookFormat {
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
+        let folder = absolute_folder_field(payload, "working_dir");
+        let tool = required_id_or_tool_name(payload, GOOSE_TOOL_CALL_FIELDS.tool)?;
         // goose before 1.48 sends no id.
-        let id = match payload.get(FIELDS.id) {
-            None | Some(Value::Null) => format!("goose_{}", rind_lib::clock::new_id()),
-            Some(_) => required_name(payload, FIELDS.id)?,
+        let id = match payload.get(GOOSE_TOOL_CALL_FIELDS.id) {
+            None | Some(Value::Null) => format!("goose_{}", rind_lib::clock::new_uuid_v7()),
+            Some(_) => required_id_or_tool_name(payload, GOOSE_TOOL_CALL_FIELDS.id)?,
         };
-        let input = call_arguments(payload, &FIELDS);
+        let input = call_arguments(payload, &GOOSE_TOOL_CALL_FIELDS);
         let act = match point {
-            GuardPoint::PreTool => HookEventKind::Call {
+            GuardPoint::PreTool => AgentHookEventKind::Call {
                 id,
-                calls: vec![to_rind_call(ROWS, &tool, input, folder.as_deref())?],
+                calls: vec![to_rind_call(
+                    GOOSE_TOOL_TRANSLATIONS,
+                    &tool,
+                    input,
+                    folder.as_deref(),
+                )?],
             },
             GuardPoint::PostTool => {
                 let event = payload.get("event").and_then(Value::as_str);
                 let is_error = event == Some("PostToolUseFailure");
                 let result = payload.get("tool_output").unwrap_or(&Value::Null);
                 tool_result_event(
-                    ROWS,
+                    GOOSE_TOOL_TRANSLATIONS,
                     (id, &tool),
                     input,
                     result,
@@ -90,8 +97,8 @@ impl AgentFormat for GooseFormat {
                 return Err("goose does not let a hook judge prompts".to_owned());
             }
         };
-        Ok(HookEvent {
-            session: required_name(payload, "session_id")?,
+        Ok(AgentHookEvent {
+            session: required_id_or_tool_name(payload, "session_id")?,
             folder,
             act,
         })
@@ -101,8 +108,8 @@ impl AgentFormat for GooseFormat {
         &self,
         point: GuardPoint,
         payload: &Value,
-        _: &HookEvent,
-        verdict: &ExternalAgentVerdict,
+        _: &AgentHookEvent,
+        verdict: &VerdictForExternalAgent,
     ) -> HookAnswer {
         match point {
             GuardPoint::PreTool if verdict.changed.is_some() => {

@@ -15,35 +15,35 @@ mod tests;
 
 use std::path::Path;
 
-use rind_lib::host::{ExternalAgentChange, ExternalAgentVerdict};
+use rind_lib::host::{HookChangeForExternalAgent, VerdictForExternalAgent};
 use rind_lib::message::Parts;
 use serde_json::Value;
 
 use super::agent::GuardPoint;
 use super::answer::HookAnswer;
-use super::event::{HookEvent, HookEventKind, RindToolCall};
-use super::result::ToolResultTexts;
-use super::tools::{ToolTranslation, to_agent_arguments};
+use super::event::{AgentHookEvent, AgentHookEventKind, ToolCallWithRindNames};
+use super::result::ToolResultTextsWithPaths;
+use super::tools::{AgentToRindToolMapping, to_agent_arguments};
 
-pub(crate) use claude::ClaudeFormat;
-pub(crate) use codex::CodexFormat;
-pub(crate) use goose::GooseFormat;
-pub(crate) use opencode::OpenCodeFormat;
-pub(crate) use pi::PiFormat;
+pub(crate) use claude::ClaudeCodeHookFormat;
+pub(crate) use codex::CodexHookFormat;
+pub(crate) use goose::GooseHookFormat;
+pub(crate) use opencode::OpenCodeHookFormat;
+pub(crate) use pi::PiHookFormat;
 
 /// Hook format of one agent: parses the JSON that the agent passes to a hook, and writes the
 /// answer.
 pub(crate) trait AgentFormat: Sync {
     /// Parses the payload that the agent passed to its hook at `point`.
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String>;
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String>;
 
     /// Writes the answer to the agent for a verdict that does not refuse.
     fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
-        event: &HookEvent,
-        verdict: &ExternalAgentVerdict,
+        event: &AgentHookEvent,
+        verdict: &VerdictForExternalAgent,
     ) -> HookAnswer;
 
     /// Writes the answer for a refusal with the reason `why`. `payload` is `None` if it could not
@@ -58,8 +58,8 @@ impl dyn AgentFormat {
         &self,
         point: GuardPoint,
         payload: &Value,
-        event: &HookEvent,
-        verdict: &ExternalAgentVerdict,
+        event: &AgentHookEvent,
+        verdict: &VerdictForExternalAgent,
     ) -> HookAnswer {
         match &verdict.refused {
             Some(why) => self.write_refusal(point, Some(payload), why),
@@ -87,18 +87,18 @@ fn call_arguments<'a>(payload: &'a Value, fields: &HookCallFields) -> &'a Value 
 /// The call changes several files, so a change of one part cannot be expressed in the agent's
 /// arguments.
 fn merge_changed_arguments(
-    rows: &[ToolTranslation],
+    rows: &[AgentToRindToolMapping],
     (payload, fields): (&Value, &HookCallFields),
-    event: &HookEvent,
-    verdict: &ExternalAgentVerdict,
+    event: &AgentHookEvent,
+    verdict: &VerdictForExternalAgent,
 ) -> Result<Option<Value>, String> {
-    let Some(ExternalAgentChange::Arguments(changed)) = &verdict.changed else {
+    let Some(HookChangeForExternalAgent::Arguments(changed)) = &verdict.changed else {
         return Ok(None);
     };
-    let HookEventKind::Call { calls, .. } = &event.act else {
+    let AgentHookEventKind::Call { calls, .. } = &event.act else {
         return Ok(None);
     };
-    let [RindToolCall { arguments, .. }] = calls.as_slice() else {
+    let [ToolCallWithRindNames { arguments, .. }] = calls.as_slice() else {
         return Err("a plugin changes a part of a call that changes several files".to_owned());
     };
     let tool = payload.get(fields.tool).and_then(Value::as_str);
@@ -112,38 +112,38 @@ fn merge_changed_arguments(
 }
 
 /// Returns the new content of a result; `None` if the verdict does not change the result.
-fn find_changed_content(verdict: &ExternalAgentVerdict) -> Option<&Parts> {
+fn find_changed_content(verdict: &VerdictForExternalAgent) -> Option<&Parts> {
     match &verdict.changed {
-        Some(ExternalAgentChange::Content(content)) => Some(content),
+        Some(HookChangeForExternalAgent::Content(content)) => Some(content),
         _ => None,
     }
 }
 
 /// Returns the new text of a prompt; `None` if the verdict does not change the prompt.
-fn changed_prompt(verdict: &ExternalAgentVerdict) -> Option<&str> {
+fn changed_prompt(verdict: &VerdictForExternalAgent) -> Option<&str> {
     match &verdict.changed {
-        Some(ExternalAgentChange::Prompt(text)) => Some(text),
+        Some(HookChangeForExternalAgent::Prompt(text)) => Some(text),
         _ => None,
     }
 }
 
 /// Joins the notes of plugins for the model into one text; `None` if there are none.
-fn join_plugin_notes(verdict: &ExternalAgentVerdict) -> Option<String> {
+fn join_plugin_notes(verdict: &VerdictForExternalAgent) -> Option<String> {
     (!verdict.notes.is_empty()).then(|| verdict.notes.join("\n"))
 }
 
 /// Creates the event for a call that has run, with its result.
 fn tool_result_event(
-    rows: &[ToolTranslation],
+    rows: &[AgentToRindToolMapping],
     (id, tool): (String, &str),
     input: &Value,
     result: &Value,
     (is_error, folder): (bool, Option<&Path>),
-) -> Result<HookEventKind, String> {
-    Ok(HookEventKind::Result {
+) -> Result<AgentHookEventKind, String> {
+    Ok(AgentHookEventKind::Result {
         id,
         call: super::tools::to_rind_call(rows, tool, input, folder)?,
-        texts: ToolResultTexts::find(result)?,
+        texts: ToolResultTextsWithPaths::find_texts_up_to_limit(result)?,
         is_error,
     })
 }

@@ -1,6 +1,6 @@
 //! Hooks of OpenCode, called by the module that `install` writes.
 
-use rind_lib::host::ExternalAgentVerdict;
+use rind_lib::host::VerdictForExternalAgent;
 use rind_lib::message::EffectClass;
 use serde_json::Value;
 
@@ -8,21 +8,21 @@ use super::AgentFormat;
 use super::bridged::{parse_bridge_request, write_bridge_answer, write_bridge_refusal};
 use crate::agent::GuardPoint;
 use crate::answer::HookAnswer;
-use crate::event::{HookEvent, RindToolCall};
+use crate::event::{AgentHookEvent, ToolCallWithRindNames};
 use crate::patch::split_patch_into_calls;
-use crate::tools::ToolTranslation;
+use crate::tools::AgentToRindToolMapping;
 
 /// Hook format of OpenCode.
-pub(crate) struct OpenCodeFormat;
+pub(crate) struct OpenCodeHookFormat;
 
-const ROWS: &[ToolTranslation] = &[
-    ToolTranslation {
+const OPENCODE_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
+    AgentToRindToolMapping {
         theirs: "bash",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
@@ -33,13 +33,13 @@ const ROWS: &[ToolTranslation] = &[
             ("replace_all", "replaceAll"),
         ],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "write",
         own: "write_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "filePath"), ("content", "content")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "read",
         own: "read_file",
         effect_class: EffectClass::Read,
@@ -49,19 +49,19 @@ const ROWS: &[ToolTranslation] = &[
             ("limit", "limit"),
         ],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "glob",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path"), ("glob", "pattern")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "list",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "grep",
         own: "search",
         effect_class: EffectClass::Read,
@@ -74,33 +74,33 @@ const ROWS: &[ToolTranslation] = &[
 ];
 
 /// Tools whose argument `patchText` is a patch, which may change several files.
-const PATCHES: &[&str] = &["apply_patch", "patch"];
+const PATCH_TOOL_NAMES: &[&str] = &["apply_patch", "patch"];
 
 fn split_patch_call(
     tool: &str,
     input: &Value,
-    event: &HookEvent,
-) -> Result<Vec<RindToolCall>, String> {
-    if !PATCHES.contains(&tool) {
+    event: &AgentHookEvent,
+) -> Result<Vec<ToolCallWithRindNames>, String> {
+    if !PATCH_TOOL_NAMES.contains(&tool) {
         return Ok(Vec::new());
     }
     let patch = input.get("patchText").and_then(Value::as_str);
     split_patch_into_calls(patch.unwrap_or_default(), event.folder.as_deref())
 }
 
-impl AgentFormat for OpenCodeFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
-        parse_bridge_request(ROWS, split_patch_call, point, payload)
+impl AgentFormat for OpenCodeHookFormat {
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
+        parse_bridge_request(OPENCODE_TOOL_TRANSLATIONS, split_patch_call, point, payload)
     }
 
     fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
-        event: &HookEvent,
-        verdict: &ExternalAgentVerdict,
+        event: &AgentHookEvent,
+        verdict: &VerdictForExternalAgent,
     ) -> HookAnswer {
-        write_bridge_answer(ROWS, point, payload, event, verdict)
+        write_bridge_answer(OPENCODE_TOOL_TRANSLATIONS, point, payload, event, verdict)
     }
 
     fn write_refusal(&self, _: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {

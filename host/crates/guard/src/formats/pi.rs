@@ -1,7 +1,7 @@
 //! Parses the requests of the coding agent pi. The extension that `rind guard install` writes for
 //! pi sends them.
 
-use rind_lib::host::ExternalAgentVerdict;
+use rind_lib::host::VerdictForExternalAgent;
 use rind_lib::message::EffectClass;
 use serde_json::{Value, json};
 
@@ -9,20 +9,20 @@ use super::AgentFormat;
 use super::bridged::{parse_bridge_request, write_bridge_answer, write_bridge_refusal};
 use crate::agent::GuardPoint;
 use crate::answer::HookAnswer;
-use crate::event::{HookEvent, RindToolCall};
-use crate::tools::{ToolTranslation, to_rind_path};
+use crate::event::{AgentHookEvent, ToolCallWithRindNames};
+use crate::tools::{AgentToRindToolMapping, to_rind_path};
 
 /// Hook format of pi.
-pub(crate) struct PiFormat;
+pub(crate) struct PiHookFormat;
 
-const ROWS: &[ToolTranslation] = &[
-    ToolTranslation {
+const PI_TOOL_TRANSLATIONS: &[AgentToRindToolMapping] = &[
+    AgentToRindToolMapping {
         theirs: "bash",
         own: "bash",
         effect_class: EffectClass::Execute,
         arguments: &[("command", "command"), ("timeout_seconds", "timeout")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "edit",
         own: "edit_file",
         effect_class: EffectClass::Write,
@@ -32,31 +32,31 @@ const ROWS: &[ToolTranslation] = &[
             ("new_text", "newText"),
         ],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "write",
         own: "write_file",
         effect_class: EffectClass::Write,
         arguments: &[("path", "path"), ("content", "content")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "read",
         own: "read_file",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path"), ("offset", "offset"), ("limit", "limit")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "find",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path"), ("glob", "pattern")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "ls",
         own: "list_files",
         effect_class: EffectClass::Read,
         arguments: &[("path", "path")],
     },
-    ToolTranslation {
+    AgentToRindToolMapping {
         theirs: "grep",
         own: "search",
         effect_class: EffectClass::Read,
@@ -70,27 +70,27 @@ const ROWS: &[ToolTranslation] = &[
 ];
 
 /// Maximum number of replacements in one edit call.
-const MAX_EDITS: usize = 200;
+const MAX_EDITS_PER_CALL: usize = 200;
 
 /// Splits an edit call with several replacements into one call per replacement.
 fn split_edit_call(
     tool: &str,
     input: &Value,
-    event: &HookEvent,
-) -> Result<Vec<RindToolCall>, String> {
+    event: &AgentHookEvent,
+) -> Result<Vec<ToolCallWithRindNames>, String> {
     let edits = input.get("edits").and_then(Value::as_array);
     let path = input.get("path").and_then(Value::as_str);
     let (Some(edits), Some(path), "edit") = (edits, path, tool) else {
         return Ok(Vec::new());
     };
-    if edits.len() > MAX_EDITS {
+    if edits.len() > MAX_EDITS_PER_CALL {
         let n_edits = edits.len();
         return Err(format!(
-            "the call has {n_edits} replacements, at most {MAX_EDITS} are judged"
+            "the call has {n_edits} replacements, at most {MAX_EDITS_PER_CALL} are judged"
         ));
     }
     let path = to_rind_path(path, event.folder.as_deref());
-    let call = |edit: &Value| RindToolCall {
+    let call = |edit: &Value| ToolCallWithRindNames {
         tool: "edit_file".to_owned(),
         arguments: json!({
             "path": path,
@@ -102,19 +102,19 @@ fn split_edit_call(
     Ok(edits.iter().map(call).collect())
 }
 
-impl AgentFormat for PiFormat {
-    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
-        parse_bridge_request(ROWS, split_edit_call, point, payload)
+impl AgentFormat for PiHookFormat {
+    fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<AgentHookEvent, String> {
+        parse_bridge_request(PI_TOOL_TRANSLATIONS, split_edit_call, point, payload)
     }
 
     fn write_verdict(
         &self,
         point: GuardPoint,
         payload: &Value,
-        event: &HookEvent,
-        verdict: &ExternalAgentVerdict,
+        event: &AgentHookEvent,
+        verdict: &VerdictForExternalAgent,
     ) -> HookAnswer {
-        write_bridge_answer(ROWS, point, payload, event, verdict)
+        write_bridge_answer(PI_TOOL_TRANSLATIONS, point, payload, event, verdict)
     }
 
     fn write_refusal(&self, _: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {

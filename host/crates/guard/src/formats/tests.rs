@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use rind_lib::host::{ExternalAgentChange, ExternalAgentVerdict};
+use rind_lib::host::{HookChangeForExternalAgent, VerdictForExternalAgent};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::agent::GuardedAgent;
 use crate::answer::HookAnswer;
-use crate::event::read_payload;
+use crate::event::parse_hook_payload;
 
 fn read_recording(name: &str) -> Vec<u8> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/recorded/guard");
@@ -20,11 +20,11 @@ fn answer(
     agent: GuardedAgent,
     point: GuardPoint,
     variant: &str,
-    verdict: &ExternalAgentVerdict,
+    verdict: &VerdictForExternalAgent,
 ) -> HookAnswer {
     let name = format!("{}-{}{variant}", agent.name(), point.name());
-    let (payload, event) = read_payload(agent, point, &read_recording(&name)).unwrap();
-    agent.format().answer(point, &payload, &event, verdict)
+    let (payload, event) = parse_hook_payload(agent, point, &read_recording(&name)).unwrap();
+    agent.hook_format().answer(point, &payload, &event, verdict)
 }
 
 fn parse_answer(answer: &HookAnswer) -> Value {
@@ -32,10 +32,10 @@ fn parse_answer(answer: &HookAnswer) -> Value {
     serde_json::from_str(&answer.stdout).unwrap_or_default()
 }
 
-fn verdict_with_change(change: ExternalAgentChange) -> ExternalAgentVerdict {
-    ExternalAgentVerdict {
+fn verdict_with_change(change: HookChangeForExternalAgent) -> VerdictForExternalAgent {
+    VerdictForExternalAgent {
         changed: Some(change),
-        ..ExternalAgentVerdict::default()
+        ..VerdictForExternalAgent::default()
     }
 }
 
@@ -43,7 +43,7 @@ fn verdict_with_change(change: ExternalAgentChange) -> ExternalAgentVerdict {
 fn is_refusal(agent: GuardedAgent, answer: &HookAnswer) -> bool {
     let code = i32::from(answer.code);
     let outcome = crate::interpret_hook_output(agent, Some(code), &answer.stdout, &answer.stderr);
-    matches!(outcome, crate::HookProbeOutcome::Refused(why) if why.contains("Rind guard"))
+    matches!(outcome, crate::AgentReactionToHookAnswer::Refused(why) if why.contains("Rind guard"))
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_pass_verdict_never_skips_a_permission_question_of_the_agent() {
             agent,
             GuardPoint::PreTool,
             "",
-            &ExternalAgentVerdict::default(),
+            &VerdictForExternalAgent::default(),
         );
         let expected = match agent {
             GuardedAgent::ClaudeCode | GuardedAgent::Codex => "",
@@ -75,11 +75,11 @@ fn each_agent_receives_a_refusal_in_its_format() {
             agent,
             GuardPoint::PreTool,
             "",
-            &ExternalAgentVerdict::refused("no"),
+            &VerdictForExternalAgent::refused("no"),
         );
         assert!(is_refusal(agent, &refused), "{agent:?}: {refused:?}");
         let unread = agent
-            .format()
+            .hook_format()
             .write_refusal(GuardPoint::PreTool, None, "no");
         assert!(is_refusal(agent, &unread), "{agent:?}: {unread:?}");
     }
@@ -87,9 +87,9 @@ fn each_agent_receives_a_refusal_in_its_format() {
 
 #[test]
 fn an_approval_question_uses_the_permission_prompt_of_the_agent_if_it_has_one() {
-    let verdict = ExternalAgentVerdict {
+    let verdict = VerdictForExternalAgent {
         asked: Some("sure?".to_owned()),
-        ..ExternalAgentVerdict::default()
+        ..VerdictForExternalAgent::default()
     };
     let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
@@ -105,13 +105,13 @@ fn an_approval_question_uses_the_permission_prompt_of_the_agent_if_it_has_one() 
         GuardedAgent::Goose,
         GuardedAgent::OpenCode,
     ] {
-        assert!(agent.table().reason_agent_cannot_ask().is_some());
+        assert!(agent.hook_table().reason_agent_cannot_ask().is_some());
     }
 }
 
 #[test]
 fn changed_arguments_use_the_argument_names_of_the_agent_or_become_a_refusal() {
-    let verdict = verdict_with_change(ExternalAgentChange::Arguments(
+    let verdict = verdict_with_change(HookChangeForExternalAgent::Arguments(
         json!({"command": "quiet", "description": "List files"}),
     ));
     let claude = parse_answer(&answer(
@@ -127,7 +127,9 @@ fn changed_arguments_use_the_argument_names_of_the_agent_or_become_a_refusal() {
             "updatedInput": {"command": "quiet", "description": "List files"},
         })
     );
-    let verdict = verdict_with_change(ExternalAgentChange::Arguments(json!({"command": "quiet"})));
+    let verdict = verdict_with_change(HookChangeForExternalAgent::Arguments(
+        json!({"command": "quiet"}),
+    ));
     let codex = parse_answer(&answer(
         GuardedAgent::Codex,
         GuardPoint::PreTool,
@@ -151,7 +153,9 @@ fn changed_arguments_use_the_argument_names_of_the_agent_or_become_a_refusal() {
 
 #[test]
 fn a_masked_result_has_the_shape_that_the_agent_accepts() {
-    let verdict = verdict_with_change(ExternalAgentChange::Content("the password is ***".into()));
+    let verdict = verdict_with_change(HookChangeForExternalAgent::Content(
+        "the password is ***".into(),
+    ));
     let claude = parse_answer(&answer(
         GuardedAgent::ClaudeCode,
         GuardPoint::PostTool,
@@ -182,7 +186,7 @@ fn a_masked_result_has_the_shape_that_the_agent_accepts() {
 
 #[test]
 fn a_result_that_could_not_be_judged_is_withheld() {
-    let verdict = ExternalAgentVerdict::refused("the daemon is gone");
+    let verdict = VerdictForExternalAgent::refused("the daemon is gone");
     for agent in [GuardedAgent::ClaudeCode, GuardedAgent::Codex] {
         let told = answer(agent, GuardPoint::PostTool, "", &verdict).stdout;
         assert!(
@@ -202,8 +206,8 @@ fn a_result_that_could_not_be_judged_is_withheld() {
 
 #[test]
 fn a_prompt_is_blocked_or_changed_if_the_agent_supports_it() {
-    let refused = ExternalAgentVerdict::refused("not that");
-    let masked = verdict_with_change(ExternalAgentChange::Prompt("do ***".to_owned()));
+    let refused = VerdictForExternalAgent::refused("not that");
+    let masked = verdict_with_change(HookChangeForExternalAgent::Prompt("do ***".to_owned()));
     for agent in [GuardedAgent::ClaudeCode, GuardedAgent::Codex] {
         for verdict in [&refused, &masked] {
             let told = parse_answer(&answer(agent, GuardPoint::TurnStart, "", verdict));
@@ -216,21 +220,21 @@ fn a_prompt_is_blocked_or_changed_if_the_agent_supports_it() {
     }
     assert!(
         GuardedAgent::Goose
-            .table()
-            .row(GuardPoint::TurnStart)
+            .hook_table()
+            .find_hook_point_row(GuardPoint::TurnStart)
             .is_none()
     );
 }
 
 #[test]
 fn a_patch_becomes_one_call_per_file_and_a_pi_edit_one_per_replacement() {
-    let (_, event) = read_payload(
+    let (_, event) = parse_hook_payload(
         GuardedAgent::Codex,
         GuardPoint::PreTool,
         &read_recording("codex-pre-tool-patch"),
     )
     .unwrap();
-    let HookEventKind::Call { calls, .. } = event.act else {
+    let AgentHookEventKind::Call { calls, .. } = event.act else {
         panic!("a call");
     };
     let paths: Vec<&Value> = calls.iter().map(|call| &call.arguments["path"]).collect();
@@ -239,13 +243,13 @@ fn a_patch_becomes_one_call_per_file_and_a_pi_edit_one_per_replacement() {
         "session": "s", "folder": "/w", "id": "c", "tool": "edit",
         "args": {"path": "/w/a", "edits": [{"oldText": "x", "newText": "y"}, {"oldText": "z", "newText": ""}]},
     });
-    let (_, event) = read_payload(
+    let (_, event) = parse_hook_payload(
         GuardedAgent::Pi,
         GuardPoint::PreTool,
         edit.to_string().as_bytes(),
     )
     .unwrap();
-    let HookEventKind::Call { calls, .. } = event.act else {
+    let AgentHookEventKind::Call { calls, .. } = event.act else {
         panic!("a call");
     };
     assert_eq!(calls.len(), 2);
@@ -257,7 +261,7 @@ fn a_patch_becomes_one_call_per_file_and_a_pi_edit_one_per_replacement() {
 
 #[test]
 fn the_answer_for_a_failed_call_ignores_changes_to_its_result() {
-    let verdict = verdict_with_change(ExternalAgentChange::Content("other".into()));
+    let verdict = verdict_with_change(HookChangeForExternalAgent::Content("other".into()));
     let told = answer(
         GuardedAgent::ClaudeCode,
         GuardPoint::PostTool,
@@ -280,7 +284,7 @@ fn payloads_that_lack_a_required_field_are_refused() {
         let mut payload: Value = serde_json::from_slice(&read_recording(&name)).unwrap();
         payload.as_object_mut().unwrap().remove(key);
         let read = |payload: &Value| {
-            read_payload(agent, GuardPoint::PreTool, payload.to_string().as_bytes())
+            parse_hook_payload(agent, GuardPoint::PreTool, payload.to_string().as_bytes())
         };
         assert!(read(&payload).unwrap_err().why.contains(key));
         payload[key] = json!("a\u{0}b");

@@ -17,21 +17,21 @@ use crate::http::main_agent_origin;
 use crate::names::mcp_server_origin;
 use crate::server::host_pattern_of_url;
 use rind_lib::egress::{
-    Body, EgressOptions, Error, ErrorKind, MAX_REQUESTS, PluginEgress, Request, RequestTimeouts,
-    Response,
+    EgressErrorKind, EgressOptions, EgressRequest, EgressRequestBody, EgressResponse, Error,
+    MAX_REQUESTS_PER_SESSION_SETTING, PluginRequestTimeouts, SharedPluginEgress,
 };
-use rind_lib::grant::{Capability, Granted, HostPattern, Scheme};
+use rind_lib::grant::{Capability, GrantedCapabilities, HostPattern, UrlScheme};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::AgentHandle;
 
 /// Maximum size of an answer, in bytes. Metadata and tokens take a few kilobytes.
-const MAX_ANSWER_BYTES: usize = 256 << 10;
+const MAX_HTTP_RESPONSE_BYTES: usize = 256 << 10;
 
 /// Timeout of a request.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const HTTP_REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// HTTP client for the login at one server.
-pub(super) struct LoginEgress {
+pub(super) struct LoginHttpClient {
     name: String,
     server: HostPattern,
     is_private: bool,
@@ -41,7 +41,7 @@ pub(super) struct LoginEgress {
     failure: Mutex<Option<String>>,
 }
 
-impl LoginEgress {
+impl LoginHttpClient {
     /// Creates the HTTP client for the login at the server with this URL.
     ///
     /// # Errors
@@ -71,17 +71,20 @@ impl LoginEgress {
     ///
     /// # Errors
     /// The URL is refused; the error is a sentence with the reason.
-    pub(super) fn permissions_for_login_url(&self, url: &str) -> Result<Vec<Capability>, String> {
+    pub(super) fn egress_permissions_for_login_url(
+        &self,
+        url: &str,
+    ) -> Result<Vec<Capability>, String> {
         let host = host_pattern_of_url(url)?;
         let is_own = host == self.server;
         let is_beside = is_loopback(&host) && is_loopback(&self.server);
-        if host.scheme() == Scheme::Http && !is_own && !is_beside {
+        if host.scheme() == UrlScheme::Http && !is_own && !is_beside {
             return Err(format!(
                 "the login would use {}, which is not encrypted; the URLs of a login must begin with `https://`",
                 host.text_with_scheme()
             ));
         }
-        let is_literal = host.address().is_some() || host.is_localhost();
+        let is_literal = host.ip_address().is_some() || host.is_localhost();
         let mut allowed = vec![Capability::Network(host.clone())];
         if self.is_private || is_beside || (is_own && is_literal) {
             allowed.push(Capability::PrivateNetwork(host));
@@ -90,7 +93,7 @@ impl LoginEgress {
     }
 
     /// Sends a request of the login, which can reach only the host of its URL.
-    pub(super) async fn send(&self, request: Request) -> Result<Response, Error> {
+    pub(super) async fn send(&self, request: EgressRequest) -> Result<EgressResponse, Error> {
         let sent = self.send_login_request(request).await;
         if let Err(error) = &sent {
             *lock(&self.failure) = Some(error.to_string());
@@ -98,28 +101,33 @@ impl LoginEgress {
         sent
     }
 
-    async fn send_login_request(&self, request: Request) -> Result<Response, Error> {
-        let allowed = self.permissions_for_login_url(&request.url);
-        let allowed = allowed.map_err(|why| Error::new(ErrorKind::Host, why))?;
+    async fn send_login_request(&self, request: EgressRequest) -> Result<EgressResponse, Error> {
+        let allowed = self.egress_permissions_for_login_url(&request.url);
+        let allowed = allowed.map_err(|why| Error::new(EgressErrorKind::Host, why))?;
         let options = EgressOptions {
-            deadline: TIMEOUT,
+            deadline: HTTP_REQUEST_TIMEOUT,
             // Disable the secret scan, because a login must send codes and tokens.
             inspect: None,
             ..EgressOptions::default()
         };
-        let granted = Arc::new(Granted::new(allowed));
+        let granted = Arc::new(GrantedCapabilities::new(allowed));
         let plugin = mcp_server_origin(&self.name).into();
-        let egress = PluginEgress::new(options, plugin, granted, Some(MAX_REQUESTS));
+        let egress = SharedPluginEgress::new(
+            options,
+            plugin,
+            granted,
+            Some(MAX_REQUESTS_PER_SESSION_SETTING),
+        );
         let response = egress
-            .open(self.handle.clone())
+            .open_for_session(self.handle.clone())
             .send(request, main_agent_origin())
             .await?;
-        if response.body.len() > MAX_ANSWER_BYTES {
+        if response.body.len() > MAX_HTTP_RESPONSE_BYTES {
             let text = format!(
-                "an answer to a request of the login has {} bytes, at most {MAX_ANSWER_BYTES} are read",
+                "an answer to a request of the login has {} bytes, at most {MAX_HTTP_RESPONSE_BYTES} are read",
                 response.body.len()
             );
-            return Err(Error::new(ErrorKind::ResponseSize, text));
+            return Err(Error::new(EgressErrorKind::ResponseSize, text));
         }
         Ok(response)
     }
@@ -129,11 +137,11 @@ impl LoginEgress {
 fn is_loopback(host: &HostPattern) -> bool {
     host.is_localhost()
         || host
-            .address()
+            .ip_address()
             .is_some_and(|own| own.to_canonical().is_loopback())
 }
 
-impl OAuthHttpClient for LoginEgress {
+impl OAuthHttpClient for LoginHttpClient {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let (parts, body) = request.request.into_parts();
@@ -141,12 +149,12 @@ impl OAuthHttpClient for LoginEgress {
             let headers = headers
                 .filter(|(name, _)| *name != http::header::CONTENT_LENGTH)
                 .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
-            let request = Request {
+            let request = EgressRequest {
                 method: parts.method.to_string(),
                 url: parts.uri.to_string(),
                 headers: headers.collect(),
-                body: Body::Whole(body),
-                timeouts: RequestTimeouts::default(),
+                body: EgressRequestBody::Whole(body),
+                timeouts: PluginRequestTimeouts::default(),
             };
             let boxed = |error| Box::new(error) as OAuthHttpClientError;
             let response = self.send(request).await.map_err(boxed)?;
@@ -162,11 +170,13 @@ impl OAuthHttpClient for LoginEgress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::NoSessionHandle;
+    use crate::probe::SessionlessAgentHandle;
 
     fn check(server: &str, is_private: bool, url: &str) -> Result<bool, String> {
-        let egress = LoginEgress::new("s", server, is_private, Arc::new(NoSessionHandle)).unwrap();
-        let allowed = egress.permissions_for_login_url(url)?;
+        let egress =
+            LoginHttpClient::new("s", server, is_private, Arc::new(SessionlessAgentHandle))
+                .unwrap();
+        let allowed = egress.egress_permissions_for_login_url(url)?;
         Ok(allowed
             .iter()
             .any(|own| matches!(own, Capability::PrivateNetwork(_))))

@@ -14,19 +14,22 @@ use rind_lib::lock::lock;
 use rind_lib::paths::Paths;
 
 /// Folder of the logins, relative to the data folder.
-const FOLDER: &str = "mcp-logins";
+const LOGINS_FOLDER_NAME: &str = "mcp-logins";
 
 /// Version of the file format.
-const VERSION: u32 = 1;
+const LOGIN_FILE_FORMAT_VERSION: u32 = 1;
 
 /// Maximum size of a file with the tokens of a login, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_LOGIN_FILE_BYTES: u64 = 1 << 20;
 
 /// Returns the path of the file with the login at a server. `name` must be a validated server name,
 /// because it becomes part of the path.
 #[must_use]
 pub fn login_file_path(paths: &Paths, name: &str) -> PathBuf {
-    paths.data.join(FOLDER).join(format!("{name}.json"))
+    paths
+        .data
+        .join(LOGINS_FOLDER_NAME)
+        .join(format!("{name}.json"))
 }
 
 /// Removes a login. Returns whether it existed.
@@ -87,7 +90,7 @@ impl StoredLogin {
         client_secret: Option<String>,
     ) -> Self {
         Self {
-            version: VERSION,
+            version: LOGIN_FILE_FORMAT_VERSION,
             url: url.to_owned(),
             issuer: issuer.to_owned(),
             given: rind_lib::clock::format_current_time(),
@@ -117,9 +120,10 @@ impl StoredLogin {
             return Err(wrong("other users can read or change it".to_owned()));
         }
         // The parser's message is dropped, because it could contain a token.
-        let login: Self = serde_json::from_reader(std::io::BufReader::new(file.take(MAX_BYTES)))
-            .map_err(|_| wrong("it is damaged".to_owned()))?;
-        if login.version > VERSION {
+        let login: Self =
+            serde_json::from_reader(std::io::BufReader::new(file.take(MAX_LOGIN_FILE_BYTES)))
+                .map_err(|_| wrong("it is damaged".to_owned()))?;
+        if login.version > LOGIN_FILE_FORMAT_VERSION {
             return Err(wrong("a newer version wrote it".to_owned()));
         }
         Ok(Some(login))
@@ -144,7 +148,7 @@ impl StoredLogin {
     }
 
     /// Returns the tokens with their kinds, the refresh token first.
-    pub(super) fn all_tokens(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn tokens_with_kinds(&self) -> Vec<(&'static str, String)> {
         let tokens = self.credentials.as_ref();
         let tokens = tokens.and_then(|own| serde_json::to_value(own.token_response.as_ref()?).ok());
         let tokens = tokens.unwrap_or_default();
@@ -178,7 +182,7 @@ impl StoredLogin {
         Ok(AccessToken {
             text: text.to_owned(),
             renew_at: ends.map(|(lifetime, received)| {
-                received.saturating_add(lifetime - (lifetime / 2).min(MARGIN_SECONDS))
+                received.saturating_add(lifetime - (lifetime / 2).min(TOKEN_RENEWAL_MARGIN_SECONDS))
             }),
         })
     }
@@ -186,17 +190,17 @@ impl StoredLogin {
 
 /// Number of seconds before its expiry at which a token is renewed. For a short-lived token, half
 /// of its lifetime is used instead.
-const MARGIN_SECONDS: u64 = 60;
+const TOKEN_RENEWAL_MARGIN_SECONDS: u64 = 60;
 
 /// Credential store that the MCP library uses during a login or a renewal. The caller must hold the
 /// lock of the login's file.
 #[derive(Clone)]
-pub(super) struct LoginStore {
+pub(super) struct LoginCredentialStore {
     path: PathBuf,
     login: Arc<Mutex<StoredLogin>>,
 }
 
-impl LoginStore {
+impl LoginCredentialStore {
     pub(super) fn new(path: &Path, login: StoredLogin) -> Self {
         Self {
             path: path.to_owned(),
@@ -210,7 +214,7 @@ impl LoginStore {
 }
 
 #[async_trait]
-impl CredentialStore for LoginStore {
+impl CredentialStore for LoginCredentialStore {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         Ok(lock(&self.login).credentials.clone())
     }

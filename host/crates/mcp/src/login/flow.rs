@@ -1,6 +1,6 @@
 //! Runs the OAuth flow of a login, and renews tokens.
 //!
-//! Start from [`LoginFlow::begin`].
+//! Start from [`PendingBrowserLogin::begin`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use rmcp::transport::auth::{
 };
 use url::Url;
 
-use super::egress::LoginEgress;
-use super::file::{LoginStore, StoredLogin};
+use super::egress::LoginHttpClient;
+use super::file::{LoginCredentialStore, StoredLogin};
 use super::revoke::revocation_endpoint;
-use super::{MAX_ERROR_BYTES, header_text};
-use crate::probe::NoSessionHandle;
+use super::{MAX_QUOTED_SERVER_TEXT_BYTES, header_value_text};
+use crate::probe::SessionlessAgentHandle;
 use rind_lib::disk::acquire_file_lock;
-use rind_lib::egress::{Body, Request, RequestTimeouts};
-use rind_lib::text::clean_line;
+use rind_lib::egress::{EgressRequest, EgressRequestBody, PluginRequestTimeouts};
+use rind_lib::text::escape_and_truncate_line;
 
 /// Client name, which the authorization server shows on its page.
-const CLIENT_NAME: &str = "Rind";
+const OAUTH_CLIENT_NAME: &str = "Rind";
 
 /// PKCE method that the authorization server must support.
 const PKCE_METHOD: &str = "S256";
 
 /// First message of an MCP client. A server that requires a login answers it with a
 /// `www-authenticate` challenge.
-const FIRST_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"rind","version":"0"}}}"#;
+const INITIALIZE_REQUEST_JSON: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"rind","version":"0"}}}"#;
 
 /// Parameters of a login that is about to begin.
 #[derive(Clone, Copy, Debug)]
-pub struct LoginRequest<'a> {
+pub struct McpLoginParameters<'a> {
     /// Name of the server in the settings.
     pub name: &'a str,
     /// URL of the server.
@@ -50,7 +50,7 @@ pub struct LoginRequest<'a> {
     pub client_secret: Option<&'a str>,
 }
 
-/// Outcome of [`LoginFlow::finish_login`].
+/// Outcome of [`PendingBrowserLogin::finish_login`].
 #[derive(Debug)]
 pub enum LoginOutcome {
     /// The URL does not belong to this login, which continues; contains the reason.
@@ -62,39 +62,45 @@ pub enum LoginOutcome {
 }
 
 /// A login that waits for the user's approval in the browser.
-pub struct LoginFlow {
+pub struct PendingBrowserLogin {
     manager: AuthorizationManager,
-    egress: Arc<LoginEgress>,
+    egress: Arc<LoginHttpClient>,
     file: PathBuf,
     url: String,
     state: String,
     issuer: String,
     redirect: Url,
     scopes: Vec<String>,
-    store: LoginStore,
+    store: LoginCredentialStore,
 }
 
-impl std::fmt::Debug for LoginFlow {
+impl std::fmt::Debug for PendingBrowserLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LoginFlow")
+        f.debug_struct("PendingBrowserLogin")
             .field("issuer", &self.issuer)
             .finish_non_exhaustive()
     }
 }
 
-impl LoginFlow {
+impl PendingBrowserLogin {
     /// Discovers the authorization server, registers a client unless one is given, and prepares the
     /// URL for the browser.
     ///
     /// # Errors
     /// Reason, phrased to follow "the login".
-    pub async fn begin(request: LoginRequest<'_>) -> Result<Self, String> {
-        let LoginRequest { name, url, .. } = request;
-        let egress = LoginEgress::new(name, url, request.is_private, Arc::new(NoSessionHandle))?;
+    pub async fn begin(request: McpLoginParameters<'_>) -> Result<Self, String> {
+        let McpLoginParameters { name, url, .. } = request;
+        let egress = LoginHttpClient::new(
+            name,
+            url,
+            request.is_private,
+            Arc::new(SessionlessAgentHandle),
+        )?;
         let redirect = Url::parse(request.redirect).map_err(|e| e.to_string())?;
         let mut manager = create_authorization_manager(url, &egress).await?;
-        let challenge = request_challenge(&egress, url).await?;
-        let metadata = discover_metadata(&manager, &egress, challenge.as_deref()).await?;
+        let challenge = request_auth_challenge(&egress, url).await?;
+        let metadata =
+            discover_authorization_metadata(&manager, &egress, challenge.as_deref()).await?;
         let issuer = metadata.issuer.clone().unwrap_or_default();
         let can_register = metadata.registration_endpoint.is_some();
         let reads_documents = supports_client_id_documents(&metadata);
@@ -107,11 +113,11 @@ impl LoginFlow {
         let secret = match request.client_id {
             // The client id is the URL of a document about the client, which the authorization
             // server would have to fetch.
-            Some(id) if is_client_document_url(id) && !reads_documents => {
+            Some(id) if is_client_metadata_document_url(id) && !reads_documents => {
                 return Err(format!(
                     "needs another client id: {} does not declare that it accepts a URL as client id, such as {}; set `client_id` in [mcp.{name}] to the id of a client that is registered there, or remove `client_id`",
-                    clean_line(&issuer, MAX_ERROR_BYTES),
-                    clean_line(id, MAX_ERROR_BYTES)
+                    escape_and_truncate_line(&issuer, MAX_QUOTED_SERVER_TEXT_BYTES),
+                    escape_and_truncate_line(id, MAX_QUOTED_SERVER_TEXT_BYTES)
                 ));
             }
             Some(id) => {
@@ -127,12 +133,13 @@ impl LoginFlow {
             None if !can_register => {
                 return Err(format!(
                     "needs a client id: {} does not let programs register themselves as clients; register a client there with the redirect address {} and any port, and set `client_id` in [mcp.{name}]",
-                    clean_line(&issuer, MAX_ERROR_BYTES),
+                    escape_and_truncate_line(&issuer, MAX_QUOTED_SERVER_TEXT_BYTES),
                     request.redirect
                 ));
             }
             None => {
-                let registered = manager.register_client(CLIENT_NAME, request.redirect, &words);
+                let registered =
+                    manager.register_client(OAUTH_CLIENT_NAME, request.redirect, &words);
                 let registered = registered.await;
                 registered
                     .map_err(|error| auth_error_text(&error, &egress))?
@@ -142,13 +149,13 @@ impl LoginFlow {
         let page = manager.get_authorization_url(&words).await;
         let page = page.map_err(|error| auth_error_text(&error, &egress))?;
         let login = StoredLogin::new(url, &issuer, request.redirect, secret);
-        let store = LoginStore::new(request.file, login);
+        let store = LoginCredentialStore::new(request.file, login);
         manager.set_credential_store(store.clone());
         Ok(Self {
             manager,
             egress,
             file: request.file.to_owned(),
-            state: unique_parameter(&Url::parse(&page).map_err(|e| e.to_string())?, "state")
+            state: unique_query_parameter(&Url::parse(&page).map_err(|e| e.to_string())?, "state")
                 .unwrap_or_default()
                 .unwrap_or_default(),
             url: page,
@@ -206,7 +213,10 @@ impl LoginFlow {
     }
 
     /// Reads the authorization server's answer from a redirect URL.
-    fn parse_redirect_answer(&self, redirected: &str) -> Result<RedirectAnswer, LoginOutcome> {
+    fn parse_redirect_answer(
+        &self,
+        redirected: &str,
+    ) -> Result<AuthorizationRedirectParameters, LoginOutcome> {
         let other = |why: &str| {
             LoginOutcome::Other(format!(
                 "this address is not the answer of the authorization server to the login: {why}"
@@ -218,7 +228,7 @@ impl LoginFlow {
             return Err(other(&format!("it does not begin with {}", self.redirect)));
         }
         let one = |name: &str| {
-            let found = unique_parameter(&url, name);
+            let found = unique_query_parameter(&url, name);
             found.map_err(|()| other(&format!("it has `{name}` twice")))
         };
         if one("state")?.as_deref() != Some(&*self.state) || self.state.is_empty() {
@@ -228,31 +238,31 @@ impl LoginFlow {
         if let Some(issuer) = issuer.as_deref().filter(|issuer| *issuer != self.issuer) {
             return Err(LoginOutcome::Failed(format!(
                 "was answered by {} and not by {}: the answer may have been mixed up with that of another login",
-                clean_line(issuer, MAX_ERROR_BYTES),
-                clean_line(&self.issuer, MAX_ERROR_BYTES)
+                escape_and_truncate_line(issuer, MAX_QUOTED_SERVER_TEXT_BYTES),
+                escape_and_truncate_line(&self.issuer, MAX_QUOTED_SERVER_TEXT_BYTES)
             )));
         }
         if let Some(error) = one("error")? {
             let about = one("error_description")?.unwrap_or_default();
             let text = format!("was refused by the authorization server: {error} {about}");
-            return Err(LoginOutcome::Failed(clean_line(
+            return Err(LoginOutcome::Failed(escape_and_truncate_line(
                 text.trim(),
-                MAX_ERROR_BYTES,
+                MAX_QUOTED_SERVER_TEXT_BYTES,
             )));
         }
         let code = one("code")?.filter(|code| !code.is_empty());
         let code = code.ok_or_else(|| other("it has no `code`"))?;
-        Ok(RedirectAnswer { code, issuer })
+        Ok(AuthorizationRedirectParameters { code, issuer })
     }
 }
 
-struct RedirectAnswer {
+struct AuthorizationRedirectParameters {
     code: String,
     issuer: Option<String>,
 }
 
 /// Returns a query parameter of a URL; fails if the parameter occurs twice.
-fn unique_parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
+fn unique_query_parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
     let mut found = url.query_pairs().filter(|(key, _)| key == name);
     let value = found.next().map(|(_, value)| value.into_owned());
     match found.next() {
@@ -263,7 +273,7 @@ fn unique_parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
 
 pub(super) async fn create_authorization_manager(
     url: &str,
-    egress: &Arc<LoginEgress>,
+    egress: &Arc<LoginHttpClient>,
 ) -> Result<AuthorizationManager, String> {
     let made = AuthorizationManager::new_with_oauth_http_client(url, egress.clone()).await;
     made.map_err(|error| auth_error_text(&error, egress))
@@ -271,28 +281,31 @@ pub(super) async fn create_authorization_manager(
 
 /// Sends the first MCP message without a token. Returns the `www-authenticate` challenge if the
 /// server answers with status 401.
-async fn request_challenge(egress: &LoginEgress, url: &str) -> Result<Option<String>, String> {
+async fn request_auth_challenge(
+    egress: &LoginHttpClient,
+    url: &str,
+) -> Result<Option<String>, String> {
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
-    let request = Request {
+    let request = EgressRequest {
         method: "POST".to_owned(),
         url: url.to_owned(),
         headers: vec![
             header("accept", "application/json, text/event-stream"),
             header("content-type", "application/json"),
         ],
-        body: Body::Whole(FIRST_MESSAGE.as_bytes().to_vec()),
-        timeouts: RequestTimeouts::default(),
+        body: EgressRequestBody::Whole(INITIALIZE_REQUEST_JSON.as_bytes().to_vec()),
+        timeouts: PluginRequestTimeouts::default(),
     };
     let response = egress.send(request).await;
     let response = response.map_err(|error| format!("cannot reach the server: {error}"))?;
-    let challenge = header_text(response.headers.get(http::header::WWW_AUTHENTICATE));
+    let challenge = header_value_text(response.headers.get(http::header::WWW_AUTHENTICATE));
     Ok(Some(challenge).filter(|own| response.status == 401 && !own.is_empty()))
 }
 
 /// Discovers the metadata of the authorization server and checks them.
-async fn discover_metadata(
+async fn discover_authorization_metadata(
     manager: &AuthorizationManager,
-    egress: &LoginEgress,
+    egress: &LoginHttpClient,
     challenge: Option<&str>,
 ) -> Result<AuthorizationMetadata, String> {
     let found = manager.resolve_metadata_from_challenge(challenge).await;
@@ -308,7 +321,7 @@ async fn discover_metadata(
 }
 
 /// Whether a client id is the URL of a document about the client.
-fn is_client_document_url(client_id: &str) -> bool {
+fn is_client_metadata_document_url(client_id: &str) -> bool {
     client_id.starts_with("https://")
 }
 
@@ -325,7 +338,7 @@ fn supports_client_id_documents(metadata: &AuthorizationMetadata) -> bool {
 /// specification requires this of clients, but the protocol's library does not check it.
 fn check_authorization_metadata(
     metadata: &AuthorizationMetadata,
-    egress: &LoginEgress,
+    egress: &LoginHttpClient,
 ) -> Result<(), String> {
     let issuer = metadata.issuer.as_deref();
     let issuer = issuer.ok_or("has an authorization server that does not name its issuer")?;
@@ -334,7 +347,7 @@ fn check_authorization_metadata(
     let endpoints = endpoints.map(String::as_str);
     let endpoints = endpoints.chain(revocation_endpoint(metadata));
     for url in endpoints.chain([issuer]) {
-        let checked = egress.permissions_for_login_url(url);
+        let checked = egress.egress_permissions_for_login_url(url);
         checked.map_err(|why| {
             format!("has an authorization server with a URL that is not allowed: {why}")
         })?;
@@ -344,14 +357,14 @@ fn check_authorization_metadata(
     if !has_pkce {
         return Err(format!(
             "is not safe: {} does not declare support for PKCE with {PKCE_METHOD}",
-            clean_line(issuer, MAX_ERROR_BYTES)
+            escape_and_truncate_line(issuer, MAX_QUOTED_SERVER_TEXT_BYTES)
         ));
     }
     Ok(())
 }
 
 /// Reason why the metadata of an authorization server cannot be used for a login.
-pub(super) enum LoginMetadataFault {
+pub(super) enum AuthorizationServerMetadataError {
     /// The metadata cannot be fetched.
     Unavailable(AuthError),
     /// The MCP server now names another authorization server.
@@ -360,15 +373,15 @@ pub(super) enum LoginMetadataFault {
     Refused(String),
 }
 
-impl LoginMetadataFault {
+impl AuthorizationServerMetadataError {
     /// Describes the fault in the authorization server's metadata for the user, in words that
     /// follow "the login".
-    pub(super) fn describe(&self, issuer: &str, egress: &LoginEgress) -> String {
+    pub(super) fn describe(&self, issuer: &str, egress: &LoginHttpClient) -> String {
         match self {
             Self::Unavailable(error) => auth_error_text(error, egress),
             Self::OtherIssuer => format!(
                 "was issued by {}, which is no longer the authorization server that the MCP server names",
-                clean_line(issuer, MAX_ERROR_BYTES)
+                escape_and_truncate_line(issuer, MAX_QUOTED_SERVER_TEXT_BYTES)
             ),
             Self::Refused(why) => why.clone(),
         }
@@ -379,16 +392,17 @@ impl LoginMetadataFault {
 /// issued the login, that the login may use its URLs, and that it declares support for PKCE.
 pub(super) async fn fetch_issuer_metadata(
     manager: &AuthorizationManager,
-    egress: &LoginEgress,
+    egress: &LoginHttpClient,
     issuer: &str,
-) -> Result<AuthorizationMetadata, LoginMetadataFault> {
+) -> Result<AuthorizationMetadata, AuthorizationServerMetadataError> {
     let found = manager.resolve_metadata_from_challenge(None).await;
-    let found = found.map_err(LoginMetadataFault::Unavailable)?;
+    let found = found.map_err(AuthorizationServerMetadataError::Unavailable)?;
     let is_same = found.metadata.issuer.as_deref() == Some(issuer);
     if !found.source.is_discovered() || !is_same {
-        return Err(LoginMetadataFault::OtherIssuer);
+        return Err(AuthorizationServerMetadataError::OtherIssuer);
     }
-    check_authorization_metadata(&found.metadata, egress).map_err(LoginMetadataFault::Refused)?;
+    check_authorization_metadata(&found.metadata, egress)
+        .map_err(AuthorizationServerMetadataError::Refused)?;
     Ok(found.metadata)
 }
 
@@ -396,11 +410,11 @@ pub(super) async fn fetch_issuer_metadata(
 /// of that file. The model may see the errors, so they contain no text of the authorization server.
 pub(super) async fn renew_stored_login_tokens(
     name: &str,
-    egress: &Arc<LoginEgress>,
+    egress: &Arc<LoginHttpClient>,
     file: &Path,
     login: StoredLogin,
 ) -> Result<StoredLogin, String> {
-    let late = |egress: &LoginEgress| {
+    let late = |egress: &LoginHttpClient| {
         let why = egress.take_last_request_error();
         let why =
             why.unwrap_or_else(|| "the authorization server answered with an error".to_owned());
@@ -413,11 +427,11 @@ pub(super) async fn renew_stored_login_tokens(
     let mut manager = create_authorization_manager(&login.url, egress).await?;
     let metadata = fetch_issuer_metadata(&manager, egress, &login.issuer).await;
     let metadata = metadata.map_err(|fault| match fault {
-        LoginMetadataFault::Unavailable(_) => late(egress),
-        LoginMetadataFault::OtherIssuer => again(
+        AuthorizationServerMetadataError::Unavailable(_) => late(egress),
+        AuthorizationServerMetadataError::OtherIssuer => again(
             "was issued by another authorization server than the one that the MCP server names now",
         ),
-        LoginMetadataFault::Refused(why) => again(&why),
+        AuthorizationServerMetadataError::Refused(why) => again(&why),
     })?;
     manager.set_metadata(metadata);
     let mut config = OAuthClientConfig::new(credentials.client_id, login.redirect.as_str());
@@ -425,7 +439,7 @@ pub(super) async fn renew_stored_login_tokens(
         config = config.with_client_secret(secret.as_str());
     }
     manager.configure_client(config).map_err(|_| late(egress))?;
-    let store = LoginStore::new(file, login);
+    let store = LoginCredentialStore::new(file, login);
     manager.set_credential_store(store.clone());
     match manager.refresh_token().await {
         Ok(_) => Ok(store.stored_login()),
@@ -437,7 +451,7 @@ pub(super) async fn renew_stored_login_tokens(
 }
 
 /// Describes an error of the flow for the user, phrased to follow "the login".
-fn auth_error_text(error: &AuthError, egress: &LoginEgress) -> String {
+fn auth_error_text(error: &AuthError, egress: &LoginHttpClient) -> String {
     let mut text = format!("failed: {error}");
     if let Some(cause) = egress
         .take_last_request_error()
@@ -445,5 +459,5 @@ fn auth_error_text(error: &AuthError, egress: &LoginEgress) -> String {
     {
         text = format!("{text}: {cause}");
     }
-    clean_line(&text, MAX_ERROR_BYTES)
+    escape_and_truncate_line(&text, MAX_QUOTED_SERVER_TEXT_BYTES)
 }

@@ -10,7 +10,7 @@
 //! A token is bound to the URL of its server and to its issuer. If either changes, the user has to
 //! log in again.
 //!
-//! Start from [`LoginFlow`].
+//! Start from [`PendingBrowserLogin`].
 
 mod egress;
 mod file;
@@ -19,17 +19,17 @@ mod revoke;
 mod token;
 
 pub use file::{StoredLogin, login_file_path, remove_login};
-pub use flow::{LoginFlow, LoginOutcome, LoginRequest};
-pub use revoke::{TokenRevocation, revoke_login};
-pub(crate) use token::{ServerLogin, TOKEN_NAME};
+pub use flow::{LoginOutcome, McpLoginParameters, PendingBrowserLogin};
+pub use revoke::{TokenRevocationOutcome, revoke_login_tokens};
+pub(crate) use token::{ACCESS_TOKEN_SECRET_NAME, SharedServerLogin};
 
 use http::HeaderValue;
 
 /// Maximum length, in bytes, of the text from a server that an error quotes.
-const MAX_ERROR_BYTES: usize = 400;
+const MAX_QUOTED_SERVER_TEXT_BYTES: usize = 400;
 
 /// Returns the parameter `name`, such as `scope`, of the challenge in a `www-authenticate` header.
-pub(crate) fn challenge_parameter(challenge: &str, name: &str) -> Option<String> {
+pub(crate) fn auth_challenge_parameter(challenge: &str, name: &str) -> Option<String> {
     let mut rest = challenge;
     loop {
         let at = rest.find(name)?;
@@ -52,7 +52,7 @@ pub(crate) fn challenge_parameter(challenge: &str, name: &str) -> Option<String>
 /// scopes of this challenge, because the server may name other scopes in a later challenge.
 pub(crate) fn login_required_text(name: &str, challenge: &str) -> String {
     let lacks_scope =
-        challenge_parameter(challenge, "error").as_deref() == Some("insufficient_scope");
+        auth_challenge_parameter(challenge, "error").as_deref() == Some("insufficient_scope");
     let flags = scope_arguments_for_login(challenge);
     let command = format!("`rind mcp login {name}{}`", flags.as_deref().unwrap_or(""));
     match (lacks_scope, flags) {
@@ -69,9 +69,11 @@ pub(crate) fn login_required_text(name: &str, challenge: &str) -> String {
 /// Returns the scopes of a challenge as command-line arguments, which the user copies into a shell.
 /// `None` if there are no scopes, or if a scope contains a character that a shell could interpret.
 fn scope_arguments_for_login(challenge: &str) -> Option<String> {
-    let scopes = challenge_parameter(challenge, "scope")?;
+    let scopes = auth_challenge_parameter(challenge, "scope")?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/+@,=".contains(c);
-    if scopes.len() > MAX_ERROR_BYTES || !scopes.chars().all(|c| c == ' ' || is_plain(c)) {
+    if scopes.len() > MAX_QUOTED_SERVER_TEXT_BYTES
+        || !scopes.chars().all(|c| c == ' ' || is_plain(c))
+    {
         return None;
     }
     let flags: Vec<String> = scopes
@@ -84,7 +86,7 @@ fn scope_arguments_for_login(challenge: &str) -> Option<String> {
 
 /// Returns the value of a header as text; empty if the header is missing or its value is not valid
 /// text.
-pub(crate) fn header_text(value: Option<&HeaderValue>) -> String {
+pub(crate) fn header_value_text(value: Option<&HeaderValue>) -> String {
     let text = value.and_then(|value| value.to_str().ok());
     text.unwrap_or_default().to_owned()
 }
@@ -103,7 +105,7 @@ mod tests {
             ("realm", Some("r")),
             ("resource_metadata", None),
         ] {
-            let found = challenge_parameter(challenge, name);
+            let found = auth_challenge_parameter(challenge, name);
             assert_eq!(found.as_deref(), expected, "{name}");
         }
         assert!(

@@ -1,6 +1,6 @@
 //! Revokes the tokens of a login at the authorization server that issued them (RFC 7009).
 //!
-//! Start from [`revoke_login`].
+//! Start from [`revoke_login_tokens`].
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use rmcp::transport::auth::AuthorizationMetadata;
 use serde_json::Value;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
-use super::egress::LoginEgress;
+use super::egress::LoginHttpClient;
 use super::file::StoredLogin;
 use super::flow::{create_authorization_manager, fetch_issuer_metadata};
-use crate::probe::NoSessionHandle;
-use rind_lib::egress::{Body, Request, RequestTimeouts};
+use crate::probe::SessionlessAgentHandle;
+use rind_lib::egress::{EgressRequest, EgressRequestBody, PluginRequestTimeouts};
 
 /// Outcome of revoking the tokens of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenRevocation {
+pub enum TokenRevocationOutcome {
     /// The authorization server no longer accepts the tokens.
     Revoked,
     /// The authorization server publishes no revocation endpoint.
@@ -33,17 +33,22 @@ pub enum TokenRevocation {
 ///
 /// # Errors
 /// Reason, phrased to follow "its tokens". Tokens are not shown.
-pub async fn revoke_login(
+pub async fn revoke_login_tokens(
     name: &str,
     login: &StoredLogin,
     is_private: bool,
-) -> Result<TokenRevocation, String> {
-    let tokens = login.all_tokens();
+) -> Result<TokenRevocationOutcome, String> {
+    let tokens = login.tokens_with_kinds();
     if tokens.is_empty() {
-        return Ok(TokenRevocation::NoTokens);
+        return Ok(TokenRevocationOutcome::NoTokens);
     }
     let of_login = |why: String| format!("could not be revoked: the login {why}");
-    let egress = LoginEgress::new(name, &login.url, is_private, Arc::new(NoSessionHandle));
+    let egress = LoginHttpClient::new(
+        name,
+        &login.url,
+        is_private,
+        Arc::new(SessionlessAgentHandle),
+    );
     let egress = egress.map_err(of_login)?;
     let manager = create_authorization_manager(&login.url, &egress)
         .await
@@ -51,9 +56,9 @@ pub async fn revoke_login(
     let metadata = fetch_issuer_metadata(&manager, &egress, &login.issuer).await;
     let metadata = metadata.map_err(|fault| of_login(fault.describe(&login.issuer, &egress)))?;
     let Some(url) = revocation_endpoint(&metadata) else {
-        return Ok(TokenRevocation::NotOffered);
+        return Ok(TokenRevocationOutcome::NotOffered);
     };
-    let client = ClientCredentials::new(&metadata, login);
+    let client = OAuthClientCredentials::new(&metadata, login);
     for (kind, token) in tokens {
         let request = client.build_revocation_request(url, kind, &token);
         let answered = egress.send(request).await;
@@ -66,7 +71,7 @@ pub async fn revoke_login(
             ));
         }
     }
-    Ok(TokenRevocation::Revoked)
+    Ok(TokenRevocationOutcome::Revoked)
 }
 
 /// Returns the URL of the revocation endpoint (RFC 8414); `None` if there is none.
@@ -76,14 +81,14 @@ pub(super) fn revocation_endpoint(metadata: &AuthorizationMetadata) -> Option<&s
 }
 
 /// Credentials with which the client authenticates a revocation request.
-struct ClientCredentials {
+struct OAuthClientCredentials {
     id: String,
     secret: Option<String>,
     /// Whether the client secret is sent in the body instead of the `authorization` header.
     is_in_body: bool,
 }
 
-impl ClientCredentials {
+impl OAuthClientCredentials {
     fn new(metadata: &AuthorizationMetadata, login: &StoredLogin) -> Self {
         let fields = &metadata.additional_fields;
         let methods = ["revocation", "token"]
@@ -100,7 +105,7 @@ impl ClientCredentials {
         }
     }
 
-    fn build_revocation_request(&self, url: &str, kind: &str, token: &str) -> Request {
+    fn build_revocation_request(&self, url: &str, kind: &str, token: &str) -> EgressRequest {
         let mut body = Serializer::new(String::new());
         body.append_pair("token", token)
             .append_pair("token_type_hint", kind);
@@ -124,12 +129,12 @@ impl ClientCredentials {
                 }
             }
         }
-        Request {
+        EgressRequest {
             method: "POST".to_owned(),
             url: url.to_owned(),
             headers,
-            body: Body::Whole(body.finish().into_bytes()),
-            timeouts: RequestTimeouts::default(),
+            body: EgressRequestBody::Whole(body.finish().into_bytes()),
+            timeouts: PluginRequestTimeouts::default(),
         }
     }
 }

@@ -1,36 +1,36 @@
 //! Provides the access token for requests: reads it before the first request, renews it before it
 //! expires, and renews it once if the server rejects it.
 //!
-//! Only the egress gets the token, as a secret named [`TOKEN_NAME`]: the egress adds it to requests
-//! to the server's host and masks it in answers.
+//! Only the egress gets the token, as a secret named [`ACCESS_TOKEN_SECRET_NAME`]: the egress adds
+//! it to requests to the server's host and masks it in answers.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::egress::LoginEgress;
+use super::egress::LoginHttpClient;
 use super::file::StoredLogin;
 use super::flow::renew_stored_login_tokens;
 use rind_lib::disk::acquire_file_lock;
-use rind_lib::egress::{Secret, Secrets};
+use rind_lib::egress::{Secret, SecretStore};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::AgentHandle;
 
 /// Name of the access token among the secrets of the server's egress.
-pub(crate) const TOKEN_NAME: &str = "MCP_LOGIN_TOKEN";
+pub(crate) const ACCESS_TOKEN_SECRET_NAME: &str = "MCP_LOGIN_TOKEN";
 
-type SharedToken = Arc<Mutex<Option<Secret>>>;
+type SharedAccessToken = Arc<Mutex<Option<Secret>>>;
 
 /// Secrets for the egress of one server: the operator's secrets and the server's access token.
-pub(crate) struct LoginSecrets {
-    others: Arc<dyn Secrets>,
-    token: SharedToken,
+pub(crate) struct ServerSecretsWithAccessToken {
+    others: Arc<dyn SecretStore>,
+    token: SharedAccessToken,
 }
 
-impl Secrets for LoginSecrets {
+impl SecretStore for ServerSecretsWithAccessToken {
     fn get(&self, name: &str) -> Option<Secret> {
-        match name == TOKEN_NAME {
+        match name == ACCESS_TOKEN_SECRET_NAME {
             true => lock(&self.token).clone(),
             false => self.others.get(name),
         }
@@ -38,26 +38,26 @@ impl Secrets for LoginSecrets {
 }
 
 /// Login at one MCP server, which all sessions share.
-pub(crate) struct ServerLogin {
+pub(crate) struct SharedServerLogin {
     name: String,
     url: String,
     is_private: bool,
     path: PathBuf,
-    token: SharedToken,
+    token: SharedAccessToken,
     /// Time from which the token must be renewed, in seconds since 1970. The lock is held during a
     /// renewal.
     renew_at: AsyncMutex<Option<u64>>,
 }
 
-impl std::fmt::Debug for ServerLogin {
+impl std::fmt::Debug for SharedServerLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerLogin")
+        f.debug_struct("SharedServerLogin")
             .field("url", &self.url)
             .finish_non_exhaustive()
     }
 }
 
-impl ServerLogin {
+impl SharedServerLogin {
     /// Creates the login from the file at `path`. Also returns the secrets for the server's egress,
     /// which add the token to `others`.
     pub(crate) fn new(
@@ -65,9 +65,9 @@ impl ServerLogin {
         url: &str,
         is_private: bool,
         path: &Path,
-        others: Arc<dyn Secrets>,
-    ) -> (Arc<Self>, Arc<LoginSecrets>) {
-        let token = SharedToken::default();
+        others: Arc<dyn SecretStore>,
+    ) -> (Arc<Self>, Arc<ServerSecretsWithAccessToken>) {
+        let token = SharedAccessToken::default();
         let login = Self {
             name: name.to_owned(),
             url: url.to_owned(),
@@ -76,7 +76,10 @@ impl ServerLogin {
             token: token.clone(),
             renew_at: AsyncMutex::default(),
         };
-        (Arc::new(login), Arc::new(LoginSecrets { others, token }))
+        (
+            Arc::new(login),
+            Arc::new(ServerSecretsWithAccessToken { others, token }),
+        )
     }
 
     /// Returns the access token for a request, and renews it if necessary.
@@ -90,10 +93,10 @@ impl ServerLogin {
         let mut renew_at = self.renew_at.lock().await;
         let token = lock(&self.token).clone();
         match token {
-            Some(token) if renew_at.is_none_or(|at| now_seconds() < at) => Ok(token),
+            Some(token) if renew_at.is_none_or(|at| unix_now_seconds() < at) => Ok(token),
             _ => {
                 *renew_at = self.load_or_renew_token(handle, false).await?;
-                self.token_of_login()
+                self.require_access_token()
             }
         }
     }
@@ -115,7 +118,7 @@ impl ServerLogin {
         Ok(())
     }
 
-    fn token_of_login(&self) -> Result<Secret, String> {
+    fn require_access_token(&self) -> Result<Secret, String> {
         let token = lock(&self.token).clone();
         token.ok_or_else(|| self.missing_login_text())
     }
@@ -146,12 +149,12 @@ impl ServerLogin {
         let stored = login.access_token()?;
         let secret = Secret::new(&stored.text);
         let is_known = lock(&self.token).as_ref() == Some(&secret);
-        let is_fresh = stored.renew_at.is_none_or(|at| now_seconds() < at);
+        let is_fresh = stored.renew_at.is_none_or(|at| unix_now_seconds() < at);
         if is_fresh && !(is_refused && is_known) {
             *lock(&self.token) = Some(secret);
             return Ok(stored.renew_at);
         }
-        let egress = LoginEgress::new(&self.name, &self.url, self.is_private, handle.clone())?;
+        let egress = LoginHttpClient::new(&self.name, &self.url, self.is_private, handle.clone())?;
         let renewed = renew_stored_login_tokens(&self.name, &egress, &self.path, login).await?;
         let stored = renewed.access_token()?;
         *lock(&self.token) = Some(Secret::new(&stored.text));
@@ -159,6 +162,6 @@ impl ServerLogin {
     }
 }
 
-fn now_seconds() -> u64 {
+fn unix_now_seconds() -> u64 {
     u64::try_from(rind_lib::clock::now_ms() / 1000).unwrap_or_default()
 }

@@ -11,79 +11,87 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use rind_lib::host::ClientCallResult;
+use rind_lib::host::ClientToolCallResult;
 use rind_lib::lock::lock;
-use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rmcp::model::{ElicitRequest, ElicitResult, JsonObject};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::DropGuard;
 
-use super::convert::{describe_question, parse_approval_answer};
+use super::convert::{parse_approval_answer, to_approval_elicitation};
 use super::forms::{parse_form_answer, to_elicitation_form};
-use super::session::{ServedSession, SuspendedCallGuard};
+use super::session::{HostSessionForClients, SuspendedCallCountGuard};
 
 /// Timeout for the user's answer.
-const ASK_TIMEOUT: Duration = Duration::from_secs(600);
+const USER_ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of suspended calls, which wait until their client sends the user's answer.
-const MAX_PENDING: usize = 64;
+const MAX_SUSPENDED_CALLS: usize = 64;
 
 /// Key of an approval question in a result that asks for input.
-const APPROVAL: &str = "approval";
+const APPROVAL_INPUT_REQUEST_KEY: &str = "approval";
 
 /// Key of a plugin's question in a result that asks for input.
-const ANSWER: &str = "answer";
+const PLUGIN_QUESTION_INPUT_REQUEST_KEY: &str = "answer";
 
 /// Answer of the client's user, or the reason why the user gave none.
-pub(super) type UserAnswer = Result<ElicitResult, String>;
+pub(super) type ClientUserAnswer = Result<ElicitResult, String>;
 
 /// Question of a tool call to the client's user.
-pub(super) struct ClientQuestion {
+pub(super) struct ClientUserQuestion {
     /// Key of the question in a result that asks for input.
     pub(super) key: &'static str,
     pub(super) request: ElicitRequest,
-    pub(super) reply: oneshot::Sender<UserAnswer>,
+    pub(super) reply: oneshot::Sender<ClientUserAnswer>,
 }
 
 /// Approver that asks the client's user. It sends the questions of one call to the task that serves
 /// the client's request.
-pub(super) struct ClientApprover(pub(super) mpsc::Sender<ClientQuestion>);
+pub(super) struct McpClientUserApprover(pub(super) mpsc::Sender<ClientUserQuestion>);
 
-impl Approver for ClientApprover {
+impl Approver for McpClientUserApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let no = |why: &str| ApprovalAnswer::No(why.to_owned());
-            let Some(request) = describe_question(question) else {
+            let Some(request) = to_approval_elicitation(question) else {
                 return no("the call is too long for a question, so nobody was asked");
             };
-            match self.ask_user(APPROVAL, request).await {
+            match self.ask_user(APPROVAL_INPUT_REQUEST_KEY, request).await {
                 Ok(result) => parse_approval_answer(&result.action, result.content.as_ref()),
                 Err(why) => no(&why),
             }
         })
     }
 
-    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+    fn answer<'a>(
+        &'a self,
+        question: &'a PluginUserQuestion,
+    ) -> BoxFuture<'a, Option<PluginUserAnswer>> {
         Box::pin(async move {
-            let asked = self.ask_user(ANSWER, to_elicitation_form(question)).await;
+            let asked = self
+                .ask_user(
+                    PLUGIN_QUESTION_INPUT_REQUEST_KEY,
+                    to_elicitation_form(question),
+                )
+                .await;
             parse_form_answer(&question.kind, &asked.ok()?)
         })
     }
 }
 
-impl ClientApprover {
+impl McpClientUserApprover {
     /// Sends a question to the task that serves the request, and waits for the user's answer.
-    async fn ask_user(&self, key: &'static str, request: ElicitRequest) -> UserAnswer {
+    async fn ask_user(&self, key: &'static str, request: ElicitRequest) -> ClientUserAnswer {
         let (reply, answer) = oneshot::channel();
-        let asked = ClientQuestion {
+        let asked = ClientUserQuestion {
             key,
             request,
             reply,
         };
         let gone = |_| "the client is gone".to_owned();
         self.0.send(asked).await.map_err(gone)?;
-        match tokio::time::timeout(ASK_TIMEOUT, answer).await {
+        match tokio::time::timeout(USER_ANSWER_TIMEOUT, answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err("the client did not ask its user".to_owned()),
             Err(_) => Err("nobody answered in ten minutes".to_owned()),
@@ -92,48 +100,48 @@ impl ClientApprover {
 }
 
 /// Tool call of a client that is running in a session.
-pub(super) struct RunningClientCall {
+pub(super) struct RunningClientToolCall {
     pub(super) tool: String,
     /// Name of the plugin or other source that provides the called tool.
     pub(super) origin: Option<String>,
     /// Session in which the call runs.
-    pub(super) session: ServedSession,
+    pub(super) session: HostSessionForClients,
     pub(super) arguments: JsonObject,
-    pub(super) result: oneshot::Receiver<ClientCallResult>,
-    pub(super) asked: mpsc::Receiver<ClientQuestion>,
+    pub(super) result: oneshot::Receiver<ClientToolCallResult>,
+    pub(super) asked: mpsc::Receiver<ClientUserQuestion>,
     /// Guard that cancels the call when this value is dropped, for example because the client is
     /// gone.
     pub(super) _guard: DropGuard,
 }
 
 /// Suspended call, which waits for the answer of the client's user.
-pub(super) struct SuspendedCall {
-    pub(super) call: RunningClientCall,
-    pub(super) asked: ClientQuestion,
+pub(super) struct SuspendedToolCall {
+    pub(super) call: RunningClientToolCall,
+    pub(super) asked: ClientUserQuestion,
     since: Instant,
-    _waiting: SuspendedCallGuard,
+    _waiting: SuspendedCallCountGuard,
 }
 
 /// Suspended tool calls, keyed by the state string that the client sends back.
 #[derive(Clone, Default)]
-pub(super) struct SuspendedCalls(Arc<Mutex<HashMap<String, SuspendedCall>>>);
+pub(super) struct SuspendedToolCalls(Arc<Mutex<HashMap<String, SuspendedToolCall>>>);
 
-impl SuspendedCalls {
+impl SuspendedToolCalls {
     /// Stores a suspended call and returns its new state string; `None` if too many calls are
     /// suspended.
     pub(super) fn store_suspended_call(
         &self,
-        call: RunningClientCall,
-        asked: ClientQuestion,
+        call: RunningClientToolCall,
+        asked: ClientUserQuestion,
     ) -> Option<String> {
         let mut pending = lock(&self.0);
-        pending.retain(|_, own| own.since.elapsed() < ASK_TIMEOUT);
-        if pending.len() >= MAX_PENDING {
+        pending.retain(|_, own| own.since.elapsed() < USER_ANSWER_TIMEOUT);
+        if pending.len() >= MAX_SUSPENDED_CALLS {
             return None;
         }
-        let state = rind_lib::clock::new_id();
+        let state = rind_lib::clock::new_uuid_v7();
         let since = Instant::now();
-        let kept = SuspendedCall {
+        let kept = SuspendedToolCall {
             _waiting: call.session.count_suspended_call(),
             call,
             asked,
@@ -159,7 +167,7 @@ impl SuspendedCalls {
         state: &str,
         tool: &str,
         arguments: &JsonObject,
-    ) -> Option<SuspendedCall> {
+    ) -> Option<SuspendedToolCall> {
         let mut pending = lock(&self.0);
         let own = pending.get(state)?;
         if own.call.tool != tool || own.call.arguments != *arguments {
@@ -171,19 +179,19 @@ impl SuspendedCalls {
 
 #[cfg(test)]
 mod tests {
-    use rind_lib::point::handle::QuestionKind;
+    use rind_lib::point::handle::PluginUserQuestionKind;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
 
     fn running(
         cancel: &CancellationToken,
-    ) -> (RunningClientCall, oneshot::Sender<ClientCallResult>) {
+    ) -> (RunningClientToolCall, oneshot::Sender<ClientToolCallResult>) {
         let (sender, result) = oneshot::channel();
-        let call = RunningClientCall {
+        let call = RunningClientToolCall {
             tool: "t".to_owned(),
             origin: None,
-            session: ServedSession::without_serving_task(),
+            session: HostSessionForClients::without_serving_task(),
             arguments: JsonObject::new(),
             result,
             asked: mpsc::channel(1).1,
@@ -192,13 +200,13 @@ mod tests {
         (call, sender)
     }
 
-    fn question() -> ClientQuestion {
-        ClientQuestion {
-            key: APPROVAL,
-            request: to_elicitation_form(&PersonQuestion {
+    fn question() -> ClientUserQuestion {
+        ClientUserQuestion {
+            key: APPROVAL_INPUT_REQUEST_KEY,
+            request: to_elicitation_form(&PluginUserQuestion {
                 plugin: "p".to_owned(),
                 text: "q".to_owned(),
-                kind: QuestionKind::Confirm { default: false },
+                kind: PluginUserQuestionKind::Confirm { default: false },
                 is_muted: false,
             }),
             reply: oneshot::channel().0,
@@ -207,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_state_is_for_one_call_and_counts_once() {
-        let pending = SuspendedCalls::default();
+        let pending = SuspendedToolCalls::default();
         let cancel = CancellationToken::new();
         let (call, _result) = running(&cancel);
         let state = pending.store_suspended_call(call, question()).unwrap();
@@ -223,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_call_that_has_waited_longest_is_given_up_first() {
-        let pending = SuspendedCalls::default();
+        let pending = SuspendedToolCalls::default();
         let tokens = [CancellationToken::new(), CancellationToken::new()];
         for token in &tokens {
             let call = running(token).0;
@@ -237,12 +245,12 @@ mod tests {
 
     #[test]
     fn calls_that_wait_are_bounded() {
-        let pending = SuspendedCalls::default();
+        let pending = SuspendedToolCalls::default();
         let cancel = CancellationToken::new();
-        let kept = (0..=MAX_PENDING).filter(|_| {
+        let kept = (0..=MAX_SUSPENDED_CALLS).filter(|_| {
             let call = running(&cancel).0;
             pending.store_suspended_call(call, question()).is_some()
         });
-        assert_eq!(kept.count(), MAX_PENDING);
+        assert_eq!(kept.count(), MAX_SUSPENDED_CALLS);
     }
 }

@@ -13,19 +13,21 @@ use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::asked::{ClientApprover, ClientQuestion, RunningClientCall, UserAnswer};
-use super::handler::McpServerHandler;
-use super::progress::CallProgress;
-use super::session::{ProgressLine, ServedSession};
-use rind_lib::host::{ClientCallResult, ClientToolCall};
-use rind_lib::text::clean_line;
+use super::asked::{
+    ClientUserAnswer, ClientUserQuestion, McpClientUserApprover, RunningClientToolCall,
+};
+use super::handler::McpServerRequestHandler;
+use super::progress::ToolCallProgressSender;
+use super::session::{HostSessionForClients, ToolCallProgressLine};
+use rind_lib::host::{ClientToolCall, ClientToolCallResult};
+use rind_lib::text::escape_and_truncate_line;
 use rind_lib::tool::approval::Approver;
 
 /// Maximum length of a client's name that the session stores, in bytes.
-const MAX_CLIENT_BYTES: usize = 48;
+const MAX_CLIENT_NAME_BYTES: usize = 48;
 
 /// Request of a client to call a tool, or to resume a suspended call.
-pub(super) struct ClientCall {
+pub(super) struct ClientToolCallRequest {
     pub(super) tool: String,
     pub(super) arguments: JsonObject,
     /// State string of the suspended call to resume; `None` for a new call.
@@ -34,46 +36,52 @@ pub(super) struct ClientCall {
     pub(super) responses: InputResponses,
 }
 
-/// Outcome of a [`ClientCall`].
-pub(super) enum ClientCallOutcome {
+/// Outcome of a [`ClientToolCallRequest`].
+pub(super) enum ClientToolCallOutcome {
     /// The call has ended, or was refused.
-    Ended(ClientCallResult),
+    Ended(ClientToolCallResult),
     /// The user of the client has to answer a question first.
     Asked(InputRequiredResult),
 }
 
 /// Returns the error for a tool that does not exist or is not offered.
 pub(super) fn unknown_tool_error(name: &str) -> ErrorData {
-    let name = clean_line(name, 64);
+    let name = escape_and_truncate_line(name, 64);
     let text = format!("there is no tool `{name}`; `tools/list` lists the tools");
     ErrorData::invalid_params(text, None)
 }
 
-impl McpServerHandler {
+impl McpServerRequestHandler {
     /// Starts a tool call of a client or resumes a suspended one. Returns the call's result, or the
     /// question that the client must ask its user next.
-    pub(super) async fn answer_call(
+    pub(super) async fn start_or_resume_call(
         &self,
-        request: ClientCall,
+        request: ClientToolCallRequest,
         context: &RequestContext<RoleServer>,
-    ) -> Result<ClientCallOutcome, ErrorData> {
+    ) -> Result<ClientToolCallOutcome, ErrorData> {
         let (call, lines) = match request.state.clone() {
             Some(state) => match self.resume_call(request, &state)? {
-                ResumeCallOutcome::Running(call, lines) => (*call, lines),
-                ResumeCallOutcome::Asked(asked) => return Ok(ClientCallOutcome::Asked(asked)),
+                ResumeToolCallOutcome::Running(call, lines) => (*call, lines),
+                ResumeToolCallOutcome::Asked(asked) => {
+                    return Ok(ClientToolCallOutcome::Asked(asked));
+                }
             },
             None => {
                 let session = self.session_for_call().await?;
                 let lines = session.progress.subscribe();
-                (self.begin_call(request, context, session).await?, lines)
+                (
+                    self.start_client_tool_call(request, context, session)
+                        .await?,
+                    lines,
+                )
             }
         };
-        let mut progress = CallProgress::new(context, call.origin.clone(), lines);
-        let mut finished = std::pin::pin!(self.finish_call(call, context));
+        let mut progress = ToolCallProgressSender::new(context, call.origin.clone(), lines);
+        let mut finished = std::pin::pin!(self.await_call_outcome(call, context));
         let ended = loop {
             tokio::select! {
                 biased;
-                line = progress.next_line() => progress.send_progress_line(line).await,
+                line = progress.next_progress_line() => progress.send_progress_line(line).await,
                 ended = &mut finished => break ended,
             }
         };
@@ -82,12 +90,12 @@ impl McpServerHandler {
     }
 
     /// Starts a client's tool call in the session `session`.
-    async fn begin_call(
+    async fn start_client_tool_call(
         &self,
-        request: ClientCall,
+        request: ClientToolCallRequest,
         context: &RequestContext<RoleServer>,
-        session: ServedSession,
-    ) -> Result<RunningClientCall, ErrorData> {
+        session: HostSessionForClients,
+    ) -> Result<RunningClientToolCall, ErrorData> {
         let Some(tools) = session.client.tools().wait_for_list().await else {
             return Err(ErrorData::internal_error("the session has ended", None));
         };
@@ -96,7 +104,7 @@ impl McpServerHandler {
         };
         let (asks, asked) = mpsc::channel(1);
         let approver = can_client_ask_user(context)
-            .then(|| Arc::new(ClientApprover(asks)) as Arc<dyn Approver>);
+            .then(|| Arc::new(McpClientUserApprover(asks)) as Arc<dyn Approver>);
         let cancel = CancellationToken::new();
         let call = ClientToolCall {
             tool: request.tool.clone(),
@@ -105,9 +113,9 @@ impl McpServerHandler {
             approver,
             cancel: cancel.clone(),
         };
-        let begun = session.client.begin_call(call);
+        let begun = session.client.queue_tool_call(call);
         let result = begun.map_err(|why| ErrorData::internal_error(why, None))?;
-        Ok(RunningClientCall {
+        Ok(RunningClientToolCall {
             tool: request.tool,
             origin: spec.plugin.clone(),
             session,
@@ -119,11 +127,11 @@ impl McpServerHandler {
     }
 
     /// Waits for the result of a call, and forwards the questions of the call to the user.
-    async fn finish_call(
+    async fn await_call_outcome(
         &self,
-        mut call: RunningClientCall,
+        mut call: RunningClientToolCall,
         context: &RequestContext<RoleServer>,
-    ) -> Result<ClientCallOutcome, ErrorData> {
+    ) -> Result<ClientToolCallOutcome, ErrorData> {
         loop {
             let asked = tokio::select! {
                 biased;
@@ -132,14 +140,14 @@ impl McpServerHandler {
                 }
                 result = &mut call.result => {
                     let lost = |_| ErrorData::internal_error("the session ended before the call did", None);
-                    return Ok(ClientCallOutcome::Ended(result.map_err(lost)?));
+                    return Ok(ClientToolCallOutcome::Ended(result.map_err(lost)?));
                 }
                 Some(asked) = call.asked.recv() => asked,
             };
-            if uses_newer_protocol(context) {
+            if is_newer_protocol_client(context) {
                 return self
                     .suspend_call_with_question(call, asked)
-                    .map(ClientCallOutcome::Asked);
+                    .map(ClientToolCallOutcome::Asked);
             }
             tokio::select! {
                 biased;
@@ -154,8 +162,8 @@ impl McpServerHandler {
     /// Ends the request with a question. The call is suspended until the client sends the answer.
     fn suspend_call_with_question(
         &self,
-        call: RunningClientCall,
-        asked: ClientQuestion,
+        call: RunningClientToolCall,
+        asked: ClientUserQuestion,
     ) -> Result<InputRequiredResult, ErrorData> {
         let question = InputRequest::Elicitation(asked.request.clone());
         let questions = [(asked.key.to_owned(), question)].into();
@@ -169,9 +177,9 @@ impl McpServerHandler {
     /// Passes the user's answer to the call that waits for it.
     fn resume_call(
         &self,
-        request: ClientCall,
+        request: ClientToolCallRequest,
         state: &str,
-    ) -> Result<ResumeCallOutcome, ErrorData> {
+    ) -> Result<ResumeToolCallOutcome, ErrorData> {
         let pending = self
             .pending
             .take_suspended_call(state, &request.tool, &request.arguments);
@@ -183,36 +191,45 @@ impl McpServerHandler {
         if pending.asked.reply.is_closed() {
             // The question has timed out, and the call continues or has ended without an answer.
             let lines = pending.call.session.progress.subscribe();
-            return Ok(ResumeCallOutcome::Running(Box::new(pending.call), lines));
+            return Ok(ResumeToolCallOutcome::Running(
+                Box::new(pending.call),
+                lines,
+            ));
         }
         let Some(given) = request.responses.get(pending.asked.key) else {
             // The client sent no answer, so ask the same question again.
             let asked = self.suspend_call_with_question(pending.call, pending.asked);
-            return asked.map(ResumeCallOutcome::Asked);
+            return asked.map(ResumeToolCallOutcome::Asked);
         };
         let lines = pending.call.session.progress.subscribe();
         // Ignore the error: the call may have ended meanwhile, and its result is returned.
         let _ = pending.asked.reply.send(parse_user_answer(given));
-        Ok(ResumeCallOutcome::Running(Box::new(pending.call), lines))
+        Ok(ResumeToolCallOutcome::Running(
+            Box::new(pending.call),
+            lines,
+        ))
     }
 }
 
 /// Outcome of resuming a call after its client sent the request again.
-enum ResumeCallOutcome {
+enum ResumeToolCallOutcome {
     /// The call continues; contains a receiver for its progress lines.
-    Running(Box<RunningClientCall>, broadcast::Receiver<ProgressLine>),
+    Running(
+        Box<RunningClientToolCall>,
+        broadcast::Receiver<ToolCallProgressLine>,
+    ),
     /// The client sent no answer of its user, so the question is asked again.
     Asked(InputRequiredResult),
 }
 
 /// Asks the user during the request, for a client with the older protocol.
-async fn ask_user_during_request(peer: &Peer<RoleServer>, asked: ClientQuestion) {
+async fn ask_user_during_request(peer: &Peer<RoleServer>, asked: ClientUserQuestion) {
     let request = ServerRequest::ElicitRequest(asked.request);
     let answer = match peer.send_request(request).await {
         Ok(ClientResult::ElicitResult(result)) => Ok(result),
         Ok(_) => Err("the client answered the question with something else".to_owned()),
         Err(error) => {
-            let error = clean_line(&error.to_string(), 200);
+            let error = escape_and_truncate_line(&error.to_string(), 200);
             Err(format!("the client did not ask its user: {error}"))
         }
     };
@@ -221,7 +238,7 @@ async fn ask_user_during_request(peer: &Peer<RoleServer>, asked: ClientQuestion)
 }
 
 /// Parses the answer of its user that a client sent with its request.
-fn parse_user_answer(given: &Value) -> UserAnswer {
+fn parse_user_answer(given: &Value) -> ClientUserAnswer {
     let parsed = serde_json::from_value::<ElicitResult>(given.clone());
     parsed.map_err(|_| "the client sent the request again without its user's answer".to_owned())
 }
@@ -235,7 +252,7 @@ fn can_client_ask_user(context: &RequestContext<RoleServer>) -> bool {
     own.is_some_and(|own| own.form.is_some() || own.url.is_none())
 }
 
-fn uses_newer_protocol(context: &RequestContext<RoleServer>) -> bool {
+fn is_newer_protocol_client(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
@@ -246,7 +263,7 @@ fn read_client_name(context: &RequestContext<RoleServer>) -> Arc<str> {
         .client_info()
         .map(|info| info.name)
         .unwrap_or_default();
-    let name = clean_line(name.trim(), MAX_CLIENT_BYTES);
+    let name = escape_and_truncate_line(name.trim(), MAX_CLIENT_NAME_BYTES);
     match name.is_empty() {
         true => "client:unnamed".into(),
         false => format!("client:{name}").into(),

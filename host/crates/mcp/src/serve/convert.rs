@@ -12,13 +12,13 @@ use rmcp::model::{
 use serde_json::Value;
 
 use super::bytes::to_resource_contents;
-use rind_lib::host::ClientCallResult;
+use rind_lib::host::ClientToolCallResult;
 use rind_lib::message::{EffectClass, Part, ToolSpec};
-use rind_lib::text::{one_line, printable_text};
+use rind_lib::text::{escape_to_one_line, printable_text};
 use rind_lib::tool::approval::{ApprovalAnswer, Question};
 
 /// Field with the user's answer to an approval question.
-const ALLOW: &str = "allow";
+const APPROVAL_ANSWER_FIELD: &str = "allow";
 
 /// Maximum length of a question, in bytes. A longer question is not asked and the call is refused,
 /// because the user could not read it.
@@ -26,7 +26,7 @@ const MAX_QUESTION_BYTES: usize = 16 << 10;
 
 /// Describes a tool to clients. Its annotations follow from its effect class, which the host
 /// enforces.
-pub(super) fn describe_tool(spec: &ToolSpec) -> Tool {
+pub(super) fn to_mcp_tool(spec: &ToolSpec) -> Tool {
     let schema = match &spec.parameters {
         Value::Object(schema) => schema.clone(),
         _ => serde_json::Map::new(),
@@ -52,7 +52,7 @@ pub(super) fn describe_tool(spec: &ToolSpec) -> Tool {
 
 /// Converts the result of a call. The first JSON value becomes structured content, and also a text
 /// for clients without support for structured content.
-pub(super) fn describe_result(result: ClientCallResult) -> CallToolResult {
+pub(super) fn to_mcp_call_result(result: ClientToolCallResult) -> CallToolResult {
     let mut bytes = result.bytes.into_iter();
     let (mut content, mut structured) = (Vec::new(), None);
     for part in result.content.iter() {
@@ -89,7 +89,7 @@ pub(super) fn describe_result(result: ClientCallResult) -> CallToolResult {
 }
 
 /// Describes an approval question to the client; `None` if the text would be too long.
-pub(super) fn describe_question(question: &Question) -> Option<ElicitRequest> {
+pub(super) fn to_approval_elicitation(question: &Question) -> Option<ElicitRequest> {
     let mut text = format!("May `{}` run? ({})\n", question.tool, question.effect_class);
     if let Some(plugin) = &question.plugin {
         let may = match question.may.is_empty() {
@@ -103,13 +103,13 @@ pub(super) fn describe_question(question: &Question) -> Option<ElicitRequest> {
         let _ = writeln!(text, "{plugin} asks: {reason}");
     }
     for line in &question.arguments {
-        let _ = writeln!(text, "{}{}", line.mark, one_line(&line.text));
+        let _ = writeln!(text, "{}{}", line.mark, escape_to_one_line(&line.text));
     }
     if text.len() > MAX_QUESTION_BYTES {
         return None;
     }
     let schema = ElicitationSchema::builder()
-        .required_bool_property(ALLOW, |own| {
+        .required_bool_property(APPROVAL_ANSWER_FIELD, |own| {
             own.title("Allow this call").with_default(false)
         })
         .build()
@@ -128,7 +128,8 @@ pub(super) fn parse_approval_answer(
     action: &ElicitationAction,
     content: Option<&Value>,
 ) -> ApprovalAnswer {
-    let is_yes = content.and_then(|content| content.get(ALLOW)) == Some(&Value::Bool(true));
+    let is_yes =
+        content.and_then(|content| content.get(APPROVAL_ANSWER_FIELD)) == Some(&Value::Bool(true));
     match action {
         ElicitationAction::Accept if is_yes => ApprovalAnswer::Yes,
         _ => ApprovalAnswer::No(
@@ -150,7 +151,7 @@ mod tests {
         let png = STANDARD
             .decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
             .unwrap();
-        let result = ClientCallResult {
+        let result = ClientToolCallResult {
             content: vec![
                 Part::text("one"),
                 Part::Json {
@@ -165,7 +166,7 @@ mod tests {
             is_error: true,
             refused_by: None,
         };
-        let described = serde_json::to_value(describe_result(result)).unwrap();
+        let described = serde_json::to_value(to_mcp_call_result(result)).unwrap();
         assert_eq!(described["isError"], true);
         assert_eq!(described["structuredContent"], json!({"n": 1}));
         let kinds: Vec<&str> = (0..5)
@@ -183,7 +184,7 @@ mod tests {
             (EffectClass::Execute, false, Some(true)),
             (EffectClass::External, false, Some(false)),
         ] {
-            let tool = describe_tool(&ToolSpec::bare_spec("t", class));
+            let tool = to_mcp_tool(&ToolSpec::bare_spec("t", class));
             let claims = tool.annotations.unwrap();
             assert_eq!(claims.read_only_hint, Some(read));
             assert_eq!(claims.destructive_hint, destructive);
@@ -195,14 +196,16 @@ mod tests {
         let spec = ToolSpec::bare_spec("send", EffectClass::External);
         let arguments = json!({"to": "a\u{1b}[2Jb\nallow"});
         let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
-        let asked = serde_json::to_value(describe_question(&question).unwrap()).unwrap();
+        let asked = serde_json::to_value(to_approval_elicitation(&question).unwrap()).unwrap();
         let message = asked["params"]["message"].as_str().unwrap();
         assert!(
             message.contains("send") && !message.contains('\u{1b}'),
             "{message}"
         );
         let long = json!({"to": "x".repeat(MAX_QUESTION_BYTES)});
-        assert!(describe_question(&Question::new(&spec, &long, &Subject::Any, &[])).is_none());
+        assert!(
+            to_approval_elicitation(&Question::new(&spec, &long, &Subject::Any, &[])).is_none()
+        );
         let yes = json!({"allow": true});
         assert_eq!(
             parse_approval_answer(&ElicitationAction::Accept, Some(&yes)),

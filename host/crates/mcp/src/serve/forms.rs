@@ -6,38 +6,39 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
-use rind_lib::text::one_line;
+use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion, PluginUserQuestionKind};
+use rind_lib::text::escape_to_one_line;
 
 /// Name of the form's only field.
-const FIELD: &str = "answer";
+const ANSWER_FIELD_NAME: &str = "answer";
 
 /// Maximum length of a typed answer, in characters.
-const MAX_TYPED: u32 = 1_000;
+const MAX_TYPED_ANSWER_CHARS: u32 = 1_000;
 
 /// Converts a question of a plugin into a form.
-pub(super) fn to_elicitation_form(question: &PersonQuestion) -> ElicitRequest {
+pub(super) fn to_elicitation_form(question: &PluginUserQuestion) -> ElicitRequest {
     let field = build_field_schema(&question.kind);
-    let properties = [(FIELD.to_owned(), field)].into();
-    let schema = ElicitationSchema::new(properties).with_required(vec![FIELD.to_owned()]);
+    let properties = [(ANSWER_FIELD_NAME.to_owned(), field)].into();
+    let schema =
+        ElicitationSchema::new(properties).with_required(vec![ANSWER_FIELD_NAME.to_owned()]);
     ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: format!(
             "Plugin `{}` asks: {}",
-            one_line(&question.plugin),
+            escape_to_one_line(&question.plugin),
             question.text
         ),
         requested_schema: schema,
     })
 }
 
-fn build_field_schema(kind: &QuestionKind) -> PrimitiveSchemaDefinition {
+fn build_field_schema(kind: &PluginUserQuestionKind) -> PrimitiveSchemaDefinition {
     match kind {
-        QuestionKind::Confirm { default } => {
+        PluginUserQuestionKind::Confirm { default } => {
             let field = rmcp::model::BooleanSchema::new().title("Yes");
             PrimitiveSchemaDefinition::Boolean(field.with_default(*default))
         }
-        QuestionKind::Choose { options, default } => {
+        PluginUserQuestionKind::Choose { options, default } => {
             let mut values: Vec<String> = Vec::new();
             for option in options {
                 if !values.contains(option) {
@@ -50,8 +51,8 @@ fn build_field_schema(kind: &QuestionKind) -> PrimitiveSchemaDefinition {
             let field = default.and_then(|own| plain().with_default(own).ok());
             PrimitiveSchemaDefinition::Enum(field.unwrap_or_else(plain).build())
         }
-        QuestionKind::Text { default } => {
-            let field = StringSchema::new().max_length(MAX_TYPED);
+        PluginUserQuestionKind::Text { default } => {
+            let field = StringSchema::new().max_length(MAX_TYPED_ANSWER_CHARS);
             PrimitiveSchemaDefinition::String(match default.is_empty() {
                 true => field,
                 false => field.with_default(default.clone()),
@@ -63,30 +64,39 @@ fn build_field_schema(kind: &QuestionKind) -> PrimitiveSchemaDefinition {
 /// Parses the user's answer to a form. Returns `None` if the user gave no answer; the default of
 /// the question then applies.
 pub(super) fn parse_form_answer(
-    kind: &QuestionKind,
+    kind: &PluginUserQuestionKind,
     result: &ElicitResult,
-) -> Option<PersonAnswer> {
-    let given = result.content.as_ref().and_then(|own| own.get(FIELD));
+) -> Option<PluginUserAnswer> {
+    let given = result
+        .content
+        .as_ref()
+        .and_then(|own| own.get(ANSWER_FIELD_NAME));
     match (&result.action, kind, given) {
         // Treat a declined yes-or-no question as "no".
-        (ElicitationAction::Decline, QuestionKind::Confirm { .. }, _) => {
-            Some(PersonAnswer::Yes(false))
-        }
-        (ElicitationAction::Accept, QuestionKind::Confirm { .. }, Some(Value::Bool(yes))) => {
-            Some(PersonAnswer::Yes(*yes))
+        (ElicitationAction::Decline, PluginUserQuestionKind::Confirm { .. }, _) => {
+            Some(PluginUserAnswer::Yes(false))
         }
         (
             ElicitationAction::Accept,
-            QuestionKind::Choose { options, .. },
+            PluginUserQuestionKind::Confirm { .. },
+            Some(Value::Bool(yes)),
+        ) => Some(PluginUserAnswer::Yes(*yes)),
+        (
+            ElicitationAction::Accept,
+            PluginUserQuestionKind::Choose { options, .. },
             Some(Value::String(text)),
         ) => {
             let at = options.iter().position(|own| own == text)?;
-            u32::try_from(at).ok().map(PersonAnswer::Choice)
+            u32::try_from(at).ok().map(PluginUserAnswer::Choice)
         }
         // Treat an empty line as the default answer, as in the terminal.
-        (ElicitationAction::Accept, QuestionKind::Text { .. }, Some(Value::String(text))) => {
+        (
+            ElicitationAction::Accept,
+            PluginUserQuestionKind::Text { .. },
+            Some(Value::String(text)),
+        ) => {
             let text = text.trim();
-            (!text.is_empty()).then(|| PersonAnswer::Text(text.to_owned()))
+            (!text.is_empty()).then(|| PluginUserAnswer::Text(text.to_owned()))
         }
         _ => None,
     }
@@ -98,8 +108,8 @@ mod tests {
 
     use super::*;
 
-    fn form(kind: QuestionKind) -> Value {
-        let asked = to_elicitation_form(&PersonQuestion {
+    fn form(kind: PluginUserQuestionKind) -> Value {
+        let asked = to_elicitation_form(&PluginUserQuestion {
             plugin: "asker".to_owned(),
             text: "Which color?".to_owned(),
             kind,
@@ -108,8 +118,8 @@ mod tests {
         serde_json::to_value(asked).unwrap()["params"].clone()
     }
 
-    fn colors() -> QuestionKind {
-        QuestionKind::Choose {
+    fn colors() -> PluginUserQuestionKind {
+        PluginUserQuestionKind::Choose {
             options: ["red", "green", "red"].map(str::to_owned).to_vec(),
             default: 1,
         }
@@ -119,49 +129,73 @@ mod tests {
     fn a_form_names_the_plugin_and_has_the_default() {
         let asked = form(colors());
         assert_eq!(asked["message"], "Plugin `asker` asks: Which color?");
-        let field = &asked["requestedSchema"]["properties"][FIELD];
+        let field = &asked["requestedSchema"]["properties"][ANSWER_FIELD_NAME];
         assert_eq!(field["enum"], json!(["red", "green"]));
         assert_eq!(field["default"], "green");
-        assert_eq!(asked["requestedSchema"]["required"], json!([FIELD]));
-        let asked = form(QuestionKind::Confirm { default: true });
-        let field = &asked["requestedSchema"]["properties"][FIELD];
+        assert_eq!(
+            asked["requestedSchema"]["required"],
+            json!([ANSWER_FIELD_NAME])
+        );
+        let asked = form(PluginUserQuestionKind::Confirm { default: true });
+        let field = &asked["requestedSchema"]["properties"][ANSWER_FIELD_NAME];
         assert_eq!(field["type"], "boolean");
         assert_eq!(field["default"], true);
-        let asked = form(QuestionKind::Text {
+        let asked = form(PluginUserQuestionKind::Text {
             default: String::new(),
         });
-        let field = &asked["requestedSchema"]["properties"][FIELD];
+        let field = &asked["requestedSchema"]["properties"][ANSWER_FIELD_NAME];
         assert_eq!(field["type"], "string");
         assert!(field["default"].is_null(), "{field}");
     }
 
     #[test]
     fn an_answer_that_does_not_fit_is_none() {
-        let read = |kind: &QuestionKind, action: &str, content: Value| {
+        let read = |kind: &PluginUserQuestionKind, action: &str, content: Value| {
             let result = json!({"action": action, "content": content});
             parse_form_answer(kind, &serde_json::from_value(result).unwrap())
         };
         let (confirm, text) = (
-            QuestionKind::Confirm { default: true },
-            QuestionKind::Text {
+            PluginUserQuestionKind::Confirm { default: true },
+            PluginUserQuestionKind::Text {
                 default: "nobody".to_owned(),
             },
         );
-        let no = Some(PersonAnswer::Yes(false));
-        assert_eq!(read(&confirm, "accept", json!({FIELD: false})), no);
+        let no = Some(PluginUserAnswer::Yes(false));
+        assert_eq!(
+            read(&confirm, "accept", json!({ANSWER_FIELD_NAME: false})),
+            no
+        );
         assert_eq!(read(&confirm, "decline", json!({})), no);
-        assert_eq!(read(&confirm, "cancel", json!({FIELD: false})), None);
-        assert_eq!(read(&confirm, "accept", json!({FIELD: "yes"})), None);
+        assert_eq!(
+            read(&confirm, "cancel", json!({ANSWER_FIELD_NAME: false})),
+            None
+        );
+        assert_eq!(
+            read(&confirm, "accept", json!({ANSWER_FIELD_NAME: "yes"})),
+            None
+        );
         assert_eq!(read(&confirm, "accept", json!({"allow": true})), None);
-        let green = Some(PersonAnswer::Choice(1));
-        assert_eq!(read(&colors(), "accept", json!({FIELD: "green"})), green);
+        let green = Some(PluginUserAnswer::Choice(1));
+        assert_eq!(
+            read(&colors(), "accept", json!({ANSWER_FIELD_NAME: "green"})),
+            green
+        );
         for wrong in [json!("blue"), json!(1), json!(["red"]), Value::Null] {
-            assert_eq!(read(&colors(), "accept", json!({FIELD: wrong})), None);
+            assert_eq!(
+                read(&colors(), "accept", json!({ANSWER_FIELD_NAME: wrong})),
+                None
+            );
         }
-        assert_eq!(read(&colors(), "decline", json!({FIELD: "green"})), None);
-        let ada = Some(PersonAnswer::Text("Ada".to_owned()));
-        assert_eq!(read(&text, "accept", json!({FIELD: " Ada "})), ada);
-        assert_eq!(read(&text, "accept", json!({FIELD: " "})), None);
+        assert_eq!(
+            read(&colors(), "decline", json!({ANSWER_FIELD_NAME: "green"})),
+            None
+        );
+        let ada = Some(PluginUserAnswer::Text("Ada".to_owned()));
+        assert_eq!(
+            read(&text, "accept", json!({ANSWER_FIELD_NAME: " Ada "})),
+            ada
+        );
+        assert_eq!(read(&text, "accept", json!({ANSWER_FIELD_NAME: " "})), None);
         assert_eq!(read(&text, "accept", json!(null)), None);
     }
 }

@@ -18,24 +18,24 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::asked::SuspendedCalls;
-use super::calls::{ClientCall, ClientCallOutcome, unknown_tool_error};
-use super::convert::{describe_result, describe_tool};
-use super::prompts::describe_prompt;
-use super::session::{ServedSession, ServingState, SessionPool};
-use crate::names::is_server_content_tool;
-use rind_lib::text::clean_line;
+use super::asked::SuspendedToolCalls;
+use super::calls::{ClientToolCallOutcome, ClientToolCallRequest, unknown_tool_error};
+use super::convert::{to_mcp_call_result, to_mcp_tool};
+use super::prompts::to_mcp_prompt;
+use super::session::{ClientSessionPool, HostSessionForClients, McpServerSharedState};
+use crate::names::is_prompt_or_resource_tool;
+use rind_lib::text::escape_and_truncate_line;
 
 /// Instructions for the client's model.
-const INSTRUCTIONS: &str = "Tools of plugins that Rind runs in a sandbox. Its operator's rules and guards judge each call: a refused \
+const SERVER_INSTRUCTIONS_FOR_MODEL: &str = "Tools of plugins that Rind runs in a sandbox. Its operator's rules and guards judge each call: a refused \
                             call has a result that says who refused it and why.";
 
 /// Handler of a client's connection, or of a single request without a connection.
-pub(super) struct McpServerHandler {
-    state: Arc<ServingState>,
-    pub(super) pending: SuspendedCalls,
+pub(super) struct McpServerRequestHandler {
+    state: Arc<McpServerSharedState>,
+    pub(super) pending: SuspendedToolCalls,
     /// Sessions of this connection only.
-    own: SessionPool,
+    own: ClientSessionPool,
     /// Whether the client has established a connection. Its requests then use the sessions in
     /// `own`.
     is_connection: AtomicBool,
@@ -43,13 +43,13 @@ pub(super) struct McpServerHandler {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-impl McpServerHandler {
+impl McpServerRequestHandler {
     /// Creates the handler of an established connection.
-    pub(super) fn for_connection(state: Arc<ServingState>) -> Self {
+    pub(super) fn for_connection(state: Arc<McpServerSharedState>) -> Self {
         Self {
             state,
-            pending: SuspendedCalls::default(),
-            own: SessionPool::default(),
+            pending: SuspendedToolCalls::default(),
+            own: ClientSessionPool::default(),
             is_connection: AtomicBool::new(true),
             _place: None,
         }
@@ -57,8 +57,8 @@ impl McpServerHandler {
 
     /// Creates the handler of a request, which may establish a connection.
     pub(super) fn for_request(
-        state: Arc<ServingState>,
-        pending: SuspendedCalls,
+        state: Arc<McpServerSharedState>,
+        pending: SuspendedToolCalls,
         place: OwnedSemaphorePermit,
     ) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl McpServerHandler {
 
     /// Returns the pool of the connection's own sessions, or the shared pool for a client without a
     /// connection.
-    fn session_pool(&self) -> &SessionPool {
+    fn session_pool(&self) -> &ClientSessionPool {
         match self.is_connection.load(Ordering::Acquire) {
             true => &self.own,
             false => &self.state.shared,
@@ -85,35 +85,38 @@ impl McpServerHandler {
 
     /// Returns any session of the client; opens one if there is none. Use
     /// [`Self::session_for_call`] for calls, because a suspended call may block this session.
-    pub(super) async fn session(&self) -> Result<ServedSession, ErrorData> {
-        let opened = self.state.any_or_new_session(self.session_pool()).await;
-        opened.map_err(|why| create_session_error(&why))
+    pub(super) async fn get_or_open_any_session(&self) -> Result<HostSessionForClients, ErrorData> {
+        let opened = self
+            .state
+            .get_any_or_open_session(self.session_pool())
+            .await;
+        opened.map_err(|why| session_creation_error(&why))
     }
 
     /// Returns a session for a call of the client. If a suspended call blocks each session, cancels
     /// the oldest of these calls, because its client may never send the answer.
-    pub(super) async fn session_for_call(&self) -> Result<ServedSession, ErrorData> {
+    pub(super) async fn session_for_call(&self) -> Result<HostSessionForClients, ErrorData> {
         loop {
             let ready = self
                 .state
                 .session_without_suspended_call(self.session_pool())
                 .await;
-            if let Some(session) = ready.map_err(|why| create_session_error(&why))? {
+            if let Some(session) = ready.map_err(|why| session_creation_error(&why))? {
                 return Ok(session);
             }
             if !self.pending.cancel_oldest_suspended_call() {
-                return Err(create_session_error("too many calls wait for answers"));
+                return Err(session_creation_error("too many calls wait for answers"));
             }
         }
     }
 }
 
-fn create_session_error(why: &str) -> ErrorData {
+fn session_creation_error(why: &str) -> ErrorData {
     let text = format!("the session for the calls cannot be opened: {why}");
     ErrorData::internal_error(text, None)
 }
 
-impl ServerHandler for McpServerHandler {
+impl ServerHandler for McpServerRequestHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -126,14 +129,14 @@ impl ServerHandler for McpServerHandler {
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("rind", env!("CARGO_PKG_VERSION")))
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(SERVER_INSTRUCTIONS_FOR_MODEL)
     }
 
     /// Returns the definition of a tool. The transport uses the schema to check HTTP headers that
     /// repeat arguments of a call.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let spec = self.state.find_tool(name)?;
-        Some(describe_tool(&spec))
+        Some(to_mcp_tool(&spec))
     }
 
     async fn initialize(
@@ -148,7 +151,7 @@ impl ServerHandler for McpServerHandler {
 
     /// Notifies a client with the older protocol when the tools change.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Ok(session) = self.session().await else {
+        let Ok(session) = self.get_or_open_any_session().await else {
             return;
         };
         let (peer, mut tools) = (context.peer.clone(), session.client.tools());
@@ -166,14 +169,14 @@ impl ServerHandler for McpServerHandler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let session = self.session().await?;
+        let session = self.get_or_open_any_session().await?;
         let Some(tools) = session.client.tools().wait_for_list().await else {
             return Err(ErrorData::internal_error("the session has ended", None));
         };
         let tools = tools
             .iter()
-            .filter(|spec| !is_server_content_tool(&spec.name));
-        let tools = tools.map(|spec| describe_tool(spec)).collect();
+            .filter(|spec| !is_prompt_or_resource_tool(&spec.name));
+        let tools = tools.map(|spec| to_mcp_tool(spec)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -183,18 +186,18 @@ impl ServerHandler for McpServerHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         // Refuse the internal tools: clients use the protocol's requests for prompts and resources.
-        if is_server_content_tool(&request.name) {
+        if is_prompt_or_resource_tool(&request.name) {
             return Err(unknown_tool_error(&request.name));
         }
-        let call = ClientCall {
+        let call = ClientToolCallRequest {
             tool: request.name.into_owned(),
             arguments: request.arguments.unwrap_or_default(),
             state: request.request_state,
             responses: request.input_responses.unwrap_or_default(),
         };
-        Ok(match self.answer_call(call, &context).await? {
-            ClientCallOutcome::Ended(result) => describe_result(result).into(),
-            ClientCallOutcome::Asked(asked) => asked.into(),
+        Ok(match self.start_or_resume_call(call, &context).await? {
+            ClientToolCallOutcome::Ended(result) => to_mcp_call_result(result).into(),
+            ClientToolCallOutcome::Asked(asked) => asked.into(),
         })
     }
 
@@ -205,7 +208,7 @@ impl ServerHandler for McpServerHandler {
     ) -> Result<ListPromptsResult, ErrorData> {
         let all = self.state.serving.prompts.list_prompts().into_iter();
         Ok(ListPromptsResult::with_all_items(
-            all.map(describe_prompt).collect(),
+            all.map(to_mcp_prompt).collect(),
         ))
     }
 
@@ -256,7 +259,7 @@ impl ServerHandler for McpServerHandler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        let skills = self.state.skills().await.skills();
+        let skills = self.state.skill_catalog().await.skills();
         Ok(ListSkillsResult::with_all_items(skills))
     }
 
@@ -265,9 +268,12 @@ impl ServerHandler for McpServerHandler {
         request: GetSkillRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        let skill = self.state.skills().await.find_skill(&request.uri);
+        let skill = self.state.skill_catalog().await.find_skill(&request.uri);
         skill.map(GetSkillResult::new).ok_or_else(|| {
-            let text = format!("there is no skill `{}`", clean_line(&request.uri, 200));
+            let text = format!(
+                "there is no skill `{}`",
+                escape_and_truncate_line(&request.uri, 200)
+            );
             ErrorData::invalid_params(text, None)
         })
     }
@@ -277,10 +283,10 @@ impl ServerHandler for McpServerHandler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let skills = self.state.skills().await;
-        let mut resources = skills.resources();
+        let skills = self.state.skill_catalog().await;
+        let mut resources = skills.skill_md_resources();
         let mut upstream = self.upstream_resources().await?;
-        upstream.retain(|own| skills.read_file(&own.uri).is_none());
+        upstream.retain(|own| skills.read_skill_file(&own.uri).is_none());
         resources.append(&mut upstream);
         Ok(ListResourcesResult::with_all_items(resources))
     }
@@ -299,7 +305,12 @@ impl ServerHandler for McpServerHandler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match self.state.skills().await.read_file(&request.uri) {
+        match self
+            .state
+            .skill_catalog()
+            .await
+            .read_skill_file(&request.uri)
+        {
             Some(read) => Ok(read.into()),
             None => self.read_upstream_resource(request, &context).await,
         }
@@ -312,7 +323,7 @@ impl ServerHandler for McpServerHandler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut tools = self.session().await?.client.tools();
+        let mut tools = self.get_or_open_any_session().await?.client.tools();
         // The first list is not a change.
         let mut is_open = tools.wait_for_list().await.is_some();
         while is_open {

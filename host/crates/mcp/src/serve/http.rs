@@ -15,42 +15,42 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::McpServing;
-use super::asked::SuspendedCalls;
-use super::handler::McpServerHandler;
-use super::session::ServingState;
+use super::McpHostServerConfig;
+use super::asked::SuspendedToolCalls;
+use super::handler::McpServerRequestHandler;
+use super::session::McpServerSharedState;
 
 /// URL path of the server.
-const PATH: &str = "/mcp";
+const MCP_ENDPOINT_PATH: &str = "/mcp";
 
 /// Maximum number of open connections (older protocol) and requests (newer protocol) together. A
 /// connection ends after five minutes without a request.
-const MAX_OPEN: usize = 256;
+const MAX_OPEN_CONNECTIONS_AND_REQUESTS: usize = 256;
 
 /// Header with the method of a request. Only clients with the newer protocol send it.
-const METHOD_HEADER: &str = "mcp-method";
+const MCP_METHOD_HEADER_NAME: &str = "mcp-method";
 
 /// Maximum size of a request's body, in bytes.
-const MAX_BODY_BYTES: usize = 16 << 20;
+const MAX_REQUEST_BODY_BYTES: usize = 16 << 20;
 
 /// MCP server over HTTP. Clones share their state.
 #[derive(Clone)]
-pub struct McpHttp {
-    state: Arc<ServingState>,
-    service: StreamableHttpService<McpServerHandler, LocalSessionManager>,
+pub struct McpHttpServer {
+    state: Arc<McpServerSharedState>,
+    service: StreamableHttpService<McpServerRequestHandler, LocalSessionManager>,
 }
 
-impl McpHttp {
+impl McpHttpServer {
     /// Creates the HTTP server, which ends when `cancel` is cancelled.
     #[must_use]
-    pub fn new(serving: McpServing, cancel: &CancellationToken) -> Self {
-        let state = ServingState::new(serving, cancel.child_token());
-        let (shared, pending) = (state.clone(), SuspendedCalls::default());
-        let places = Arc::new(Semaphore::new(MAX_OPEN));
+    pub fn new(serving: McpHostServerConfig, cancel: &CancellationToken) -> Self {
+        let state = McpServerSharedState::new(serving, cancel.child_token());
+        let (shared, pending) = (state.clone(), SuspendedToolCalls::default());
+        let places = Arc::new(Semaphore::new(MAX_OPEN_CONNECTIONS_AND_REQUESTS));
         let open = move || {
             let full = |_| std::io::Error::other("too many clients are connected");
             let place = places.clone().try_acquire_owned().map_err(full)?;
-            Ok(McpServerHandler::for_request(
+            Ok(McpServerRequestHandler::for_request(
                 shared.clone(),
                 pending.clone(),
                 place,
@@ -59,7 +59,7 @@ impl McpHttp {
         let config = StreamableHttpServerConfig::default()
             // The listener has already checked the `Host` header, including the port.
             .disable_allowed_hosts()
-            .with_max_request_body_bytes(MAX_BODY_BYTES)
+            .with_max_request_body_bytes(MAX_REQUEST_BODY_BYTES)
             .with_cancellation_token(cancel.child_token());
         let service =
             StreamableHttpService::new(open, Arc::new(LocalSessionManager::default()), config);
@@ -68,8 +68,8 @@ impl McpHttp {
 
     /// Returns the URL path of the server.
     #[must_use]
-    pub fn path() -> &'static str {
-        PATH
+    pub fn url_path() -> &'static str {
+        MCP_ENDPOINT_PATH
     }
 
     /// Answers an HTTP request to the server's path.
@@ -84,7 +84,7 @@ impl McpHttp {
     {
         // Load the tools first, because the transport checks the headers of a call against the
         // tool's schema before the call begins.
-        if request.headers().contains_key(METHOD_HEADER) {
+        if request.headers().contains_key(MCP_METHOD_HEADER_NAME) {
             self.state.wait_for_session_tool_list().await;
         }
         self.service.handle(request).await

@@ -5,7 +5,7 @@
 //! without a connection, as in the newer protocol, share sessions. Elicitation requests send
 //! questions to the client's user.
 //!
-//! Start from [`McpServing`].
+//! Start from [`McpHostServerConfig`].
 
 mod asked;
 mod bytes;
@@ -27,32 +27,32 @@ use std::sync::Arc;
 use rind_lib::Session;
 use rind_lib::message::ToolSpec;
 
-pub use http::McpHttp;
-pub use prompts::{ForwardedPromptSource, PromptArgument, ServedPrompt, ServedPrompts};
+pub use http::McpHttpServer;
+pub use prompts::{ForwardedPromptSource, ServedPrompt, ServedPromptArgument, ServedPromptSource};
 pub use skills::{MAX_SKILL_BYTES, MAX_SKILL_FILES, ServedSkill};
-pub use stdio::serve_lines;
+pub use stdio::serve_stdio_client;
 
 /// Function that opens a session of the host for a client. May block.
-pub type OpenSession = Arc<dyn Fn() -> Result<Session, String> + Send + Sync>;
+pub type OpenSessionFn = Arc<dyn Fn() -> Result<Session, String> + Send + Sync>;
 
 /// Reads the skills with their files, and passes each to the callback. May block.
-pub type ReadSkills = Arc<dyn Fn(&mut dyn FnMut(ServedSkill)) + Send + Sync>;
+pub type ReadSkillsFn = Arc<dyn Fn(&mut dyn FnMut(ServedSkill)) + Send + Sync>;
 
 /// Configuration of an MCP server.
 #[derive(Clone)]
-pub struct McpServing {
+pub struct McpHostServerConfig {
     /// Opens sessions. If a session's policy asks for approval, the client's user answers; if the
     /// client cannot ask, the call is refused.
-    pub open: OpenSession,
+    pub open: OpenSessionFn,
     /// Function that returns whether clients may call a tool.
     pub is_offered: Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>,
     /// Names of MCP servers whose prompts and resources are forwarded to clients. The caller must
-    /// call [`add_server_content_tools`](crate::McpSource::add_server_content_tools) on the source
-    /// of each server.
+    /// call [`add_server_content_tools`](crate::McpToolSource::add_server_content_tools) on the
+    /// source of each server.
     pub upstream: Arc<[String]>,
     /// Prompts that clients are offered: skills, templates, and prompts of MCP servers.
-    pub prompts: Arc<dyn ServedPrompts>,
+    pub prompts: Arc<dyn ServedPromptSource>,
     /// Reads the skills, which are also offered as files. Called once, at the first request for
     /// them.
-    pub skills: ReadSkills,
+    pub skills: ReadSkillsFn,
 }

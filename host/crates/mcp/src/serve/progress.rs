@@ -5,25 +5,25 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use super::session::ProgressLine;
+use super::session::ToolCallProgressLine;
 
 /// Sends the progress of one call to a client that requested it.
-pub(super) struct CallProgress {
+pub(super) struct ToolCallProgressSender {
     peer: Peer<RoleServer>,
     /// Progress token of the client's request; `None` if the client requested no progress.
     token: Option<ProgressToken>,
     /// Name of the plugin that runs the tool.
     origin: Option<String>,
-    lines: broadcast::Receiver<ProgressLine>,
+    lines: broadcast::Receiver<ToolCallProgressLine>,
     n_told: u32,
 }
 
-impl CallProgress {
+impl ToolCallProgressSender {
     /// Creates a sender of the progress lines that will arrive from `lines`.
     pub(super) fn new(
         context: &RequestContext<RoleServer>,
         origin: Option<String>,
-        lines: broadcast::Receiver<ProgressLine>,
+        lines: broadcast::Receiver<ToolCallProgressLine>,
     ) -> Self {
         Self {
             peer: context.peer.clone(),
@@ -37,7 +37,7 @@ impl CallProgress {
     /// Waits for the next progress line and returns it without sending it. The caller sends it,
     /// because a caller may cancel the wait, and a cancelled send could arrive after the next
     /// message.
-    pub(super) async fn next_line(&mut self) -> ProgressLine {
+    pub(super) async fn next_progress_line(&mut self) -> ToolCallProgressLine {
         loop {
             match self.lines.recv().await {
                 Ok(line) => return line,
@@ -61,7 +61,7 @@ impl CallProgress {
 
     /// Sends a progress line to the client if the line comes from the plugin that runs this call,
     /// and the client requested progress.
-    pub(super) async fn send_progress_line(&mut self, line: ProgressLine) {
+    pub(super) async fn send_progress_line(&mut self, line: ToolCallProgressLine) {
         let is_own = self.origin.as_ref() == Some(&line.origin) && !line.text.is_empty();
         let Some(token) = self.token.clone().filter(|_| is_own) else {
             return;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// Argument of a prompt that the server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PromptArgument {
+pub struct ServedPromptArgument {
     /// Name of the argument.
     pub name: String,
     /// Description for people; may be empty.
@@ -24,7 +24,7 @@ pub struct ServedPrompt {
     /// Description for people.
     pub description: String,
     /// Arguments, in order.
-    pub arguments: Vec<PromptArgument>,
+    pub arguments: Vec<ServedPromptArgument>,
     /// MCP server from which the prompt is forwarded; `None` for a skill or a template.
     pub source: Option<ForwardedPromptSource>,
 }
@@ -39,7 +39,7 @@ pub struct ForwardedPromptSource {
 }
 
 /// Source of the prompts that a host offers.
-pub trait ServedPrompts: Send + Sync {
+pub trait ServedPromptSource: Send + Sync {
     /// Returns all prompts.
     fn list_prompts(&self) -> Vec<ServedPrompt>;
 
@@ -56,7 +56,7 @@ pub trait ServedPrompts: Send + Sync {
 }
 
 /// Converts a prompt into the description of it that clients get.
-pub(super) fn describe_prompt(prompt: ServedPrompt) -> Prompt {
+pub(super) fn to_mcp_prompt(prompt: ServedPrompt) -> Prompt {
     let arguments = prompt.arguments.into_iter().map(|own| {
         let argument = ProtocolArgument::new(own.name).with_required(own.is_required);
         match own.description.is_empty() {

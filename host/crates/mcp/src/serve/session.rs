@@ -8,57 +8,58 @@ use std::time::Duration;
 use rind_lib::Session;
 use rind_lib::event::Event;
 use rind_lib::host::{
-    ClientCallReceiver, ClientCallSender, SessionMaterials, ToolsOfferedToClients,
+    ClientOfferedToolsReceiver, ClientToolCallReceiver, ClientToolCallSender,
+    SessionPromptsAndResources,
 };
 use rind_lib::lock::lock;
 use rind_lib::message::ToolSpec;
-use rind_lib::text::{clean_line, format_error_chain};
+use rind_lib::text::{escape_and_truncate_line, format_error_chain};
 use tokio::sync::{Mutex, OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::McpServing;
-use super::skills::{SkillCatalog, SkillCatalogBuilder};
-use super::upstream::UpstreamListCache;
+use super::McpHostServerConfig;
+use super::skills::{ServedSkillCatalog, ServedSkillCatalogBuilder};
+use super::upstream::UpstreamResourceListCache;
 
 /// Timeout for closing all sessions when the server ends. Sessions that take longer are dropped.
-const GRACE: Duration = Duration::from_secs(8);
+const SESSIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Maximum number of progress lines that wait for a slow client. Beyond it, the oldest line is
 /// dropped.
-const MAX_PROGRESS: usize = 16;
+const MAX_QUEUED_PROGRESS_LINES: usize = 16;
 
 /// Maximum number of sessions that one pool keeps open for the requests of clients.
-const MAX_POOLED: usize = 8;
+const MAX_OPEN_SESSIONS_PER_POOL: usize = 8;
 
 /// Maximum length of a progress line, in bytes.
-const MAX_PROGRESS_BYTES: usize = 200;
+const MAX_PROGRESS_LINE_BYTES: usize = 200;
 
 /// Line about the progress of a call, and the plugin that sent the line.
 #[derive(Clone, Debug)]
-pub(super) struct ProgressLine {
+pub(super) struct ToolCallProgressLine {
     pub(super) origin: String,
     pub(super) text: String,
 }
 
 /// Open session of the host that serves clients. It closes when the last clone is dropped.
 #[derive(Clone)]
-pub(super) struct ServedSession {
-    pub(super) client: ClientCallSender,
-    pub(super) progress: broadcast::Sender<ProgressLine>,
+pub(super) struct HostSessionForClients {
+    pub(super) client: ClientToolCallSender,
+    pub(super) progress: broadcast::Sender<ToolCallProgressLine>,
     /// Prompts and resources of the MCP servers in the session.
-    pub(super) materials: SessionMaterials,
+    pub(super) materials: SessionPromptsAndResources,
     /// Cached lists of the resources that the MCP servers of the session offer.
-    pub(super) resources: UpstreamListCache,
+    pub(super) resources: UpstreamResourceListCache,
     /// Number of suspended calls, which wait until their client sends the user's answer.
     n_waiting: Arc<AtomicUsize>,
 }
 
-impl ServedSession {
+impl HostSessionForClients {
     /// Counts a call as suspended until the returned guard is dropped.
-    pub(super) fn count_suspended_call(&self) -> SuspendedCallGuard {
+    pub(super) fn count_suspended_call(&self) -> SuspendedCallCountGuard {
         self.n_waiting.fetch_add(1, Ordering::AcqRel);
-        SuspendedCallGuard(self.n_waiting.clone())
+        SuspendedCallCountGuard(self.n_waiting.clone())
     }
 
     fn has_suspended_call(&self) -> bool {
@@ -67,9 +68,9 @@ impl ServedSession {
 }
 
 /// Guard that counts a call as suspended until the guard is dropped.
-pub(super) struct SuspendedCallGuard(Arc<AtomicUsize>);
+pub(super) struct SuspendedCallCountGuard(Arc<AtomicUsize>);
 
-impl Drop for SuspendedCallGuard {
+impl Drop for SuspendedCallCountGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -79,21 +80,21 @@ impl Drop for SuspendedCallGuard {
 /// suspended in each of the others. A plugin runs one call at a time, so in a single session a
 /// client that never sends its answer would block the other calls.
 #[derive(Default)]
-pub(super) struct SessionPool(Mutex<Vec<ServedSession>>);
+pub(super) struct ClientSessionPool(Mutex<Vec<HostSessionForClients>>);
 
 /// Tools against which requests are checked: those of the newest session, or of an earlier session
 /// until the newest session has listed its tools.
 #[derive(Default)]
 struct ServedToolLists {
     /// Tools of the session that was opened last; empty until the session has listed them.
-    newest: Option<ToolsOfferedToClients>,
+    newest: Option<ClientOfferedToolsReceiver>,
     /// Tools of an earlier session, which apply until the newest session has listed its own; `None`
     /// if no earlier session listed tools.
     before: Option<Arc<[Arc<ToolSpec>]>>,
 }
 
 impl ServedToolLists {
-    fn set_newest_session_tools(&mut self, newest: ToolsOfferedToClients) {
+    fn set_newest_session_tools(&mut self, newest: ClientOfferedToolsReceiver) {
         self.before = self.newest_listed_tools();
         self.newest = Some(newest);
     }
@@ -103,28 +104,28 @@ impl ServedToolLists {
         let newest = self
             .newest
             .as_ref()
-            .and_then(ToolsOfferedToClients::last_published_tools);
+            .and_then(ClientOfferedToolsReceiver::last_published_tools);
         newest.or_else(|| self.before.clone())
     }
 }
 
 /// State that all connections of a server share.
-pub(super) struct ServingState {
-    pub(super) serving: McpServing,
+pub(super) struct McpServerSharedState {
+    pub(super) serving: McpHostServerConfig,
     /// Sessions of clients without a connection.
-    pub(super) shared: SessionPool,
-    skills: OnceCell<SkillCatalog>,
+    pub(super) shared: ClientSessionPool,
+    skills: OnceCell<ServedSkillCatalog>,
     tools: StdMutex<ServedToolLists>,
     tasks: TaskTracker,
     /// Token whose cancellation ends all sessions.
     cancel: CancellationToken,
 }
 
-impl ServingState {
-    pub(super) fn new(serving: McpServing, cancel: CancellationToken) -> Arc<Self> {
+impl McpServerSharedState {
+    pub(super) fn new(serving: McpHostServerConfig, cancel: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             serving,
-            shared: SessionPool::default(),
+            shared: ClientSessionPool::default(),
             skills: OnceCell::new(),
             tools: StdMutex::default(),
             tasks: TaskTracker::new(),
@@ -139,8 +140,8 @@ impl ServingState {
     /// Reason, as a sentence.
     pub(super) async fn session_without_suspended_call(
         &self,
-        pool: &SessionPool,
-    ) -> Result<Option<ServedSession>, String> {
+        pool: &ClientSessionPool,
+    ) -> Result<Option<HostSessionForClients>, String> {
         let mut open = pool.0.lock().await;
         // Keep only one session without a suspended call. A session that is dropped here closes
         // when its calls end.
@@ -149,7 +150,7 @@ impl ServingState {
         if let Some(ready) = open.iter().find(|own| !own.has_suspended_call()) {
             return Ok(Some(ready.clone()));
         }
-        if open.len() >= MAX_POOLED {
+        if open.len() >= MAX_OPEN_SESSIONS_PER_POOL {
             return Ok(None);
         }
         let session = self.open_session().await?;
@@ -162,10 +163,10 @@ impl ServingState {
     ///
     /// # Errors
     /// Reason, as a sentence.
-    pub(super) async fn any_or_new_session(
+    pub(super) async fn get_any_or_open_session(
         &self,
-        pool: &SessionPool,
-    ) -> Result<ServedSession, String> {
+        pool: &ClientSessionPool,
+    ) -> Result<HostSessionForClients, String> {
         let mut open = pool.0.lock().await;
         if let Some(first) = open.first() {
             return Ok(first.clone());
@@ -179,32 +180,35 @@ impl ServingState {
     ///
     /// # Errors
     /// Reason, as a sentence.
-    async fn open_session(&self) -> Result<ServedSession, String> {
+    async fn open_session(&self) -> Result<HostSessionForClients, String> {
         let open = self.serving.open.clone();
         let opened = tokio::task::spawn_blocking(move || open()).await;
         let session = opened.map_err(|error| error.to_string())??;
         let is_offered = self.serving.is_offered.clone();
-        let (calls, client) = ClientCallReceiver::new(move |spec| is_offered(spec));
+        let (calls, client) = ClientToolCallReceiver::new(move |spec| is_offered(spec));
         lock(&self.tools).set_newest_session_tools(client.tools());
-        let (progress, _) = broadcast::channel(MAX_PROGRESS);
+        let (progress, _) = broadcast::channel(MAX_QUEUED_PROGRESS_LINES);
         let told = progress.clone();
         session.observe(move |stamped| {
             if let Event::Status { plugin, text } = &stamped.event {
                 // Ignore the error: possibly no client listens to the progress of calls.
-                let _ = told.send(ProgressLine {
+                let _ = told.send(ToolCallProgressLine {
                     origin: plugin.clone(),
-                    text: clean_line(text, MAX_PROGRESS_BYTES),
+                    text: escape_and_truncate_line(text, MAX_PROGRESS_LINE_BYTES),
                 });
             }
         });
         let materials = session.materials();
-        self.tasks
-            .spawn(run_session(session, calls, self.cancel.child_token()));
-        Ok(ServedSession {
+        self.tasks.spawn(serve_session_calls(
+            session,
+            calls,
+            self.cancel.child_token(),
+        ));
+        Ok(HostSessionForClients {
             client,
             progress,
             materials,
-            resources: UpstreamListCache::default(),
+            resources: UpstreamResourceListCache::default(),
             n_waiting: Arc::default(),
         })
     }
@@ -221,7 +225,7 @@ impl ServingState {
         let known = match known {
             Some(known) => Some(known),
             // Ignore the error: the handler of the request will report it.
-            None => match self.any_or_new_session(&self.shared).await {
+            None => match self.get_any_or_open_session(&self.shared).await {
                 Ok(session) => Some(session.client.tools()),
                 Err(_) => None,
             },
@@ -232,11 +236,11 @@ impl ServingState {
     }
 
     /// Returns the skills that are offered to clients. The first call reads them.
-    pub(super) async fn skills(&self) -> &SkillCatalog {
+    pub(super) async fn skill_catalog(&self) -> &ServedSkillCatalog {
         let read = self.serving.skills.clone();
         let read = async {
             let read = tokio::task::spawn_blocking(move || {
-                let mut building = SkillCatalogBuilder::default();
+                let mut building = ServedSkillCatalogBuilder::default();
                 read(&mut |skill| building.add_or_log_skill(skill));
                 building.finish()
             });
@@ -247,11 +251,11 @@ impl ServingState {
         self.skills.get_or_init(|| read).await
     }
 
-    /// Closes all sessions and waits until they have ended, at most for [`GRACE`].
+    /// Closes all sessions and waits until they have ended, at most for [`SESSIONS_CLOSE_TIMEOUT`].
     pub(super) async fn close_all_sessions(&self) {
         self.cancel.cancel();
         self.tasks.close();
-        if tokio::time::timeout(GRACE, self.tasks.wait())
+        if tokio::time::timeout(SESSIONS_CLOSE_TIMEOUT, self.tasks.wait())
             .await
             .is_err()
         {
@@ -262,7 +266,11 @@ impl ServingState {
 
 /// Serves the calls of a session until its clients are gone, and then closes the session. Deletes
 /// the stored session if it had no calls, because many clients only list the tools.
-async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: CancellationToken) {
+async fn serve_session_calls(
+    mut session: Session,
+    calls: ClientToolCallReceiver,
+    cancel: CancellationToken,
+) {
     let id = session.id().clone();
     let store = session.host().store().clone();
     if let Err(error) = session.serve_calls(calls, &cancel).await {
@@ -289,14 +297,14 @@ async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: Ca
 }
 
 #[cfg(test)]
-impl ServedSession {
+impl HostSessionForClients {
     /// Returns a session without a task that serves it.
     pub(super) fn without_serving_task() -> Self {
         Self {
-            client: ClientCallReceiver::new(|_| true).1,
+            client: ClientToolCallReceiver::new(|_| true).1,
             progress: broadcast::channel(1).0,
-            materials: SessionMaterials::default(),
-            resources: UpstreamListCache::default(),
+            materials: SessionPromptsAndResources::default(),
+            resources: UpstreamResourceListCache::default(),
             n_waiting: Arc::default(),
         }
     }
@@ -323,7 +331,7 @@ mod tests {
         };
         // Neither of these two sessions lists its tools.
         for _ in 0..2 {
-            known.set_newest_session_tools(ClientCallReceiver::new(|_| true).1.tools());
+            known.set_newest_session_tools(ClientToolCallReceiver::new(|_| true).1.tools());
             let listed = known.newest_listed_tools().unwrap();
             assert_eq!(listed[0].name, "probe");
         }

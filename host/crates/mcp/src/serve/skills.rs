@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::bytes::to_resource_contents;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum number of files in a skill; clients need not accept more.
 pub const MAX_SKILL_FILES: usize = 512;
@@ -21,7 +21,7 @@ pub const MAX_SKILL_FILES: usize = 512;
 pub const MAX_SKILL_BYTES: u64 = 16 << 20;
 
 /// Maximum total size of all skills, in bytes.
-const MAX_ALL_BYTES: u64 = 128 << 20;
+const MAX_TOTAL_BYTES_OF_ALL_SKILLS: u64 = 128 << 20;
 
 /// Skill that the server offers, with the content of its files.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,28 +36,28 @@ pub struct ServedSkill {
 
 /// Skills of the server, and their files keyed by URI.
 #[derive(Debug, Default)]
-pub(super) struct SkillCatalog {
+pub(super) struct ServedSkillCatalog {
     skills: Vec<Skill>,
     files: BTreeMap<String, (String, Vec<u8>)>,
 }
 
-/// Builder of a [`SkillCatalog`].
+/// Builder of a [`ServedSkillCatalog`].
 #[derive(Debug, Default)]
-pub(super) struct SkillCatalogBuilder {
-    catalog: SkillCatalog,
+pub(super) struct ServedSkillCatalogBuilder {
+    catalog: ServedSkillCatalog,
     places: BTreeSet<Vec<String>>,
     n_bytes: u64,
 }
 
-impl SkillCatalogBuilder {
+impl ServedSkillCatalogBuilder {
     /// Adds a skill. Logs and omits an invalid skill, because it would make the complete list
     /// invalid.
     pub(super) fn add_or_log_skill(&mut self, skill: ServedSkill) {
-        let name = clean_line(&skill.place.join("/"), 200);
+        let name = escape_and_truncate_line(&skill.place.join("/"), 200);
         let size = skill.files.values().map(|own| own.len() as u64).sum();
         let added = match self.places.insert(skill.place.clone()) {
             false => Err("its name is already in use".to_owned()),
-            true if self.n_bytes + size > MAX_ALL_BYTES => {
+            true if self.n_bytes + size > MAX_TOTAL_BYTES_OF_ALL_SKILLS => {
                 Err("all skills together are too large".to_owned())
             }
             true => self.catalog.add_skill(skill, size),
@@ -69,12 +69,12 @@ impl SkillCatalogBuilder {
     }
 
     /// Returns the catalog of all valid skills.
-    pub(super) fn finish(self) -> SkillCatalog {
+    pub(super) fn finish(self) -> ServedSkillCatalog {
         self.catalog
     }
 }
 
-impl SkillCatalog {
+impl ServedSkillCatalog {
     fn add_skill(&mut self, read: ServedSkill, size: u64) -> Result<(), String> {
         if read.files.len() > MAX_SKILL_FILES || size > MAX_SKILL_BYTES {
             return Err("it has too many files, or they are too large".to_owned());
@@ -115,31 +115,31 @@ impl SkillCatalog {
     }
 
     /// Returns the MCP resources to list: only the `SKILL.md` of each skill, not its other files.
-    pub(super) fn resources(&self) -> Vec<Resource> {
+    pub(super) fn skill_md_resources(&self) -> Vec<Resource> {
         let described = self.skills.iter().map(|skill| {
             Resource::new(skill.uri.clone(), skill.name())
                 .with_description(skill.frontmatter.description.clone())
-                .with_mime_type(MARKDOWN)
+                .with_mime_type(MARKDOWN_MIME_TYPE)
         });
         described.collect()
     }
 
     /// Returns the content of the file with this URI.
-    pub(super) fn read_file(&self, uri: &str) -> Option<ReadResourceResult> {
+    pub(super) fn read_skill_file(&self, uri: &str) -> Option<ReadResourceResult> {
         let (kind, bytes) = self.files.get(uri)?;
         let contents = to_resource_contents(bytes.clone(), uri, kind);
         Some(ReadResourceResult::new(vec![contents]))
     }
 }
 
-const MARKDOWN: &str = "text/markdown";
+const MARKDOWN_MIME_TYPE: &str = "text/markdown";
 
 /// Guesses the media type of a file from its extension and its bytes.
 fn guess_media_type(path: &[String], bytes: &[u8]) -> &'static str {
     let name = path.last().map(String::as_str).unwrap_or_default();
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
     match end.to_ascii_lowercase().as_str() {
-        "md" => MARKDOWN,
+        "md" => MARKDOWN_MIME_TYPE,
         "json" => "application/json",
         "png" => "image/png",
         "pdf" => "application/pdf",
@@ -182,8 +182,8 @@ mod tests {
 
     use super::*;
 
-    fn catalog(skills: Vec<ServedSkill>) -> SkillCatalog {
-        let mut building = SkillCatalogBuilder::default();
+    fn catalog(skills: Vec<ServedSkill>) -> ServedSkillCatalog {
+        let mut building = ServedSkillCatalogBuilder::default();
         skills
             .into_iter()
             .for_each(|skill| building.add_or_log_skill(skill));
@@ -220,8 +220,8 @@ mod tests {
         assert_eq!(listed[0]["frontmatter"]["license"], "MIT");
         assert_eq!(listed[0]["resources"].as_array().unwrap().len(), 3);
         assert_eq!(listed[1]["uri"], "skill://tool/pdf/SKILL.md");
-        assert_eq!(catalog.resources().len(), 2);
-        let read = |uri: &str| serde_json::to_value(catalog.read_file(uri)).unwrap();
+        assert_eq!(catalog.skill_md_resources().len(), 2);
+        let read = |uri: &str| serde_json::to_value(catalog.read_skill_file(uri)).unwrap();
         let script = read("skill://pdf/scripts/make%20it.py");
         assert_eq!(script["contents"][0]["text"], "print()");
         let binary = read("skill://pdf/dot.bin");
@@ -237,7 +237,7 @@ mod tests {
             "file:///etc/passwd",
             "",
         ] {
-            assert!(catalog.read_file(missing).is_none(), "{missing}");
+            assert!(catalog.read_skill_file(missing).is_none(), "{missing}");
         }
     }
 

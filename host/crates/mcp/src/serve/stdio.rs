@@ -13,29 +13,29 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::McpServing;
-use super::handler::McpServerHandler;
-use super::session::ServingState;
-use rind_lib::text::clean_line;
+use super::McpHostServerConfig;
+use super::handler::McpServerRequestHandler;
+use super::session::McpServerSharedState;
+use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum length of a client's message, in bytes.
-const MAX_LINE_BYTES: usize = 16 << 20;
+const MAX_CLIENT_MESSAGE_BYTES: usize = 16 << 20;
 
 /// Maximum number of lines that are read ahead.
-const MAX_READ_AHEAD: usize = 16;
+const MAX_READ_AHEAD_LINES: usize = 16;
 
 /// Maximum number of messages that wait to be written.
-const MAX_UNWRITTEN: usize = 64;
+const MAX_QUEUED_OUTGOING_MESSAGES: usize = 64;
 
 /// Timeout for writing the queued messages when the server ends.
-const WRITE_GRACE: Duration = Duration::from_secs(2);
+const SHUTDOWN_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum number of error answers to lines that are not messages. Without a limit, a client that
 /// echoes these answers would cause an endless loop.
-const MAX_COMPLAINTS: usize = 100;
+const MAX_INVALID_LINE_ERROR_ANSWERS: usize = 100;
 
 /// Line that the client sent, or a mark in place of a line that was too long.
-enum ClientLine {
+enum ClientInputLine {
     Whole(Vec<u8>),
     TooLong,
 }
@@ -46,32 +46,32 @@ enum ClientLine {
 /// # Errors
 /// The client violates the protocol at the start, or a thread cannot be started; the error is a
 /// sentence.
-pub async fn serve_lines(
-    serving: McpServing,
+pub async fn serve_stdio_client(
+    serving: McpHostServerConfig,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     cancel: &CancellationToken,
 ) -> Result<(), String> {
-    let (sender, lines) = mpsc::channel(MAX_READ_AHEAD);
-    let (writer, written) = mpsc::channel(MAX_UNWRITTEN);
+    let (sender, lines) = mpsc::channel(MAX_READ_AHEAD_LINES);
+    let (writer, written) = mpsc::channel(MAX_QUEUED_OUTGOING_MESSAGES);
     let (done, drained) = oneshot::channel();
     let failed = |error: std::io::Error| format!("a thread cannot be started: {error}");
     std::thread::Builder::new()
         .name("mcp-input".to_owned())
-        .spawn(move || read_lines(input, &sender))
+        .spawn(move || read_client_lines(input, &sender))
         .map_err(failed)?;
     std::thread::Builder::new()
         .name("mcp-output".to_owned())
-        .spawn(move || write_lines(output, written, done))
+        .spawn(move || write_message_lines(output, written, done))
         .map_err(failed)?;
-    let state = ServingState::new(serving, cancel.child_token());
+    let state = McpServerSharedState::new(serving, cancel.child_token());
     let transport = StdioLineTransport {
         lines,
         writer,
         has_begun: false,
         n_complaints: 0,
     };
-    let end = McpServerHandler::for_connection(state.clone());
+    let end = McpServerRequestHandler::for_connection(state.clone());
     let served = end.serve_with_ct(transport, cancel.child_token()).await;
     let outcome = match served {
         Ok(running) => {
@@ -84,17 +84,17 @@ pub async fn serve_lines(
         }
         Err(error) => Err(format!(
             "the client did not begin the connection as the MCP protocol requires: {}",
-            clean_line(&error.to_string(), 300)
+            escape_and_truncate_line(&error.to_string(), 300)
         )),
     };
     state.close_all_sessions().await;
     // Wait for queued answers only for a limited time: the client may no longer read.
-    let _ = tokio::time::timeout(WRITE_GRACE, drained).await;
+    let _ = tokio::time::timeout(SHUTDOWN_WRITE_TIMEOUT, drained).await;
     outcome
 }
 
 /// Reads lines until the end of the input, an error, or the receiver is dropped.
-fn read_lines(input: impl Read, sender: &mpsc::Sender<ClientLine>) {
+fn read_client_lines(input: impl Read, sender: &mpsc::Sender<ClientInputLine>) {
     let mut input = BufReader::new(input);
     let (mut line, mut is_too_long) = (Vec::new(), false);
     loop {
@@ -103,7 +103,7 @@ fn read_lines(input: impl Read, sender: &mpsc::Sender<ClientLine>) {
             Ok(read) => {
                 let newline = read.iter().position(|byte| *byte == b'\n');
                 let used = newline.map_or(read.len(), |at| at + 1);
-                is_too_long |= line.len() + used > MAX_LINE_BYTES;
+                is_too_long |= line.len() + used > MAX_CLIENT_MESSAGE_BYTES;
                 match is_too_long {
                     true => line = Vec::new(),
                     false => line.extend_from_slice(read.get(..used).unwrap_or_default()),
@@ -115,8 +115,8 @@ fn read_lines(input: impl Read, sender: &mpsc::Sender<ClientLine>) {
         if is_end {
             let whole = std::mem::take(&mut line);
             let read = match std::mem::take(&mut is_too_long) {
-                true => ClientLine::TooLong,
-                false => ClientLine::Whole(whole),
+                true => ClientInputLine::TooLong,
+                false => ClientInputLine::Whole(whole),
             };
             if sender.blocking_send(read).is_err() {
                 return;
@@ -126,7 +126,7 @@ fn read_lines(input: impl Read, sender: &mpsc::Sender<ClientLine>) {
 }
 
 /// Writes messages until all senders are dropped or writing fails.
-fn write_lines(
+fn write_message_lines(
     mut output: impl Write,
     mut written: mpsc::Receiver<Vec<u8>>,
     done: oneshot::Sender<()>,
@@ -146,7 +146,7 @@ fn write_lines(
 
 /// Transport that exchanges messages as lines with one client.
 struct StdioLineTransport {
-    lines: mpsc::Receiver<ClientLine>,
+    lines: mpsc::Receiver<ClientInputLine>,
     writer: mpsc::Sender<Vec<u8>>,
     /// Whether a request has arrived. Notifications before the first request are ignored.
     has_begun: bool,
@@ -155,7 +155,7 @@ struct StdioLineTransport {
 
 impl StdioLineTransport {
     /// Parses a line. A line that is not a message is answered with an error.
-    async fn parse_line(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+    async fn parse_message_line(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
         match serde_json::from_slice(line) {
             Ok(message) => {
                 self.has_begun |= matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_));
@@ -171,7 +171,7 @@ impl StdioLineTransport {
 
     async fn send_error(&mut self, id: Option<RequestId>, fault: ErrorData) {
         self.n_complaints += 1;
-        if self.n_complaints > MAX_COMPLAINTS {
+        if self.n_complaints > MAX_INVALID_LINE_ERROR_ANSWERS {
             return;
         }
         tracing::debug!(message = %fault.message, "a line of the client is no message");
@@ -202,7 +202,7 @@ fn create_invalid_line_error(
     }
     let id = value.get("id").cloned();
     let id = id.and_then(|id| serde_json::from_value(id).ok());
-    let error = clean_line(&error.to_string(), 200);
+    let error = escape_and_truncate_line(&error.to_string(), 200);
     let text = format!("this is not a request of the MCP protocol: {error}");
     (id, ErrorData::invalid_request(text, None))
 }
@@ -229,14 +229,17 @@ impl Transport<RoleServer> for StdioLineTransport {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             match self.lines.recv().await? {
-                ClientLine::TooLong => {
-                    let text = format!("a message has at most {} MiB", MAX_LINE_BYTES >> 20);
+                ClientInputLine::TooLong => {
+                    let text = format!(
+                        "a message has at most {} MiB",
+                        MAX_CLIENT_MESSAGE_BYTES >> 20
+                    );
                     self.send_error(None, ErrorData::invalid_request(text, None))
                         .await;
                 }
-                ClientLine::Whole(line) if line.trim_ascii().is_empty() => {}
-                ClientLine::Whole(line) => {
-                    if let Some(message) = self.parse_line(&line).await {
+                ClientInputLine::Whole(line) if line.trim_ascii().is_empty() => {}
+                ClientInputLine::Whole(line) => {
+                    if let Some(message) = self.parse_message_line(&line).await {
                         return Some(message);
                     }
                 }
@@ -256,13 +259,13 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Vec<Option<usize>> {
         let (sender, mut lines) = mpsc::channel(16);
-        read_lines(bytes, &sender);
+        read_client_lines(bytes, &sender);
         drop(sender);
         let mut read = Vec::new();
         while let Ok(line) = lines.try_recv() {
             read.push(match line {
-                ClientLine::Whole(line) => Some(line.len()),
-                ClientLine::TooLong => None,
+                ClientInputLine::Whole(line) => Some(line.len()),
+                ClientInputLine::TooLong => None,
             });
         }
         read
@@ -271,7 +274,7 @@ mod tests {
     #[test]
     fn lines_are_bounded_and_one_that_is_too_long_does_not_end_the_connection() {
         let mut bytes = b"abc\n".to_vec();
-        bytes.extend(vec![b'x'; MAX_LINE_BYTES + 10]);
+        bytes.extend(vec![b'x'; MAX_CLIENT_MESSAGE_BYTES + 10]);
         bytes.extend(b"\nde\nno end");
         assert_eq!(read(&bytes), [Some(4), None, Some(3)]);
     }

@@ -2,7 +2,7 @@
 //!
 //! Lists are forwarded without policy checks. A request for a prompt or resource is a call in the
 //! client's session, subject to hooks, policy and approval. Start from
-//! [`McpServerHandler::read_upstream_resource`].
+//! [`McpServerRequestHandler::read_upstream_resource`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,47 +17,51 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::calls::{ClientCall, ClientCallOutcome};
-use super::handler::McpServerHandler;
+use super::calls::{ClientToolCallOutcome, ClientToolCallRequest};
+use super::handler::McpServerRequestHandler;
 use super::prompts::ForwardedPromptSource;
-use super::upstream_list::{ServerList, UpstreamLists, UriOwnerError};
-use crate::names::{ServerContentKind, mcp_server_origin, server_content_tool_name};
-use crate::resource::check_uri;
-use crate::shape::{prompt_result, resource_result};
-use rind_lib::host::{ClientCallResult, ListedResource};
+use super::upstream_list::{
+    ResourceUriServerLookupError, UpstreamResourceLists, UpstreamServerResourceList,
+};
+use crate::names::{PromptOrResourceKind, mcp_server_origin, prompt_or_resource_tool_name};
+use crate::resource::check_resource_uri;
+use crate::shape::{to_get_prompt_result, to_read_resource_result};
+use rind_lib::host::{ClientToolCallResult, ListedResource};
 use rind_lib::secret::SecretScanner;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum age of the cached resource lists. Older lists are requested again, also from servers
 /// that failed.
-const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
+const MAX_RESOURCE_LIST_CACHE_AGE: Duration = Duration::from_secs(60);
 
 /// Maximum age of the cached resource lists if they do not contain a requested URI. Older lists are
 /// requested again, because the resource may be new.
-const MIN_LISTED_AGE: Duration = Duration::from_secs(2);
+const MAX_LIST_CACHE_AGE_FOR_UNKNOWN_URI: Duration = Duration::from_secs(2);
 
 /// Maximum length of a quoted URI, in bytes.
-const MAX_QUOTED_BYTES: usize = 200;
+const MAX_QUOTED_URI_BYTES: usize = 200;
 
 /// Cache of the resource lists of a session's MCP servers. Clones share the cache.
 #[derive(Clone, Default)]
-pub(super) struct UpstreamListCache(Arc<AsyncMutex<Option<DatedLists>>>);
+pub(super) struct UpstreamResourceListCache(
+    Arc<AsyncMutex<Option<TimestampedUpstreamResourceLists>>>,
+);
 
 /// Lists of the resources and templates of all servers, with the time at which they were read.
-type DatedLists = (Instant, Arc<UpstreamLists>);
+type TimestampedUpstreamResourceLists = (Instant, Arc<UpstreamResourceLists>);
 
-impl McpServerHandler {
+impl McpServerRequestHandler {
     /// Lists the resources and templates of all servers concurrently, unless the last lists are
     /// younger than `max_age`. If a server fails, only its own list is missing.
     async fn list_upstream_resources_and_templates(
         &self,
         max_age: Duration,
-    ) -> Result<Arc<UpstreamLists>, ErrorData> {
+    ) -> Result<Arc<UpstreamResourceLists>, ErrorData> {
         let upstream = self.forwarded_server_names();
         if upstream.is_empty() {
             return Ok(Arc::default());
         }
-        let session = self.session().await?;
+        let session = self.get_or_open_any_session().await?;
         let mut last = session.resources.0.lock().await;
         if let Some((at, lists)) = &*last
             && at.elapsed() < max_age
@@ -74,12 +78,12 @@ impl McpServerHandler {
                     "the resources of the MCP server `{server}` are not listed: it {why}"
                 );
             }
-            ServerList {
+            UpstreamServerResourceList {
                 server: server.clone(),
                 listed,
             }
         });
-        let lists = Arc::new(UpstreamLists::new(join_all(listed).await));
+        let lists = Arc::new(UpstreamResourceLists::new(join_all(listed).await));
         *last = Some((Instant::now(), lists.clone()));
         Ok(lists)
     }
@@ -90,10 +94,10 @@ impl McpServerHandler {
     /// No session can be opened.
     pub(super) async fn upstream_resources(&self) -> Result<Vec<Resource>, ErrorData> {
         let lists = self
-            .list_upstream_resources_and_templates(MAX_LISTED_AGE)
+            .list_upstream_resources_and_templates(MAX_RESOURCE_LIST_CACHE_AGE)
             .await?;
         let shown = lists.resources_for_clients().into_iter();
-        Ok(shown.map(describe_resource).collect())
+        Ok(shown.map(to_mcp_resource).collect())
     }
 
     /// Returns the templates of all servers, for the answer to a client that lists templates.
@@ -102,10 +106,10 @@ impl McpServerHandler {
     /// No session can be opened.
     pub(super) async fn upstream_templates(&self) -> Result<Vec<ResourceTemplate>, ErrorData> {
         let lists = self
-            .list_upstream_resources_and_templates(MAX_LISTED_AGE)
+            .list_upstream_resources_and_templates(MAX_RESOURCE_LIST_CACHE_AGE)
             .await?;
         let shown = lists.templates_for_clients().into_iter();
-        Ok(shown.filter_map(describe_template).collect())
+        Ok(shown.filter_map(to_mcp_resource_template).collect())
     }
 
     /// Reads a resource from the server that lists it, with a call in the client's session.
@@ -118,17 +122,17 @@ impl McpServerHandler {
         context: &RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
-        let server = self.find_listing_server(&uri).await?;
-        let call = ClientCall {
-            tool: server_content_tool_name(&server, ServerContentKind::Resource),
+        let server = self.find_server_of_resource_uri(&uri).await?;
+        let call = ClientToolCallRequest {
+            tool: prompt_or_resource_tool_name(&server, PromptOrResourceKind::Resource),
             arguments: into_json_object(json!({"uri": uri.clone()})),
             state: request.request_state,
             responses: request.input_responses.unwrap_or_default(),
         };
-        match self.answer_call(call, context).await? {
-            ClientCallOutcome::Asked(asked) => Ok(asked.into()),
-            ClientCallOutcome::Ended(result) => {
-                Ok(resource_result(&uri, require_success(result)?).into())
+        match self.start_or_resume_call(call, context).await? {
+            ClientToolCallOutcome::Asked(asked) => Ok(asked.into()),
+            ClientToolCallOutcome::Ended(result) => {
+                Ok(to_read_resource_result(&uri, require_successful_call(result)?).into())
             }
         }
     }
@@ -145,22 +149,24 @@ impl McpServerHandler {
         context: &RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let given = request.arguments.unwrap_or_default();
-        let call = ClientCall {
-            tool: server_content_tool_name(&source.server, ServerContentKind::Prompt),
+        let call = ClientToolCallRequest {
+            tool: prompt_or_resource_tool_name(&source.server, PromptOrResourceKind::Prompt),
             arguments: into_json_object(json!({"name": source.prompt, "arguments": given})),
             state: request.request_state,
             responses: request.input_responses.unwrap_or_default(),
         };
-        match self.answer_call(call, context).await? {
-            ClientCallOutcome::Asked(asked) => Ok(asked.into()),
-            ClientCallOutcome::Ended(result) => Ok(prompt_result(require_success(result)?).into()),
+        match self.start_or_resume_call(call, context).await? {
+            ClientToolCallOutcome::Asked(asked) => Ok(asked.into()),
+            ClientToolCallOutcome::Ended(result) => {
+                Ok(to_get_prompt_result(require_successful_call(result)?).into())
+            }
         }
     }
 
     /// Returns the name of the only MCP server that lists a URI, or a template that matches the
     /// URI.
-    async fn find_listing_server(&self, uri: &str) -> Result<String, ErrorData> {
-        if let Err(why) = check_uri(uri) {
+    async fn find_server_of_resource_uri(&self, uri: &str) -> Result<String, ErrorData> {
+        if let Err(why) = check_resource_uri(uri) {
             let text = format!("there is no such resource: the address {why}");
             return Err(ErrorData::resource_not_found(
                 text,
@@ -168,29 +174,29 @@ impl McpServerHandler {
             ));
         }
         let mut lists = self
-            .list_upstream_resources_and_templates(MAX_LISTED_AGE)
+            .list_upstream_resources_and_templates(MAX_RESOURCE_LIST_CACHE_AGE)
             .await?;
-        if lists.server_that_lists_uri(uri) == Err(UriOwnerError::Nobody) {
+        if lists.server_that_lists_uri(uri) == Err(ResourceUriServerLookupError::Nobody) {
             lists = self
-                .list_upstream_resources_and_templates(MIN_LISTED_AGE)
+                .list_upstream_resources_and_templates(MAX_LIST_CACHE_AGE_FOR_UNKNOWN_URI)
                 .await?;
         }
-        let quoted = || clean_line(uri, MAX_QUOTED_BYTES);
+        let quoted = || escape_and_truncate_line(uri, MAX_QUOTED_URI_BYTES);
         match lists.server_that_lists_uri(uri) {
             Ok(server) => Ok(server.to_owned()),
-            Err(UriOwnerError::Nobody) => Err(missing_resource_error(uri)),
-            Err(UriOwnerError::Several(first, second)) => {
+            Err(ResourceUriServerLookupError::Nobody) => Err(missing_resource_error(uri)),
+            Err(ResourceUriServerLookupError::Several(first, second)) => {
                 let text = format!(
                     "the MCP servers `{first}` and `{second}` both have the resource `{}`; forward only one of these servers",
                     quoted()
                 );
                 Err(ErrorData::invalid_params(text, None))
             }
-            Err(UriOwnerError::Unknown(server, why)) => {
+            Err(ResourceUriServerLookupError::Unknown(server, why)) => {
                 let text = format!(
                     "the resource `{}` was not requested, because it may belong to the MCP server `{server}`, whose resources are not known: the server {why}; try again in {} s, or stop forwarding that server",
                     quoted(),
-                    MAX_LISTED_AGE.as_secs()
+                    MAX_RESOURCE_LIST_CACHE_AGE.as_secs()
                 );
                 Err(ErrorData::new(ErrorCode::INVALID_REQUEST, text, None))
             }
@@ -204,14 +210,14 @@ pub(super) fn missing_resource_error(uri: &str) -> ErrorData {
     ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
 }
 
-fn describe_resource(own: &ListedResource) -> Resource {
+fn to_mcp_resource(own: &ListedResource) -> Resource {
     let mut described = Resource::new(own.uri.clone(), mask_secrets(&own.name))
         .with_description(mask_secrets(&own.description));
     described.mime_type.clone_from(&own.media_type);
     described
 }
 
-fn describe_template(own: &ListedResource) -> Option<ResourceTemplate> {
+fn to_mcp_resource_template(own: &ListedResource) -> Option<ResourceTemplate> {
     let mut described = ResourceTemplate::new(own.template.clone()?, mask_secrets(&own.name))
         .with_description(mask_secrets(&own.description));
     described.mime_type.clone_from(&own.media_type);
@@ -220,7 +226,9 @@ fn describe_template(own: &ListedResource) -> Option<ResourceTemplate> {
 
 /// Returns the result of a successful call. Converts a failed call to an error with the result's
 /// text.
-fn require_success(result: ClientCallResult) -> Result<ClientCallResult, ErrorData> {
+fn require_successful_call(
+    result: ClientToolCallResult,
+) -> Result<ClientToolCallResult, ErrorData> {
     match result.is_error {
         false => Ok(result),
         true => {
@@ -238,5 +246,5 @@ fn into_json_object(value: Value) -> JsonObject {
 }
 
 fn mask_secrets(text: &str) -> String {
-    SecretScanner::shared().masked(text).into_owned()
+    SecretScanner::shared().to_masked_text(text).into_owned()
 }

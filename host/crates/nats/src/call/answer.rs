@@ -12,23 +12,26 @@ use http::{Request, Response};
 use rind_lib::session::SessionAddress;
 use tokio::task::AbortHandle;
 
-use super::SessionRequests;
-use super::parts::{AnswerPartKind, FROM, PART, PATH, answer_headers, read_request};
+use super::SessionRequestMessenger;
+use super::parts::{
+    ANSWER_ID_NATS_HEADER, ANSWER_PART_KIND_NATS_HEADER, AnswerPartKind, HTTP_PATH_NATS_HEADER,
+    decode_request, encode_answer_headers,
+};
 use crate::NatsError;
 use crate::worker::root_session_address;
 
 /// Interval at which the session's holder notifies the caller that it is still preparing the answer
 /// to the request.
-const BEAT: Duration = Duration::from_secs(4);
+const ANSWER_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(4);
 
 /// Timeout for the caller's acknowledgment of a part.
-const TAKEN: Duration = Duration::from_secs(20);
+const ANSWER_PART_ACK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum size of a part of an answer, in bytes.
-const PART_BYTES: usize = 256 << 10;
+const MAX_ANSWER_PART_BYTES: usize = 256 << 10;
 
 /// Handler of requests for a session.
-pub trait CallHandler: Send + Sync {
+pub trait SessionRequestHandler: Send + Sync {
     /// Answers a request. The future or the body is dropped if the caller is gone.
     fn answer(
         &self,
@@ -39,18 +42,18 @@ pub trait CallHandler: Send + Sync {
 
 /// Guard of the task that answers requests for a session. Dropping the guard stops the task.
 #[derive(Debug)]
-pub struct SessionAnswerTaskGuard(AbortHandle);
+pub struct SessionRequestTaskGuard(AbortHandle);
 
-impl Drop for SessionAnswerTaskGuard {
+impl Drop for SessionRequestTaskGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// Error for a caller that no longer waits for the answer.
-struct CallerNoLongerWaits;
+struct CallerNoLongerWaitsError;
 
-impl SessionRequests {
+impl SessionRequestMessenger {
     /// Answers requests for a session that this program has open, until the returned guard is
     /// dropped.
     ///
@@ -59,11 +62,11 @@ impl SessionRequests {
     pub async fn answer(
         &self,
         session: &str,
-        handler: Arc<dyn CallHandler>,
-    ) -> Result<SessionAnswerTaskGuard, NatsError> {
+        handler: Arc<dyn SessionRequestHandler>,
+    ) -> Result<SessionRequestTaskGuard, NatsError> {
         let at = root_session_address(session)?;
-        let mut requests = self.subscribe(self.subject(&at)).await?;
-        let held = self.session_held_subject(&at);
+        let mut requests = self.subscribe(self.session_requests_subject(&at)).await?;
+        let held = self.session_opened_subject(&at);
         // Notify the programs that already wait for the session. Later programs find the holder
         // when they send a request.
         if let Err(error) = self.parts.link.client().publish(held, Bytes::new()).await {
@@ -77,7 +80,7 @@ impl SessionRequests {
                 own.spawn_answer(&at, message, &handler);
             }
         });
-        Ok(SessionAnswerTaskGuard(task.abort_handle()))
+        Ok(SessionRequestTaskGuard(task.abort_handle()))
     }
 
     /// Subscribes, and waits until the server has processed the subscription.
@@ -94,17 +97,24 @@ impl SessionRequests {
         Ok(subscribed)
     }
 
-    fn spawn_answer(&self, at: &SessionAddress, message: Message, handler: &Arc<dyn CallHandler>) {
+    fn spawn_answer(
+        &self,
+        at: &SessionAddress,
+        message: Message,
+        handler: &Arc<dyn SessionRequestHandler>,
+    ) {
         let Some(to) = message.reply else {
             return;
         };
-        let caller = RequestCaller {
+        let caller = RequestReplyChannel {
             client: self.parts.link.client().clone(),
             to,
             from: uuid::Uuid::new_v4().to_string(),
         };
         let headers = message.headers.unwrap_or_default();
-        let path = headers.get(PATH).map_or("", |path| path.as_str());
+        let path = headers
+            .get(HTTP_PATH_NATS_HEADER)
+            .map_or("", |path| path.as_str());
         let is_stream = path
             .split('?')
             .next()
@@ -121,7 +131,7 @@ impl SessionRequests {
             });
             return;
         };
-        let answer = read_request(&headers, message.payload)
+        let answer = decode_request(&headers, message.payload)
             .map(|request| handler.answer(at.as_str(), request));
         tokio::spawn(async move {
             let sent = match answer {
@@ -136,8 +146,8 @@ impl SessionRequests {
     }
 }
 
-/// Program that sent a request, with the subject to which its answer is published.
-struct RequestCaller {
+/// Connection and subject by which the answer to a request is sent to the caller.
+struct RequestReplyChannel {
     client: Client,
     to: async_nats::Subject,
     /// Id of the answer of this program, by which the caller distinguishes the answers of several
@@ -145,49 +155,55 @@ struct RequestCaller {
     from: String,
 }
 
-impl RequestCaller {
+impl RequestReplyChannel {
     async fn send_answer(
         &self,
         mut answer: BoxFuture<'static, Response<BoxStream<'static, Bytes>>>,
-    ) -> Result<(), CallerNoLongerWaits> {
-        let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + BEAT, BEAT);
+    ) -> Result<(), CallerNoLongerWaitsError> {
+        let mut beat = tokio::time::interval_at(
+            tokio::time::Instant::now() + ANSWER_HEARTBEAT_INTERVAL,
+            ANSWER_HEARTBEAT_INTERVAL,
+        );
         let answer = loop {
             tokio::select! {
                 answer = &mut answer => break answer,
-                _ = beat.tick() => self.send_empty_part(AnswerPartKind::Wait).await?,
+                _ = beat.tick() => self.send_empty_answer_part(AnswerPartKind::Wait).await?,
             }
         };
-        let head = answer_headers(&answer);
+        let head = encode_answer_headers(&answer);
         self.send(AnswerPartKind::Head, head, Bytes::new()).await?;
         let mut body = answer.into_body();
         loop {
             let next = tokio::select! {
                 next = body.next() => next,
                 _ = beat.tick() => {
-                    self.send_empty_part(AnswerPartKind::Wait).await?;
+                    self.send_empty_answer_part(AnswerPartKind::Wait).await?;
                     continue;
                 }
             };
             let Some(mut bytes) = next else {
-                return self.send_empty_part(AnswerPartKind::End).await;
+                return self.send_empty_answer_part(AnswerPartKind::End).await;
             };
             while !bytes.is_empty() {
-                let part = bytes.split_to(bytes.len().min(PART_BYTES));
+                let part = bytes.split_to(bytes.len().min(MAX_ANSWER_PART_BYTES));
                 self.send(AnswerPartKind::Body, HeaderMap::new(), part)
                     .await?;
             }
         }
     }
 
-    async fn send_refusal(&self, status: http::StatusCode) -> Result<(), CallerNoLongerWaits> {
+    async fn send_refusal(&self, status: http::StatusCode) -> Result<(), CallerNoLongerWaitsError> {
         let mut answer = Response::new(());
         *answer.status_mut() = status;
-        let head = answer_headers(&answer);
+        let head = encode_answer_headers(&answer);
         self.send(AnswerPartKind::Head, head, Bytes::new()).await?;
-        self.send_empty_part(AnswerPartKind::End).await
+        self.send_empty_answer_part(AnswerPartKind::End).await
     }
 
-    async fn send_empty_part(&self, kind: AnswerPartKind) -> Result<(), CallerNoLongerWaits> {
+    async fn send_empty_answer_part(
+        &self,
+        kind: AnswerPartKind,
+    ) -> Result<(), CallerNoLongerWaitsError> {
         self.send(kind, HeaderMap::new(), Bytes::new()).await
     }
 
@@ -197,14 +213,14 @@ impl RequestCaller {
         kind: AnswerPartKind,
         mut headers: HeaderMap,
         payload: Bytes,
-    ) -> Result<(), CallerNoLongerWaits> {
-        headers.insert(PART, kind.name());
-        headers.insert(FROM, self.from.as_str());
+    ) -> Result<(), CallerNoLongerWaitsError> {
+        headers.insert(ANSWER_PART_KIND_NATS_HEADER, kind.name());
+        headers.insert(ANSWER_ID_NATS_HEADER, self.from.as_str());
         let part = async_nats::Request::new()
             .headers(headers)
             .payload(payload)
-            .timeout(Some(TAKEN));
+            .timeout(Some(ANSWER_PART_ACK_TIMEOUT));
         let taken = self.client.send_request(self.to.clone(), part).await;
-        taken.map(drop).map_err(|_| CallerNoLongerWaits)
+        taken.map(drop).map_err(|_| CallerNoLongerWaitsError)
     }
 }

@@ -14,27 +14,27 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::SessionRequests;
+use super::SessionRequestMessenger;
 use crate::NatsError;
 use crate::names::id_in_last_subject_token;
 
 /// Maximum time to wait until all holders have answered with their lists of sessions (boards).
 /// Holders that were killed do not answer.
-const WINDOW: Duration = Duration::from_millis(600);
+const SESSION_LISTS_COLLECTION_TIMEOUT: Duration = Duration::from_millis(600);
 
 /// Time without an answer after which the caller checks whether the lists of some programs' open
 /// sessions (boards) are missing.
-const QUIET: Duration = Duration::from_millis(20);
+const MISSING_SESSION_LISTS_CHECK_DELAY: Duration = Duration::from_millis(20);
 
 /// Maximum number of sessions that are on no holder's list (board) and whose leases are therefore
 /// read, to check whether a program holds them.
-const MAX_LOOKED_AT: usize = 64;
+const MAX_LEASES_READ_FOR_UNLISTED_SESSIONS: usize = 64;
 
 /// Maximum number of programs whose lists of open sessions (boards) are read for one request.
-const MAX_BOARDS: usize = 1_000;
+const MAX_OPEN_SESSION_LISTS_PER_REQUEST: usize = 1_000;
 
 /// Maximum size of a board, in bytes.
-const MAX_BOARD_BYTES: usize = 700 << 10;
+const MAX_OPEN_SESSION_LIST_BYTES: usize = 700 << 10;
 
 /// Answer of a program to a request for boards: the list of the sessions that it holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -51,28 +51,28 @@ pub struct HeldSessionsBoard {
 /// Guard of the task that answers other programs' requests for this program's board. Dropping the
 /// guard stops the task.
 #[derive(Debug)]
-pub struct BoardAnswerTaskGuard(AbortHandle);
+pub struct SessionListResponderGuard(AbortHandle);
 
-impl Drop for BoardAnswerTaskGuard {
+impl Drop for SessionListResponderGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl SessionRequests {
+impl SessionRequestMessenger {
     /// Answers other programs' requests for the list of sessions that this program has open, until
     /// the returned guard is dropped. `tell` returns the ids of the sessions and the data about
     /// them.
     ///
     /// # Errors
     /// The servers cannot be reached.
-    pub async fn answer_board_requests(
+    pub async fn answer_session_list_requests(
         &self,
         tell: Arc<dyn Fn() -> BoxFuture<'static, (Vec<String>, Value)> + Send + Sync>,
-    ) -> Result<BoardAnswerTaskGuard, NatsError> {
-        let mut requests = self.subscribe(self.board_requests_subject()).await?;
+    ) -> Result<SessionListResponderGuard, NatsError> {
+        let mut requests = self.subscribe(self.session_list_requests_subject()).await?;
         let client = self.parts.link.client().clone();
-        let from = self.parts.writer().to_owned();
+        let from = self.parts.writer_name().to_owned();
         let task = tokio::spawn(async move {
             while let Some(message) = requests.next().await {
                 let Some(to) = message.reply else {
@@ -86,7 +86,7 @@ impl SessionRequests {
                     told,
                 };
                 match serde_json::to_vec(&board) {
-                    Ok(board) if board.len() <= MAX_BOARD_BYTES => {
+                    Ok(board) if board.len() <= MAX_OPEN_SESSION_LIST_BYTES => {
                         let _ = client.publish(to, Bytes::from(board)).await;
                     }
                     Ok(board) => {
@@ -101,7 +101,7 @@ impl SessionRequests {
                 }
             }
         });
-        Ok(BoardAnswerTaskGuard(task.abort_handle()))
+        Ok(SessionListResponderGuard(task.abort_handle()))
     }
 
     /// Requests from all other programs the lists of the sessions that they have open (boards), and
@@ -109,37 +109,38 @@ impl SessionRequests {
     ///
     /// # Errors
     /// The servers cannot be reached.
-    pub async fn request_other_holders_boards(&self) -> Result<Vec<HeldSessionsBoard>, NatsError> {
+    pub async fn request_other_session_lists(&self) -> Result<Vec<HeldSessionsBoard>, NatsError> {
         const WHAT: &str = "a question to the programs that have sessions open";
         let client = self.parts.link.client();
         let inbox = client.new_inbox();
         let answers = client.subscribe(inbox.clone()).await;
         let mut answers = answers.map_err(|error| NatsError::nats_request_error(WHAT, error))?;
-        let asked = client.publish_with_reply(self.board_requests_subject(), inbox, Bytes::new());
+        let asked =
+            client.publish_with_reply(self.session_list_requests_subject(), inbox, Bytes::new());
         asked
             .await
             .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
-        let until = Instant::now() + WINDOW;
+        let until = Instant::now() + SESSION_LISTS_COLLECTION_TIMEOUT;
         let mut boards: Vec<HeldSessionsBoard> = Vec::new();
         let mut n_messages = 0;
-        while Instant::now() < until && n_messages < MAX_BOARDS {
+        while Instant::now() < until && n_messages < MAX_OPEN_SESSION_LISTS_PER_REQUEST {
             n_messages += 1;
-            let quiet = (Instant::now() + QUIET).min(until);
+            let quiet = (Instant::now() + MISSING_SESSION_LISTS_CHECK_DELAY).min(until);
             match tokio::time::timeout_at(quiet, answers.next()).await {
                 Ok(Some(message)) if message.status.is_some() => break,
                 Ok(Some(message)) => boards.extend(serde_json::from_slice(&message.payload).ok()),
                 Ok(None) => return Err(NatsError::Ended),
-                Err(_) if self.are_held_sessions_covered(&boards).await? => break,
+                Err(_) if self.are_all_leased_sessions_listed(&boards).await? => break,
                 Err(_) => {}
             }
         }
-        boards.retain(|board| board.from != self.parts.writer());
+        boards.retain(|board| board.from != self.parts.writer_name());
         Ok(boards)
     }
 
     /// Whether every session with a held lease is on one of the holders' lists (boards), or open in
     /// this program.
-    async fn are_held_sessions_covered(
+    async fn are_all_leased_sessions_listed(
         &self,
         boards: &[HeldSessionsBoard],
     ) -> Result<bool, NatsError> {
@@ -155,7 +156,7 @@ impl SessionRequests {
             .filter_map(|lease| SessionAddress::parse(&id_in_last_subject_token(lease)))
             .filter(|at| !told.contains(at.as_str()) && !self.parts.is_open(at))
             .collect();
-        if missing.len() > MAX_LOOKED_AT {
+        if missing.len() > MAX_LEASES_READ_FOR_UNLISTED_SESSIONS {
             return Ok(false);
         }
         for at in missing {

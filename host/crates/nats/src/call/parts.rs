@@ -5,22 +5,22 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
 
 /// Header with the HTTP method of a request.
-pub(super) const METHOD: &str = "Rind-Method";
+pub(super) const HTTP_METHOD_NATS_HEADER: &str = "Rind-Method";
 
 /// Header with the path and query of a request.
-pub(super) const PATH: &str = "Rind-Path";
+pub(super) const HTTP_PATH_NATS_HEADER: &str = "Rind-Path";
 
 /// Header with the kind of an answer's part.
-pub(super) const PART: &str = "Rind-Part";
+pub(super) const ANSWER_PART_KIND_NATS_HEADER: &str = "Rind-Part";
 
 /// Header with the id of an answer. Several programs may answer one request.
-pub(super) const FROM: &str = "Rind-From";
+pub(super) const ANSWER_ID_NATS_HEADER: &str = "Rind-From";
 
 /// Header with the HTTP status of an answer.
-pub(super) const STATUS: &str = "Rind-Status";
+pub(super) const HTTP_STATUS_NATS_HEADER: &str = "Rind-Status";
 
 /// Prefix of the NATS headers that carry the HTTP headers of a request or an answer.
-const HTTP: &str = "Rind-Http-";
+const FORWARDED_HTTP_HEADER_PREFIX: &str = "Rind-Http-";
 
 /// HTTP headers of a request that are forwarded to the program that holds the session. Tokens and
 /// cookies are not forwarded: the server that received the request has checked them.
@@ -55,64 +55,71 @@ impl AnswerPartKind {
     /// Reads the kind of a part; `None` if it is missing or unknown.
     pub(super) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let kinds = [Self::Wait, Self::Head, Self::Body, Self::End];
-        let name = headers.get(PART)?.as_str();
+        let name = headers.get(ANSWER_PART_KIND_NATS_HEADER)?.as_str();
         kinds.into_iter().find(|kind| kind.name() == name)
     }
 }
 
 /// Encodes a request, without its body, as headers of a message.
-pub(super) fn request_headers(request: &Request<Bytes>) -> HeaderMap {
+pub(super) fn encode_request_headers(request: &Request<Bytes>) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(METHOD, request.method().as_str());
+    headers.insert(HTTP_METHOD_NATS_HEADER, request.method().as_str());
     let path = request.uri().path_and_query();
-    headers.insert(PATH, path.map_or("/", |path| path.as_str()));
-    add_http_headers(&mut headers, request.headers(), &FORWARDED_REQUEST_HEADERS);
+    headers.insert(
+        HTTP_PATH_NATS_HEADER,
+        path.map_or("/", |path| path.as_str()),
+    );
+    encode_http_headers(&mut headers, request.headers(), &FORWARDED_REQUEST_HEADERS);
     headers
 }
 
 /// Decodes a request; `None` if the message is not a valid request.
-pub(super) fn read_request(headers: &HeaderMap, body: Bytes) -> Option<Request<Bytes>> {
+pub(super) fn decode_request(headers: &HeaderMap, body: Bytes) -> Option<Request<Bytes>> {
     let mut request = Request::builder()
-        .method(headers.get(METHOD)?.as_str())
-        .uri(headers.get(PATH)?.as_str())
+        .method(headers.get(HTTP_METHOD_NATS_HEADER)?.as_str())
+        .uri(headers.get(HTTP_PATH_NATS_HEADER)?.as_str())
         .body(body)
         .ok()?;
     // Reject a URI with a host, which could direct the request to another host.
     if request.uri().authority().is_some() || !request.uri().path().starts_with('/') {
         return None;
     }
-    read_http_headers(headers, request.headers_mut(), &FORWARDED_REQUEST_HEADERS);
+    decode_http_headers(headers, request.headers_mut(), &FORWARDED_REQUEST_HEADERS);
     Some(request)
 }
 
 /// Encodes the status and headers of an answer as headers of a message.
-pub(super) fn answer_headers<B>(answer: &Response<B>) -> HeaderMap {
+pub(super) fn encode_answer_headers<B>(answer: &Response<B>) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(STATUS, answer.status().as_str());
-    add_http_headers(&mut headers, answer.headers(), &FORWARDED_ANSWER_HEADERS);
+    headers.insert(HTTP_STATUS_NATS_HEADER, answer.status().as_str());
+    encode_http_headers(&mut headers, answer.headers(), &FORWARDED_ANSWER_HEADERS);
     headers
 }
 
 /// Decodes the status and headers of an answer; `None` if they are missing or invalid.
 pub(super) fn decode_answer_head<B>(headers: &HeaderMap, body: B) -> Option<Response<B>> {
-    let status: u16 = headers.get(STATUS)?.as_str().parse().ok()?;
+    let status: u16 = headers
+        .get(HTTP_STATUS_NATS_HEADER)?
+        .as_str()
+        .parse()
+        .ok()?;
     let mut answer = Response::builder().status(status).body(body).ok()?;
-    read_http_headers(headers, answer.headers_mut(), &FORWARDED_ANSWER_HEADERS);
+    decode_http_headers(headers, answer.headers_mut(), &FORWARDED_ANSWER_HEADERS);
     Some(answer)
 }
 
-fn add_http_headers(headers: &mut HeaderMap, from: &http::HeaderMap, names: &[&'static str]) {
+fn encode_http_headers(headers: &mut HeaderMap, from: &http::HeaderMap, names: &[&'static str]) {
     for name in names {
         let value = from.get(*name).and_then(|value| value.to_str().ok());
         if let Some(value) = value {
-            headers.insert(format!("{HTTP}{name}"), value);
+            headers.insert(format!("{FORWARDED_HTTP_HEADER_PREFIX}{name}"), value);
         }
     }
 }
 
-fn read_http_headers(headers: &HeaderMap, to: &mut http::HeaderMap, names: &[&'static str]) {
+fn decode_http_headers(headers: &HeaderMap, to: &mut http::HeaderMap, names: &[&'static str]) {
     for name in names {
-        let value = headers.get(format!("{HTTP}{name}"));
+        let value = headers.get(format!("{FORWARDED_HTTP_HEADER_PREFIX}{name}"));
         let value = value.and_then(|value| HeaderValue::from_str(value.as_str()).ok());
         if let Some(value) = value {
             to.insert(HeaderName::from_static(name), value);
@@ -134,9 +141,9 @@ mod tests {
             .header("accept", "text/event-stream")
             .body(Bytes::from_static(b"{}"))
             .unwrap();
-        let headers = request_headers(&request);
+        let headers = encode_request_headers(&request);
         assert!(!format!("{headers:?}").contains("secret"));
-        let read = read_request(&headers, Bytes::new()).unwrap();
+        let read = decode_request(&headers, Bytes::new()).unwrap();
         assert_eq!(read.uri(), "/v1/sessions/a/turns?x=1");
         assert_eq!(read.headers()["accept"], "text/event-stream");
         assert_eq!(read.headers().len(), 1);
@@ -145,13 +152,13 @@ mod tests {
     #[test]
     fn requests_to_other_hosts_and_answers_without_a_status_are_none() {
         let mut headers = HeaderMap::new();
-        headers.insert(METHOD, "GET");
+        headers.insert(HTTP_METHOD_NATS_HEADER, "GET");
         for path in ["http://other/v1", "other:80", "*", "", "no path"] {
-            headers.insert(PATH, path);
-            assert!(read_request(&headers, Bytes::new()).is_none(), "{path}");
+            headers.insert(HTTP_PATH_NATS_HEADER, path);
+            assert!(decode_request(&headers, Bytes::new()).is_none(), "{path}");
         }
         for status in ["", "99", "1000", "ok"] {
-            headers.insert(STATUS, status);
+            headers.insert(HTTP_STATUS_NATS_HEADER, status);
             assert!(decode_answer_head(&headers, ()).is_none(), "{status}");
         }
     }

@@ -5,7 +5,7 @@
 //! and earlier messages are the history. Files are stored as values of the tenant, named by their
 //! hash, before the record that lists them. The servers are not trusted: the signature of a record
 //! and the hash of a file are verified. The module must not know how plugins are loaded. Start from
-//! [`PluginSets`].
+//! [`TenantPluginSetStore`].
 
 mod record;
 mod signature;
@@ -20,29 +20,29 @@ use futures_util::StreamExt;
 use rind_lib::session::{self, Blobs, SessionBlobs};
 
 pub use self::record::{PluginSetFile, PluginSetPlugin, PluginSetRecord, split_plugin_file_path};
-pub use self::signature::{PluginSetKey, SignedPluginSet, check_public_key};
-use crate::blobs::NatsBlobs;
-use crate::link::{AppendOutcome, StoredMessage};
-use crate::sessions::SharedStoreState;
-use crate::setup::{NO_STREAM, ensure_stream_exists};
+pub use self::signature::{PluginSetSigningKey, SignedPluginSet, check_public_key};
+use crate::blobs::NatsBlobStore;
+use crate::link::{MessageAppendOutcome, StoredStreamMessage};
+use crate::sessions::SharedNatsStoreState;
+use crate::setup::{STREAM_NOT_FOUND_ERROR_CODE, ensure_stream_exists};
 use crate::worker::{invalid_class_error, is_worker_class_name};
 use crate::{NatsError, NatsSessions};
 
 /// Maximum number of published sets that the bucket keeps for each tenant or class.
-const HISTORY: i64 = 64;
+const MAX_PUBLISHED_SETS_IN_HISTORY: i64 = 64;
 
 /// Maximum interval at which a program checks for a new record of a plugin set if no notification
 /// arrives.
-const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+const MAX_NEW_RECORD_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Minimum interval between two checks for a new record. It limits the load, because any client
 /// that may publish can send notifications.
-const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+const MIN_NEW_RECORD_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Store of a tenant's plugin sets. Cheap to clone.
 #[derive(Clone)]
-pub struct PluginSets {
-    parts: Arc<SharedStoreState>,
+pub struct TenantPluginSetStore {
+    parts: Arc<SharedNatsStoreState>,
 }
 
 /// Position in the history of a tenant's or a class's plugin sets at which the next record is
@@ -56,18 +56,20 @@ pub struct NextPluginSetPosition {
     pub last: Option<Result<SignedPluginSet, String>>,
 }
 
-impl std::fmt::Debug for PluginSets {
+impl std::fmt::Debug for TenantPluginSetStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("PluginSets").field(&self.parts.name).finish()
+        f.debug_tuple("TenantPluginSetStore")
+            .field(&self.parts.name)
+            .finish()
     }
 }
 
-impl PluginSets {
+impl TenantPluginSetStore {
     /// Creates the store of plugin sets for the tenant of a session store.
     #[must_use]
     pub fn from_sessions(sessions: &NatsSessions) -> Self {
         Self {
-            parts: sessions.parts().clone(),
+            parts: sessions.shared_state().clone(),
         }
     }
 
@@ -89,8 +91,8 @@ impl PluginSets {
         keys: &[String],
     ) -> Result<Option<SignedPluginSet>, NatsError> {
         for class in [Some(class), None] {
-            if let Some(last) = self.last(class).await? {
-                return self.read(&last, class, keys).map(Some);
+            if let Some(last) = self.last_record_message(class).await? {
+                return self.parse_record_message(&last, class, keys).map(Some);
             }
         }
         Ok(None)
@@ -105,9 +107,13 @@ impl PluginSets {
     pub async fn is_plugin_set_published(&self, class: Option<&str>) -> Result<bool, NatsError> {
         let Some(class) = class else {
             let all = format!("$KV.{}.>", self.bucket_name());
-            return Ok(self.next(&self.stream(), &all, 1).await?.is_some());
+            return Ok(self
+                .next_set_record_message(&self.stream_name(), &all, 1)
+                .await?
+                .is_some());
         };
-        Ok(self.last(Some(class)).await?.is_some() || self.last(None).await?.is_some())
+        Ok(self.last_record_message(Some(class)).await?.is_some()
+            || self.last_record_message(None).await?.is_some())
     }
 
     /// Returns the set with this digest from the earlier and current sets of a class or of the
@@ -123,14 +129,17 @@ impl PluginSets {
     ) -> Result<Option<SignedPluginSet>, NatsError> {
         for class in [Some(class), None] {
             let mut from = 1;
-            let (stream, subject) = (self.stream(), self.subject(class));
+            let (stream, subject) = (self.stream_name(), self.record_subject(class));
             // Limit the number here: a stream that another program created may keep more records.
-            for _ in 0..HISTORY {
-                let Some(message) = self.next(&stream, &subject, from).await? else {
+            for _ in 0..MAX_PUBLISHED_SETS_IN_HISTORY {
+                let Some(message) = self
+                    .next_set_record_message(&stream, &subject, from)
+                    .await?
+                else {
                     break;
                 };
                 from = message.sequence.saturating_add(1);
-                let set = self.read(&message, class, keys);
+                let set = self.parse_record_message(&message, class, keys);
                 if let Some(set) = set.ok().filter(|set| set.digest == digest) {
                     return Ok(Some(set));
                 }
@@ -152,10 +161,10 @@ impl PluginSets {
         if let Some(wrong) = class.filter(|class| !is_worker_class_name(class)) {
             return Err(invalid_class_error(wrong));
         }
-        let last = self.last(class).await?;
+        let last = self.last_record_message(class).await?;
         Ok(NextPluginSetPosition {
             sequence: last.as_ref().map_or(0, |last| last.sequence),
-            last: last.map(|last| self.require_set_for_class(&last, class, keys)),
+            last: last.map(|last| self.verify_set_for_class(&last, class, keys)),
         })
     }
 
@@ -168,7 +177,7 @@ impl PluginSets {
     pub async fn publish(
         &self,
         place: &NextPluginSetPosition,
-        key: &PluginSetKey,
+        key: &PluginSetSigningKey,
         record: PluginSetRecord,
     ) -> Result<SignedPluginSet, NatsError> {
         let class = record.class.clone();
@@ -177,19 +186,19 @@ impl PluginSets {
             return Err(refused("it is for another tenant".to_owned()));
         }
         let (set, bytes) = signature::sign_plugin_set_record(key, record).map_err(refused)?;
-        ensure_stream_exists(&self.parts.link, self.config(), self.parts.patience).await?;
+        ensure_stream_exists(&self.parts.link, self.stream_config(), self.parts.patience).await?;
         let link = &self.parts.link;
-        let (subject, headers) = (self.subject(class.as_deref()), HeaderMap::new());
+        let (subject, headers) = (self.record_subject(class.as_deref()), HeaderMap::new());
         let stored =
             link.append_after_sequence(&subject, place.sequence, headers, Bytes::from(bytes));
         match stored.await {
-            AppendOutcome::Stored(_) => Ok(set),
-            AppendOutcome::Refused => Err(refused(
+            MessageAppendOutcome::Stored(_) => Ok(set),
+            MessageAppendOutcome::Refused => Err(refused(
                 "another program has published one at the same time: look at it with `rind cluster plugins show`, and \
                  publish again"
                     .to_owned(),
             )),
-            AppendOutcome::Unclear(error) => Err(error),
+            MessageAppendOutcome::Unclear(error) => Err(error),
         }
     }
 
@@ -198,12 +207,12 @@ impl PluginSets {
     /// # Errors
     /// The servers do not answer, or refuse the content.
     pub fn store_file(&self, bytes: &[u8]) -> Result<PluginSetFile, NatsError> {
-        let blobs = NatsBlobs::for_plugins(self.parts.clone());
+        let blobs = NatsBlobStore::for_plugins(self.parts.clone());
         let hash = SessionBlobs::compute_blob_id(bytes);
-        if read_stored_content(&blobs, &hash)?.is_none() {
+        if read_stored_file_content(&blobs, &hash)?.is_none() {
             // Remove parts that are stored under this hash but are incomplete or wrong.
             blobs.release(&hash);
-            blobs.put_value_unchecked(&hash, bytes)?;
+            blobs.store_value_unconditionally(&hash, bytes)?;
         }
         Ok(PluginSetFile {
             hash,
@@ -215,8 +224,8 @@ impl PluginSets {
     ///
     /// # Errors
     /// The file is missing, its content has another hash or length, or the servers do not answer.
-    pub fn file(&self, file: &PluginSetFile) -> Result<Vec<u8>, NatsError> {
-        let blobs = NatsBlobs::for_plugins(self.parts.clone());
+    pub fn read_file(&self, file: &PluginSetFile) -> Result<Vec<u8>, NatsError> {
+        let blobs = NatsBlobStore::for_plugins(self.parts.clone());
         // Check the length before the parts are fetched, because any client that may publish can
         // store a file of any length.
         let length = blobs.stored_value_length(&file.hash)?;
@@ -227,7 +236,7 @@ impl PluginSets {
         match length {
             None => Err(damaged("it is missing; publish the set again")),
             Some(length) if length != file.bytes => Err(damaged("it has another length")),
-            Some(_) => read_stored_content(&blobs, &file.hash)?
+            Some(_) => read_stored_file_content(&blobs, &file.hash)?
                 .ok_or_else(|| damaged("its content is missing or another; publish the set again")),
         }
     }
@@ -236,28 +245,28 @@ impl PluginSets {
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn subscribe_to_changes(&self) -> Result<SetChangeSubscription, NatsError> {
+    pub async fn subscribe_to_changes(&self) -> Result<PluginSetChangeSubscription, NatsError> {
         let all = format!("$KV.{}.>", self.bucket_name());
         let told = self.parts.link.client().subscribe(all).await;
         let told =
             told.map_err(|error| NatsError::nats_request_error("the wait for changes", error))?;
-        Ok(SetChangeSubscription(told))
+        Ok(PluginSetChangeSubscription(told))
     }
 
     /// Parses and verifies the record in a message. The record must be for this tenant and class.
-    fn read(
+    fn parse_record_message(
         &self,
-        message: &StoredMessage,
+        message: &StoredStreamMessage,
         class: Option<&str>,
         keys: &[String],
     ) -> Result<SignedPluginSet, NatsError> {
-        let checked = self.require_set_for_class(message, class, keys);
+        let checked = self.verify_set_for_class(message, class, keys);
         checked.map_err(|why| self.unusable_plugin_set_error(class, why))
     }
 
-    fn require_set_for_class(
+    fn verify_set_for_class(
         &self,
-        message: &StoredMessage,
+        message: &StoredStreamMessage,
         class: Option<&str>,
         keys: &[String],
     ) -> Result<SignedPluginSet, String> {
@@ -266,14 +275,14 @@ impl PluginSets {
         if tenant != self.tenant() {
             return Err(format!(
                 "it was published for another tenant, {}",
-                rind_lib::text::clean_line(tenant, 40)
+                rind_lib::text::escape_and_truncate_line(tenant, 40)
             ));
         }
         if of_class != class {
             return Err(match of_class {
                 Some(other) => format!(
                     "it was published for another class of workers, {}",
-                    rind_lib::text::clean_line(other, 40)
+                    rind_lib::text::escape_and_truncate_line(other, 40)
                 ),
                 None => "it was published for the whole tenant, not for this class of workers"
                     .to_owned(),
@@ -290,29 +299,37 @@ impl PluginSets {
         NatsError::PluginSet { of, why }
     }
 
-    async fn last(&self, class: Option<&str>) -> Result<Option<StoredMessage>, NatsError> {
-        let (stream, subject) = (self.stream(), self.subject(class));
+    async fn last_record_message(
+        &self,
+        class: Option<&str>,
+    ) -> Result<Option<StoredStreamMessage>, NatsError> {
+        let (stream, subject) = (self.stream_name(), self.record_subject(class));
         none_if_stream_missing(self.parts.link.last_message(&stream, &subject).await)
     }
 
-    async fn next(
+    async fn next_set_record_message(
         &self,
         stream: &str,
         subject: &str,
         from: u64,
-    ) -> Result<Option<StoredMessage>, NatsError> {
-        none_if_stream_missing(self.parts.link.next(stream, subject, from).await)
+    ) -> Result<Option<StoredStreamMessage>, NatsError> {
+        none_if_stream_missing(
+            self.parts
+                .link
+                .first_message_from(stream, subject, from)
+                .await,
+        )
     }
 
     fn bucket_name(&self) -> String {
         format!("rind-{}-plugins", self.tenant())
     }
 
-    fn stream(&self) -> String {
+    fn stream_name(&self) -> String {
         format!("KV_{}", self.bucket_name())
     }
 
-    fn subject(&self, class: Option<&str>) -> String {
+    fn record_subject(&self, class: Option<&str>) -> String {
         match class {
             Some(class) => format!("$KV.{}.class.{class}", self.bucket_name()),
             None => format!("$KV.{}.tenant", self.bucket_name()),
@@ -321,12 +338,12 @@ impl PluginSets {
 
     /// Returns the configuration of the stream: that of a key-value bucket, so that the tools of
     /// NATS can show the records.
-    fn config(&self) -> stream::Config {
+    fn stream_config(&self) -> stream::Config {
         stream::Config {
-            name: self.stream(),
+            name: self.stream_name(),
             subjects: vec![format!("$KV.{}.>", self.bucket_name())],
             discard: stream::DiscardPolicy::New,
-            max_messages_per_subject: HISTORY,
+            max_messages_per_subject: MAX_PUBLISHED_SETS_IN_HISTORY,
             allow_rollup: true,
             deny_delete: true,
             allow_direct: true,
@@ -339,14 +356,14 @@ impl PluginSets {
 
 /// Subscription to changes of the sets of a tenant.
 #[derive(Debug)]
-pub struct SetChangeSubscription(Subscriber);
+pub struct PluginSetChangeSubscription(Subscriber);
 
-impl SetChangeSubscription {
+impl PluginSetChangeSubscription {
     /// Waits for a notification that a plugin set has changed, at most until the next regular
     /// check.
     pub async fn wait_for_change(&mut self) {
-        tokio::time::sleep(MIN_CHECK_INTERVAL).await;
-        let _ = tokio::time::timeout(MAX_CHECK_INTERVAL, self.0.next()).await;
+        tokio::time::sleep(MIN_NEW_RECORD_CHECK_INTERVAL).await;
+        let _ = tokio::time::timeout(MAX_NEW_RECORD_CHECK_INTERVAL, self.0.next()).await;
         // Drop further notifications: the next check covers all changes so far.
         while let Some(Some(_)) = futures_util::FutureExt::now_or_never(self.0.next()) {}
     }
@@ -354,7 +371,10 @@ impl SetChangeSubscription {
 
 /// Returns the content of the plugin file with this hash; `None` if a part of it is missing or its
 /// content has another hash.
-fn read_stored_content(blobs: &NatsBlobs, hash: &str) -> Result<Option<Vec<u8>>, NatsError> {
+fn read_stored_file_content(
+    blobs: &NatsBlobStore,
+    hash: &str,
+) -> Result<Option<Vec<u8>>, NatsError> {
     match blobs.get(hash) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(session::Error::Blob { .. }) => Ok(None),
@@ -367,11 +387,12 @@ fn read_stored_content(blobs: &NatsBlobs, hash: &str) -> Result<Option<Vec<u8>>,
 
 /// Converts the error of a missing stream to `None`: no set was published yet.
 fn none_if_stream_missing(
-    found: Result<Option<StoredMessage>, NatsError>,
-) -> Result<Option<StoredMessage>, NatsError> {
+    found: Result<Option<StoredStreamMessage>, NatsError>,
+) -> Result<Option<StoredStreamMessage>, NatsError> {
     match found {
         Err(NatsError::Refused {
-            code: NO_STREAM, ..
+            code: STREAM_NOT_FOUND_ERROR_CODE,
+            ..
         }) => Ok(None),
         other => other,
     }

@@ -2,30 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 use serde::{Deserialize, Serialize};
 
 /// Version of the record's format. A worker refuses records of other versions.
-const FORMAT: u32 = 1;
+const RECORD_FORMAT_VERSION: u32 = 1;
 
 /// Maximum length of a record, in bytes.
-pub(super) const MAX_RECORD_BYTES: usize = 256 << 10;
+pub(super) const MAX_PLUGIN_SET_RECORD_BYTES: usize = 256 << 10;
 
 /// Maximum number of plugins in a set, and of files and permissions of a plugin.
-const MAX_PLUGINS: usize = 64;
-const MAX_FILES: usize = 1_000;
-const MAX_GRANTS: usize = 256;
+const MAX_PLUGINS_PER_SET: usize = 64;
+const MAX_FILES_PER_PLUGIN: usize = 1_000;
+const MAX_PERMISSIONS_PER_PLUGIN: usize = 256;
 
 /// Maximum size of all files of a set together, in bytes.
-const MAX_BYTES: u64 = 256 << 20;
+const MAX_TOTAL_FILE_BYTES_PER_SET: u64 = 256 << 20;
 
 /// Maximum lengths in bytes: of a name or version, of a permission, and of a name in a path.
-const MAX_NAME: usize = 64;
-const MAX_GRANT: usize = 500;
-const MAX_PATH_NAME: usize = 255;
+const MAX_PLUGIN_NAME_OR_VERSION_BYTES: usize = 64;
+const MAX_PERMISSION_BYTES: usize = 500;
+const MAX_PATH_COMPONENT_BYTES: usize = 255;
 
 /// Maximum depth of a file's path.
-const MAX_DEPTH: usize = 16;
+const MAX_FILE_PATH_DEPTH: usize = 16;
 
 /// Plugin set of a tenant or of a class of its workers: plugins with files and permissions, and
 /// settings.
@@ -90,7 +90,7 @@ impl PluginSetRecord {
         plugins: Vec<PluginSetPlugin>,
     ) -> Self {
         Self {
-            format: FORMAT,
+            format: RECORD_FORMAT_VERSION,
             tenant: tenant.to_owned(),
             class: class.map(str::to_owned),
             number,
@@ -106,13 +106,13 @@ impl PluginSetRecord {
         let unreadable = |error: serde_json::Error| {
             format!(
                 "its record cannot be read: {}",
-                clean_line(&error.to_string(), 200)
+                escape_and_truncate_line(&error.to_string(), 200)
             )
         };
         let RecordFormatVersion { format } = serde_json::from_str(text).map_err(unreadable)?;
-        if format != FORMAT {
+        if format != RECORD_FORMAT_VERSION {
             return Err(format!(
-                "its record has format version {format}, but this version of rind reads only version {FORMAT}: update rind on this machine"
+                "its record has format version {format}, but this version of rind reads only version {RECORD_FORMAT_VERSION}: update rind on this machine"
             ));
         }
         let record: Self = serde_json::from_str(text).map_err(unreadable)?;
@@ -128,9 +128,9 @@ impl PluginSetRecord {
                 self.number, self.oldest
             ));
         }
-        if self.plugins.is_empty() || self.plugins.len() > MAX_PLUGINS {
+        if self.plugins.is_empty() || self.plugins.len() > MAX_PLUGINS_PER_SET {
             return Err(format!(
-                "it has {} plugins, but a set of plugins must have 1 to {MAX_PLUGINS}",
+                "it has {} plugins, but a set of plugins must have 1 to {MAX_PLUGINS_PER_SET}",
                 self.plugins.len()
             ));
         }
@@ -143,9 +143,9 @@ impl PluginSetRecord {
             .try_for_each(PluginSetPlugin::require_valid_record)?;
         let files = self.plugins.iter().flat_map(|own| own.files.values());
         let total = files.fold(0_u64, |total, file| total.saturating_add(file.bytes));
-        if total > MAX_BYTES {
+        if total > MAX_TOTAL_FILE_BYTES_PER_SET {
             return Err(format!(
-                "the files of the set have {total} bytes, and at most {MAX_BYTES} are read"
+                "the files of the set have {total} bytes, and at most {MAX_TOTAL_FILE_BYTES_PER_SET} are read"
             ));
         }
         Ok(())
@@ -156,26 +156,28 @@ impl PluginSetPlugin {
     fn require_valid_record(&self) -> Result<(), String> {
         let is_plain = |text: &str| {
             let is_of = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
-            !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(is_of)
+            !text.is_empty()
+                && text.len() <= MAX_PLUGIN_NAME_OR_VERSION_BYTES
+                && text.bytes().all(is_of)
         };
         if !is_plain(&self.name) || !is_plain(&self.version) {
             return Err(format!(
                 "`{}` is not a valid plugin name, or `{}` is not a valid version",
-                clean_line(&self.name, MAX_NAME),
-                clean_line(&self.version, MAX_NAME)
+                escape_and_truncate_line(&self.name, MAX_PLUGIN_NAME_OR_VERSION_BYTES),
+                escape_and_truncate_line(&self.version, MAX_PLUGIN_NAME_OR_VERSION_BYTES)
             ));
         }
         let of = |why: String| format!("plugin {}: {why}", self.name);
-        if self.files.is_empty() || self.files.len() > MAX_FILES {
+        if self.files.is_empty() || self.files.len() > MAX_FILES_PER_PLUGIN {
             return Err(of(format!(
-                "it has {} files, but a plugin must have 1 to {MAX_FILES}",
+                "it has {} files, but a plugin must have 1 to {MAX_FILES_PER_PLUGIN}",
                 self.files.len()
             )));
         }
-        let is_long = |grant: &String| grant.len() > MAX_GRANT;
-        if self.grants.len() > MAX_GRANTS || self.grants.iter().any(is_long) {
+        let is_long = |grant: &String| grant.len() > MAX_PERMISSION_BYTES;
+        if self.grants.len() > MAX_PERMISSIONS_PER_PLUGIN || self.grants.iter().any(is_long) {
             return Err(of(format!(
-                "it has more than {MAX_GRANTS} permissions, or one with more than {MAX_GRANT} bytes"
+                "it has more than {MAX_PERMISSIONS_PER_PLUGIN} permissions, or one with more than {MAX_PERMISSION_BYTES} bytes"
             )));
         }
         for (path, file) in &self.files {
@@ -184,7 +186,7 @@ impl PluginSetPlugin {
             if file.hash.len() != 64 || !file.hash.bytes().all(is_digit) {
                 return Err(of(format!(
                     "`{}` is no BLAKE3 hash",
-                    clean_line(&file.hash, 70)
+                    escape_and_truncate_line(&file.hash, 70)
                 )));
             }
         }
@@ -203,15 +205,15 @@ pub fn split_plugin_file_path(path: &str) -> Result<Vec<String>, String> {
         !name.is_empty()
             && name != "."
             && name != ".."
-            && name.len() <= MAX_PATH_NAME
+            && name.len() <= MAX_PATH_COMPONENT_BYTES
             && !name.contains('\\')
             && !name.chars().any(char::is_control)
     };
-    match names.len() <= MAX_DEPTH && names.iter().all(is_name) {
+    match names.len() <= MAX_FILE_PATH_DEPTH && names.iter().all(is_name) {
         true => Ok(names),
         false => Err(format!(
             "the path `{}` is refused: it must stay in the folder of the plugin",
-            clean_line(path, 100)
+            escape_and_truncate_line(path, 100)
         )),
     }
 }

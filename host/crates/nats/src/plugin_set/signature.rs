@@ -2,35 +2,37 @@
 //!
 //! The signature covers the text of the record, and exactly this text is stored and parsed, so that
 //! no unsigned data is used. Keys have the NATS type `module`; a key of the type with which clients
-//! log in cannot sign a set. Start from [`PluginSetKey`].
+//! log in cannot sign a set. Start from [`PluginSetSigningKey`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nkeys::{KeyPair, KeyPairType};
 use rind_lib::session::SessionBlobs;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 use serde::{Deserialize, Serialize};
 
-use super::record::{MAX_RECORD_BYTES, PluginSetRecord};
+use super::record::{MAX_PLUGIN_SET_RECORD_BYTES, PluginSetRecord};
 use crate::NatsError;
 
 /// Prefix of the signed text, so that a signature made for another purpose is invalid for a set.
-const PURPOSE: &str = "rind plugin set 1\n";
+const SIGNED_TEXT_PREFIX: &str = "rind plugin set 1\n";
 
 /// Maximum length of a stored message, in bytes: escaping the record as a JSON string at most
 /// doubles its length.
-const MAX_MESSAGE_BYTES: usize = 2 * MAX_RECORD_BYTES + 1024;
+const MAX_STORED_MESSAGE_BYTES: usize = 2 * MAX_PLUGIN_SET_RECORD_BYTES + 1024;
 
 /// Private key that signs plugin sets.
-pub struct PluginSetKey(KeyPair);
+pub struct PluginSetSigningKey(KeyPair);
 
-impl std::fmt::Debug for PluginSetKey {
+impl std::fmt::Debug for PluginSetSigningKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("PluginSetKey").field(&self.public()).finish()
+        f.debug_tuple("PluginSetSigningKey")
+            .field(&self.public_key())
+            .finish()
     }
 }
 
-impl PluginSetKey {
+impl PluginSetSigningKey {
     /// Generates a key, and returns it with its seed.
     ///
     /// # Errors
@@ -62,7 +64,7 @@ impl PluginSetKey {
 
     /// Returns the public key, with which workers verify sets.
     #[must_use]
-    pub fn public(&self) -> String {
+    pub fn public_key(&self) -> String {
         self.0.public_key()
     }
 }
@@ -110,14 +112,14 @@ struct StoredPluginSet {
 
 /// Checks and signs the record of a plugin set. Returns the signed set and the bytes to store.
 pub(super) fn sign_plugin_set_record(
-    key: &PluginSetKey,
+    key: &PluginSetSigningKey,
     record: PluginSetRecord,
 ) -> Result<(SignedPluginSet, Vec<u8>), String> {
     record.require_valid_record()?;
     let text = serde_json::to_string(&record).map_err(|error| error.to_string())?;
-    if text.len() > MAX_RECORD_BYTES {
+    if text.len() > MAX_PLUGIN_SET_RECORD_BYTES {
         return Err(format!(
-            "the record of the set has {} bytes, and at most {MAX_RECORD_BYTES} are stored",
+            "the record of the set has {} bytes, and at most {MAX_PLUGIN_SET_RECORD_BYTES} are stored",
             text.len()
         ));
     }
@@ -125,7 +127,7 @@ pub(super) fn sign_plugin_set_record(
     let signature = signature.map_err(|error| error.to_string())?;
     let set = SignedPluginSet {
         digest: SessionBlobs::compute_blob_id(text.as_bytes()),
-        key: key.public(),
+        key: key.public_key(),
         record,
     };
     let stored = StoredPluginSet {
@@ -142,22 +144,22 @@ pub(super) fn verify_signed_plugin_set(
     bytes: &[u8],
     keys: &[String],
 ) -> Result<SignedPluginSet, String> {
-    if bytes.len() > MAX_MESSAGE_BYTES {
+    if bytes.len() > MAX_STORED_MESSAGE_BYTES {
         return Err(format!(
-            "it has {} bytes, and at most {MAX_MESSAGE_BYTES} are read",
+            "it has {} bytes, and at most {MAX_STORED_MESSAGE_BYTES} are read",
             bytes.len()
         ));
     }
     let stored: StoredPluginSet = serde_json::from_slice(bytes).map_err(|error| {
         format!(
             "it is not a signed set of plugins: {}",
-            clean_line(&error.to_string(), 200)
+            escape_and_truncate_line(&error.to_string(), 200)
         )
     })?;
     if !keys.contains(&stored.key) {
         return Err(format!(
             "it is signed with the key {}, which is not among the keys that this worker trusts",
-            clean_line(&stored.key, 80)
+            escape_and_truncate_line(&stored.key, 80)
         ));
     }
     let refused = || format!("its signature does not match the key {}", stored.key);
@@ -174,7 +176,7 @@ pub(super) fn verify_signed_plugin_set(
 }
 
 fn bytes_to_sign(record: &str) -> Vec<u8> {
-    [PURPOSE.as_bytes(), record.as_bytes()].concat()
+    [SIGNED_TEXT_PREFIX.as_bytes(), record.as_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -200,14 +202,14 @@ mod tests {
 
     #[test]
     fn a_changed_record_and_a_signature_of_another_key_are_refused() {
-        let (key, seed) = PluginSetKey::generate().unwrap();
-        let (other, _) = PluginSetKey::generate().unwrap();
+        let (key, seed) = PluginSetSigningKey::generate().unwrap();
+        let (other, _) = PluginSetSigningKey::generate().unwrap();
         assert_eq!(
-            PluginSetKey::from_seed(&seed).unwrap().public(),
-            key.public()
+            PluginSetSigningKey::from_seed(&seed).unwrap().public_key(),
+            key.public_key()
         );
         let (set, bytes) = sign_plugin_set_record(&key, record()).unwrap();
-        let keys = [key.public()];
+        let keys = [key.public_key()];
         assert_eq!(verify_signed_plugin_set(&bytes, &keys).unwrap(), set);
         let text = String::from_utf8(bytes).unwrap();
         let changed = text.replace("\\\"number\\\":7", "\\\"number\\\":8");
@@ -217,13 +219,14 @@ mod tests {
             refused.contains("its signature does not match"),
             "{refused}"
         );
-        let renamed = text.replace(&key.public(), &other.public());
-        let refused = verify_signed_plugin_set(renamed.as_bytes(), &[other.public()]).unwrap_err();
+        let renamed = text.replace(&key.public_key(), &other.public_key());
+        let refused =
+            verify_signed_plugin_set(renamed.as_bytes(), &[other.public_key()]).unwrap_err();
         assert!(
             refused.contains("its signature does not match"),
             "{refused}"
         );
-        let refused = verify_signed_plugin_set(text.as_bytes(), &[other.public()]).unwrap_err();
+        let refused = verify_signed_plugin_set(text.as_bytes(), &[other.public_key()]).unwrap_err();
         assert!(refused.contains("not among the keys"), "{refused}");
         for other in ["", "{}", "null", "[1]"] {
             assert!(
@@ -236,9 +239,11 @@ mod tests {
     #[test]
     fn keys_with_which_clients_log_in_sign_no_sets() {
         let user = KeyPair::new_user();
-        assert!(PluginSetKey::from_seed(&user.seed().unwrap()).is_err());
+        assert!(PluginSetSigningKey::from_seed(&user.seed().unwrap()).is_err());
         assert!(check_public_key(&user.public_key()).is_err());
-        let refused = PluginSetKey::from_seed("SMAB").unwrap_err().to_string();
+        let refused = PluginSetSigningKey::from_seed("SMAB")
+            .unwrap_err()
+            .to_string();
         assert!(!refused.contains("SMAB"), "{refused}");
     }
 }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::NatsError;
 
 /// Length in milliseconds of the two periods in which usage is counted.
-const MINUTE_MS: i64 = 60_000;
-const DAY_MS: i64 = 86_400_000;
+const MILLISECONDS_PER_MINUTE: i64 = 60_000;
+const MILLISECONDS_PER_DAY: i64 = 86_400_000;
 
 /// Number of millionths in a US dollar; costs are counted in millionths.
-const MICROS: f64 = 1e6;
+const MICRODOLLARS_PER_DOLLAR: f64 = 1e6;
 
 /// Limits of a tenant. `None` in a field means that there is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub struct QuotaReport {
 #[error(
     "the tenant has used up its quota of {quota}: {used} of {limit}; it is free again at {free_at}, or when the operator raises it with `rind cluster quota`"
 )]
-pub struct QuotaRefusal {
+pub struct QuotaExceededError {
     /// Name of the quota, such as `turns a minute`.
     pub quota: String,
     /// Usage so far, in the unit of the quota.
@@ -79,7 +79,7 @@ pub struct QuotaRefusal {
     free_at: String,
 }
 
-impl QuotaRefusal {
+impl QuotaExceededError {
     /// Returns the time until the quota is available again.
     #[must_use]
     pub fn time_until_available(&self) -> Duration {
@@ -90,14 +90,14 @@ impl QuotaRefusal {
 
 /// Number of tokens and cost of one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TurnUsage {
+pub struct TurnTokensAndCost {
     /// Number of tokens.
     pub tokens: u64,
     /// Cost in US dollars, as far as prices are known.
     pub usd: f64,
 }
 
-impl TurnUsage {
+impl TurnTokensAndCost {
     /// Returns the usage of a turn that has ended.
     #[must_use]
     pub fn from_summary(summary: &TurnSummary) -> Self {
@@ -112,7 +112,10 @@ impl TenantUsage {
     /// Resets the counts if the minute or day of `now_ms` is later than the counted one. An earlier
     /// time, from a slow clock, changes nothing.
     pub(super) fn reset_counts_of_past_periods(&mut self, now_ms: i64) {
-        let (minute, day) = (now_ms.div_euclid(MINUTE_MS), now_ms.div_euclid(DAY_MS));
+        let (minute, day) = (
+            now_ms.div_euclid(MILLISECONDS_PER_MINUTE),
+            now_ms.div_euclid(MILLISECONDS_PER_DAY),
+        );
         if minute > self.minute {
             (self.minute, self.inputs, self.turns) = (minute, 0, 0);
         }
@@ -123,14 +126,14 @@ impl TenantUsage {
 
     /// Returns the cost of turns on the counted day, in US dollars.
     #[must_use]
-    pub fn usd(&self) -> f64 {
-        self.micro_usd as f64 / MICROS
+    pub fn daily_cost_usd(&self) -> f64 {
+        self.micro_usd as f64 / MICRODOLLARS_PER_DOLLAR
     }
 
     /// Adds the usage of a turn that has ended.
-    pub(super) fn add_turn(&mut self, turn: TurnUsage) {
+    pub(super) fn add_turn(&mut self, turn: TurnTokensAndCost) {
         self.tokens = self.tokens.saturating_add(turn.tokens);
-        let micros = (turn.usd * MICROS).max(0.0).round();
+        let micros = (turn.usd * MICRODOLLARS_PER_DOLLAR).max(0.0).round();
         self.micro_usd = self.micro_usd.saturating_add(micros as u64);
     }
 
@@ -140,7 +143,10 @@ impl TenantUsage {
         used: u64,
         limit: Option<u64>,
     ) -> Result<(), NatsError> {
-        let free_ms = self.minute.saturating_add(1).saturating_mul(MINUTE_MS);
+        let free_ms = self
+            .minute
+            .saturating_add(1)
+            .saturating_mul(MILLISECONDS_PER_MINUTE);
         check_limit(what, used as f64, limit.map(|limit| limit as f64), free_ms)
     }
 
@@ -150,7 +156,10 @@ impl TenantUsage {
         used: f64,
         limit: Option<f64>,
     ) -> Result<(), NatsError> {
-        let free_ms = self.day.saturating_add(1).saturating_mul(DAY_MS);
+        let free_ms = self
+            .day
+            .saturating_add(1)
+            .saturating_mul(MILLISECONDS_PER_DAY);
         check_limit(what, used, limit, free_ms)
     }
 
@@ -164,25 +173,25 @@ impl TenantUsage {
     pub(super) fn check_daily_spending(&self, limits: &TenantQuotaLimits) -> Result<(), NatsError> {
         let tokens = limits.tokens_a_day.map(|limit| limit as f64);
         self.check_day_quota("tokens a day", self.tokens as f64, tokens)?;
-        self.check_day_quota("US dollars a day", self.usd(), limits.usd_a_day)
+        self.check_day_quota("US dollars a day", self.daily_cost_usd(), limits.usd_a_day)
     }
 }
 
 fn check_limit(what: &str, used: f64, limit: Option<f64>, free_ms: i64) -> Result<(), NatsError> {
     match limit {
-        Some(limit) if used >= limit => Err(NatsError::OverQuota(QuotaRefusal {
+        Some(limit) if used >= limit => Err(NatsError::OverQuota(QuotaExceededError {
             quota: what.to_owned(),
             used,
             limit,
             free_ms,
-            free_at: format_time_ms(free_ms),
+            free_at: format_unix_time_ms(free_ms),
         })),
         _ => Ok(()),
     }
 }
 
 /// Formats a time in milliseconds since 1970 (RFC 3339, UTC).
-fn format_time_ms(ms: i64) -> String {
+fn format_unix_time_ms(ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(ms);
     at.map(|at| at.to_string()).unwrap_or_default()
 }
@@ -194,14 +203,14 @@ mod tests {
     #[test]
     fn a_clock_that_is_behind_takes_no_count_back() {
         let mut used = TenantUsage::default();
-        used.reset_counts_of_past_periods(3 * DAY_MS + 5 * MINUTE_MS);
+        used.reset_counts_of_past_periods(3 * MILLISECONDS_PER_DAY + 5 * MILLISECONDS_PER_MINUTE);
         (used.turns, used.tokens) = (4, 100);
-        used.reset_counts_of_past_periods(3 * DAY_MS + 4 * MINUTE_MS);
-        used.reset_counts_of_past_periods(2 * DAY_MS);
+        used.reset_counts_of_past_periods(3 * MILLISECONDS_PER_DAY + 4 * MILLISECONDS_PER_MINUTE);
+        used.reset_counts_of_past_periods(2 * MILLISECONDS_PER_DAY);
         assert_eq!((used.turns, used.tokens), (4, 100));
-        used.reset_counts_of_past_periods(3 * DAY_MS + 6 * MINUTE_MS);
+        used.reset_counts_of_past_periods(3 * MILLISECONDS_PER_DAY + 6 * MILLISECONDS_PER_MINUTE);
         assert_eq!((used.turns, used.tokens), (0, 100));
-        used.reset_counts_of_past_periods(4 * DAY_MS);
+        used.reset_counts_of_past_periods(4 * MILLISECONDS_PER_DAY);
         assert_eq!((used.turns, used.tokens), (0, 0));
     }
 

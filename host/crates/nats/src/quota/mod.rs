@@ -7,7 +7,7 @@
 //! quota at most by the turns that are running. A program that cannot read the bucket runs no
 //! turns. Clocks only determine the current minute and day; a slow clock never resets a count.
 //!
-//! Start from [`TenantQuotas`].
+//! Start from [`TenantQuotaClient`].
 
 mod counts;
 mod known;
@@ -20,42 +20,46 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream;
 use bytes::Bytes;
-pub use counts::{QuotaRefusal, QuotaReport, TenantQuotaLimits, TenantUsage, TurnUsage};
-pub(crate) use known::QuotaCache;
+pub use counts::{
+    QuotaExceededError, QuotaReport, TenantQuotaLimits, TenantUsage, TurnTokensAndCost,
+};
+pub(crate) use known::TenantQuotaCache;
 use rind_lib::lock::lock;
 use rind_lib::session::SessionAddress;
 use serde::{Deserialize, Serialize};
 
-use crate::link::{AppendOutcome, StoredMessage};
-use crate::sessions::SharedStoreState;
-use crate::setup::{LINES, NO_STREAM, ensure_stream_exists};
+use crate::link::{MessageAppendOutcome, StoredStreamMessage};
+use crate::sessions::SharedNatsStoreState;
+use crate::setup::{
+    SESSION_LINES_STREAM_NAME_PART, STREAM_NOT_FOUND_ERROR_CODE, ensure_stream_exists,
+};
 use crate::{NatsError, NatsSessions};
 
 /// Key in the metadata of the input stream. Its presence means that quotas were declared.
-const DECLARED: &str = "rind-quotas";
+const QUOTAS_DECLARED_METADATA_KEY: &str = "rind-quotas";
 
 /// Client for the quotas of a tenant. Cheap to clone.
 #[derive(Clone)]
-pub struct TenantQuotas {
-    parts: Arc<SharedStoreState>,
+pub struct TenantQuotaClient {
+    parts: Arc<SharedNatsStoreState>,
 }
 
-impl std::fmt::Debug for TenantQuotas {
+impl std::fmt::Debug for TenantQuotaClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("TenantQuotas")
+        f.debug_tuple("TenantQuotaClient")
             .field(&self.parts.name)
             .finish()
     }
 }
 
-impl TenantQuotas {
+impl TenantQuotaClient {
     /// Creates the client for the quotas of the tenant to which a session store belongs.
     #[must_use]
     pub fn from_sessions(sessions: &NatsSessions) -> Self {
-        Self::from_parts(sessions.parts().clone())
+        Self::from_store_state(sessions.shared_state().clone())
     }
 
-    pub(crate) fn from_parts(parts: Arc<SharedStoreState>) -> Self {
+    pub(crate) fn from_store_state(parts: Arc<SharedNatsStoreState>) -> Self {
         Self { parts }
     }
 
@@ -76,7 +80,7 @@ impl TenantQuotas {
             });
         }
         if limits == TenantQuotaLimits::default() {
-            self.mark_quotas_declared(false).await?;
+            self.set_quotas_declared_mark(false).await?;
             let deleted = self
                 .parts
                 .link
@@ -96,7 +100,8 @@ impl TenantQuotas {
         // Write the usage before the limits, and both before the mark that quotas were declared, so
         // that a concurrent reader finds complete data.
         let last = self.last_message("use").await?;
-        let is_read = |last: &StoredMessage| parse_quota_record::<TenantUsage>("use", last).is_ok();
+        let is_read =
+            |last: &StoredStreamMessage| parse_quota_record::<TenantUsage>("use", last).is_ok();
         if !last.as_ref().is_some_and(is_read) {
             let expected = last.map_or(0, |last| last.sequence);
             self.store_quota_value("use", expected, &TenantUsage::default())
@@ -105,8 +110,8 @@ impl TenantQuotas {
         let last = self.last_message("limits").await?;
         let expected = last.map_or(0, |last| last.sequence);
         if self.store_quota_value("limits", expected, &limits).await? {
-            *self.lock_quota_cache() = QuotaCache::default();
-            return self.mark_quotas_declared(true).await;
+            *self.lock_quota_cache() = TenantQuotaCache::default();
+            return self.set_quotas_declared_mark(true).await;
         }
         Err(NatsError::jetstream_refusal(
             "the declaration of quotas",
@@ -119,11 +124,11 @@ impl TenantQuotas {
     ///
     /// # Errors
     /// The servers do not answer, or the declared quotas are lost or damaged.
-    pub async fn read_report(&self) -> Result<Option<QuotaReport>, NatsError> {
+    pub async fn read_quota_report(&self) -> Result<Option<QuotaReport>, NatsError> {
         let Some(limits) = self.limits().await? else {
             return Ok(None);
         };
-        let (_, mut used) = self.read_counted_usage().await?;
+        let (_, mut used) = self.read_usage_with_sequence().await?;
         used.reset_counts_of_past_periods(rind_lib::clock::now_ms());
         Ok(Some(QuotaReport { limits, used }))
     }
@@ -149,7 +154,7 @@ impl TenantQuotas {
         counted
     }
 
-    fn lock_quota_cache(&self) -> MutexGuard<'_, QuotaCache> {
+    fn lock_quota_cache(&self) -> MutexGuard<'_, TenantQuotaCache> {
         lock(&self.parts.quotas)
     }
 
@@ -170,8 +175,11 @@ impl TenantQuotas {
 
     /// Checks, without counting, that a turn of a session may begin. If the session does not exist
     /// yet, also checks that it may be created.
-    pub(crate) async fn check_turn(&self, at: &SessionAddress) -> Result<(), NatsError> {
-        let Some(QuotaReport { limits, used }) = self.read_report().await? else {
+    pub(crate) async fn check_session_turn_quotas(
+        &self,
+        at: &SessionAddress,
+    ) -> Result<(), NatsError> {
+        let Some(QuotaReport { limits, used }) = self.read_quota_report().await? else {
             return Ok(());
         };
         used.check_turn(&limits)?;
@@ -179,7 +187,7 @@ impl TenantQuotas {
             return Ok(());
         };
         let names = &self.parts.streams.names;
-        let stream = names.stream_name(LINES, names.partition(at));
+        let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(at));
         match self
             .parts
             .link
@@ -197,8 +205,8 @@ impl TenantQuotas {
     ///
     /// # Errors
     /// See [`count_input_against_quotas`](Self::count_input_against_quotas).
-    pub async fn check(&self) -> Result<(), NatsError> {
-        let Some(QuotaReport { limits, used }) = self.read_report().await? else {
+    pub async fn check_turn_quotas(&self) -> Result<(), NatsError> {
+        let Some(QuotaReport { limits, used }) = self.read_quota_report().await? else {
             return Ok(());
         };
         used.check_turn(&limits)
@@ -208,7 +216,7 @@ impl TenantQuotas {
     ///
     /// # Errors
     /// See [`count_input_against_quotas`](Self::count_input_against_quotas).
-    pub async fn begin_turn(&self) -> Result<(), NatsError> {
+    pub async fn count_turn_against_quotas(&self) -> Result<(), NatsError> {
         self.change_usage(|limits, used| {
             used.check_turn(limits)?;
             used.turns += 1;
@@ -221,7 +229,7 @@ impl TenantQuotas {
     ///
     /// # Errors
     /// The servers do not answer, or the declared quotas are lost or damaged.
-    pub async fn end_turn(&self, turn: TurnUsage) -> Result<(), NatsError> {
+    pub async fn add_turn_usage(&self, turn: TurnTokensAndCost) -> Result<(), NatsError> {
         self.change_usage(|_, used| {
             used.add_turn(turn);
             Ok(())
@@ -242,7 +250,7 @@ impl TenantQuotas {
         // fail, and load the servers.
         let _one = self.parts.quota_change.lock().await;
         loop {
-            let (sequence, mut used) = self.read_counted_usage().await?;
+            let (sequence, mut used) = self.read_usage_with_sequence().await?;
             used.reset_counts_of_past_periods(rind_lib::clock::now_ms());
             change(&limits, &mut used)?;
             match self.store_quota_value("use", sequence, &used).await {
@@ -258,14 +266,15 @@ impl TenantQuotas {
 
     /// Returns the quotas of the tenant, if any were declared.
     async fn limits(&self) -> Result<Option<TenantQuotaLimits>, NatsError> {
-        if self.lock_quota_cache().caches_absence_of_quotas() {
+        if self.lock_quota_cache().is_absence_of_quotas_cached() {
             return Ok(None);
         }
         let found = match self.last_message("limits").await {
             Ok(Some(last)) => return parse_quota_record("limits", &last).map(Some),
             Ok(None) => Ok(None),
             Err(NatsError::Refused {
-                code: NO_STREAM, ..
+                code: STREAM_NOT_FOUND_ERROR_CODE,
+                ..
             }) => Ok(None),
             Err(error) => Err(error),
         };
@@ -279,10 +288,11 @@ impl TenantQuotas {
         }
     }
 
-    async fn read_counted_usage(&self) -> Result<(u64, TenantUsage), NatsError> {
+    async fn read_usage_with_sequence(&self) -> Result<(u64, TenantUsage), NatsError> {
         let last = match self.last_message("use").await {
             Err(NatsError::Refused {
-                code: NO_STREAM, ..
+                code: STREAM_NOT_FOUND_ERROR_CODE,
+                ..
             }) => None,
             last => last?,
         };
@@ -290,7 +300,7 @@ impl TenantQuotas {
         Ok((last.sequence, parse_quota_record("use", &last)?))
     }
 
-    async fn last_message(&self, key: &str) -> Result<Option<StoredMessage>, NatsError> {
+    async fn last_message(&self, key: &str) -> Result<Option<StoredStreamMessage>, NatsError> {
         let (stream, subject) = (self.stream_name(), self.subject(key));
         self.parts.link.last_message(&stream, &subject).await
     }
@@ -309,9 +319,9 @@ impl TenantQuotas {
         let link = &self.parts.link;
         let stored = link.append_after_sequence(&subject, expected, headers, Bytes::from(payload));
         match stored.await {
-            AppendOutcome::Stored(_) => Ok(true),
-            AppendOutcome::Refused => Ok(false),
-            AppendOutcome::Unclear(error) => Err(error),
+            MessageAppendOutcome::Stored(_) => Ok(true),
+            MessageAppendOutcome::Refused => Ok(false),
+            MessageAppendOutcome::Unclear(error) => Err(error),
         }
     }
 
@@ -319,23 +329,24 @@ impl TenantQuotas {
     /// remains when the bucket is deleted.
     async fn are_quotas_declared(&self) -> Result<bool, NatsError> {
         match self.input_stream_config().await {
-            Ok(config) => Ok(config.metadata.contains_key(DECLARED)),
+            Ok(config) => Ok(config.metadata.contains_key(QUOTAS_DECLARED_METADATA_KEY)),
             // The mark is metadata of the input stream, so without the stream no quotas were
             // declared.
             Err(NatsError::Refused {
-                code: NO_STREAM, ..
+                code: STREAM_NOT_FOUND_ERROR_CODE,
+                ..
             }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    async fn mark_quotas_declared(&self, is_declared: bool) -> Result<(), NatsError> {
+    async fn set_quotas_declared_mark(&self, is_declared: bool) -> Result<(), NatsError> {
         let mut config = self.input_stream_config().await?;
         match is_declared {
             true => config
                 .metadata
-                .insert(DECLARED.to_owned(), "yes".to_owned()),
-            false => config.metadata.remove(DECLARED),
+                .insert(QUOTAS_DECLARED_METADATA_KEY.to_owned(), "yes".to_owned()),
+            false => config.metadata.remove(QUOTAS_DECLARED_METADATA_KEY),
         };
         let updated = self.parts.link.context().update_stream(&config).await;
         updated
@@ -397,10 +408,10 @@ fn missing_quota_record_error() -> NatsError {
 
 fn parse_quota_record<T: for<'a> Deserialize<'a>>(
     key: &str,
-    message: &StoredMessage,
+    message: &StoredStreamMessage,
 ) -> Result<T, NatsError> {
     serde_json::from_slice(&message.payload).map_err(|error| NatsError::Damaged {
         what: format!("the {key} of the tenant's quotas"),
-        why: rind_lib::text::clean_line(&error.to_string(), 200),
+        why: rind_lib::text::escape_and_truncate_line(&error.to_string(), 200),
     })
 }

@@ -1,26 +1,29 @@
 //! Replaces the files of a folder with the files of a snapshot. Fetches and checks all files of the
 //! snapshot before the first existing file is removed. Start from
-//! [`fetch_snapshot_into_next_folder`] and [`replace_with_fetched_files`].
+//! [`fetch_snapshot_files`] and [`replace_with_fetched_files`].
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 
-use super::manifest::{FolderManifest, OWN};
-use super::scan::MODE;
+use super::manifest::{FolderManifest, WORKER_PRIVATE_FOLDER_NAME};
+use super::scan::SNAPSHOT_FILE_MODE_MASK;
 
-/// Name of the subfolder of [`OWN`] into which the files of a snapshot are fetched.
-const NEXT: &str = "next";
+/// Name of the subfolder of [`WORKER_PRIVATE_FOLDER_NAME`] into which the files of a snapshot are
+/// fetched.
+const FETCHED_SNAPSHOT_FOLDER_NAME: &str = "next";
 
-/// Subfolder of [`OWN`] for files that were in the folder but are in no snapshot.
-const ASIDE: &str = "unsaved";
+/// Subfolder of [`WORKER_PRIVATE_FOLDER_NAME`] for files that were in the folder but are in no
+/// snapshot.
+const UNSAVED_FILES_FOLDER_NAME: &str = "unsaved";
 
-/// Maximum number of folders in [`ASIDE`]. Beyond it, the oldest folders are removed.
-const MAX_ASIDE: usize = 5;
+/// Maximum number of folders in [`UNSAVED_FILES_FOLDER_NAME`]. Beyond it, the oldest folders are
+/// removed.
+const MAX_UNSAVED_FILES_FOLDERS: usize = 5;
 
 /// Mode bits that a folder needs so that files in it can be replaced: all rights for the owner.
-const OPEN: u32 = 0o700;
+const WRITABLE_FOLDER_MODE_BITS: u32 = 0o700;
 
 /// Reason why the files of a snapshot could not be fetched.
 pub(super) enum SnapshotFetchError {
@@ -54,48 +57,56 @@ impl SnapshotFetchError {
     }
 }
 
-/// Opens the worker's own folder [`OWN`]. First creates the folder and restores its mode if needed,
-/// because a command may have removed the folder or changed the mode.
-pub(super) fn open_worker_folder(folder: &Dir) -> io::Result<Dir> {
+/// Opens the worker's own folder [`WORKER_PRIVATE_FOLDER_NAME`]. First creates the folder and
+/// restores its mode if needed, because a command may have removed the folder or changed the mode.
+pub(super) fn open_worker_private_folder(folder: &Dir) -> io::Result<Dir> {
     grant_owner_rights(folder, Path::new("."))?;
-    match folder.symlink_metadata(OWN) {
+    match folder.symlink_metadata(WORKER_PRIVATE_FOLDER_NAME) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
             return Err(io::Error::other(format!(
-                "{OWN} is not a folder; remove it, and the worker creates a new one"
+                "{WORKER_PRIVATE_FOLDER_NAME} is not a folder; remove it, and the worker creates a new one"
             )));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            tracing::warn!("{OWN} was removed, with all that was set aside in it; it is made anew");
-            folder.create_dir(OWN)?;
+            tracing::warn!(
+                "{WORKER_PRIVATE_FOLDER_NAME} was removed, with all that was set aside in it; it is made anew"
+            );
+            folder.create_dir(WORKER_PRIVATE_FOLDER_NAME)?;
         }
         Err(error) => return Err(error),
     }
-    grant_owner_rights(folder, Path::new(OWN))?;
-    folder.open_dir(OWN)
+    grant_owner_rights(folder, Path::new(WORKER_PRIVATE_FOLDER_NAME))?;
+    folder.open_dir(WORKER_PRIVATE_FOLDER_NAME)
 }
 
 /// Gives the owner all rights to a folder. Returns the previous mode if it had to be changed.
 fn grant_owner_rights(folder: &Dir, name: &Path) -> io::Result<Option<u32>> {
     let mode = folder.metadata(name)?.permissions().mode();
-    if mode & OPEN == OPEN {
+    if mode & WRITABLE_FOLDER_MODE_BITS == WRITABLE_FOLDER_MODE_BITS {
         return Ok(None);
     }
-    folder.set_permissions(name, Permissions::from_mode((mode & MODE) | OPEN))?;
-    Ok(Some(mode & MODE))
+    folder.set_permissions(
+        name,
+        Permissions::from_mode((mode & SNAPSHOT_FILE_MODE_MASK) | WRITABLE_FOLDER_MODE_BITS),
+    )?;
+    Ok(Some(mode & SNAPSHOT_FILE_MODE_MASK))
 }
 
-/// Fetches all files of a snapshot into the folder [`NEXT`]. `content` returns a file's content by
-/// its hash.
-pub(super) fn fetch_snapshot_into_next_folder(
+/// Fetches all files of a snapshot into the folder [`FETCHED_SNAPSHOT_FOLDER_NAME`]. `content`
+/// returns a file's content by its hash.
+pub(super) fn fetch_snapshot_files(
     folder: &Dir,
     manifest: &FolderManifest,
     content: &dyn Fn(&str) -> Result<Vec<u8>, SnapshotFetchError>,
 ) -> Result<(), SnapshotFetchError> {
-    let own = open_worker_folder(folder).map_err(folder_error)?;
-    remove_entry(&own, Path::new(NEXT)).map_err(folder_error)?;
-    own.create_dir(NEXT).map_err(folder_error)?;
-    let next = own.open_dir(NEXT).map_err(folder_error)?;
+    let own = open_worker_private_folder(folder).map_err(folder_error)?;
+    remove_entry(&own, Path::new(FETCHED_SNAPSHOT_FOLDER_NAME)).map_err(folder_error)?;
+    own.create_dir(FETCHED_SNAPSHOT_FOLDER_NAME)
+        .map_err(folder_error)?;
+    let next = own
+        .open_dir(FETCHED_SNAPSHOT_FOLDER_NAME)
+        .map_err(folder_error)?;
     for stored in &manifest.folders {
         let made = next.create_dir(&stored.path);
         made.map_err(|error| SnapshotFetchError::from_path_error(&stored.path, &error))?;
@@ -107,7 +118,7 @@ pub(super) fn fetch_snapshot_into_next_folder(
         options.write(true).create_new(true).mode(0o600);
         let mut file = next.open_with(&stored.path, &options).map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
-        let mode = Permissions::from_mode(stored.mode & MODE);
+        let mode = Permissions::from_mode(stored.mode & SNAPSHOT_FILE_MODE_MASK);
         file.set_permissions(mode).map_err(failed)?;
     }
     for stored in &manifest.links {
@@ -123,32 +134,33 @@ pub(super) fn replace_with_fetched_files(
     folder: &Dir,
     manifest: &FolderManifest,
 ) -> io::Result<()> {
-    for name in list_names(folder)? {
+    for name in list_names_outside_worker_folder(folder)? {
         remove_entry(folder, Path::new(&name))?;
     }
-    let next = folder.open_dir(Path::new(OWN).join(NEXT))?;
+    let next = folder
+        .open_dir(Path::new(WORKER_PRIVATE_FOLDER_NAME).join(FETCHED_SNAPSHOT_FOLDER_NAME))?;
     for entry in next.entries()? {
         let name = entry?.file_name();
         next.rename(&name, folder, &name)?;
     }
     // Set the innermost modes first: a folder without rights for its owner cannot be entered.
     for stored in manifest.folders.iter().rev() {
-        let mode = Permissions::from_mode(stored.mode & MODE);
+        let mode = Permissions::from_mode(stored.mode & SNAPSHOT_FILE_MODE_MASK);
         folder.set_permissions(&stored.path, mode)?;
     }
     Ok(())
 }
 
-/// Moves the files of the folder into a new folder `name` in [`ASIDE`]. Returns the path of the new
-/// folder, relative to `folder`; `None` if there are no files.
-pub(super) fn move_files_to_aside_folder(folder: &Dir, name: &str) -> io::Result<Option<String>> {
-    let names = list_names(folder)?;
+/// Moves the files of the folder into a new folder `name` in [`UNSAVED_FILES_FOLDER_NAME`]. Returns
+/// the path of the new folder, relative to `folder`; `None` if there are no files.
+pub(super) fn move_to_unsaved_folder(folder: &Dir, name: &str) -> io::Result<Option<String>> {
+    let names = list_names_outside_worker_folder(folder)?;
     if names.is_empty() {
         return Ok(None);
     }
-    let own = open_worker_folder(folder)?;
-    own.create_dir_all(ASIDE)?;
-    let all = own.open_dir(ASIDE)?;
+    let own = open_worker_private_folder(folder)?;
+    own.create_dir_all(UNSAVED_FILES_FOLDER_NAME)?;
+    let all = own.open_dir(UNSAVED_FILES_FOLDER_NAME)?;
     all.create_dir(name)?;
     let aside = all.open_dir(name)?;
     for moved in &names {
@@ -164,7 +176,9 @@ pub(super) fn move_files_to_aside_folder(folder: &Dir, name: &str) -> io::Result
     if let Err(error) = remove_oldest_folders(&all) {
         tracing::warn!(%error, "files that were set aside long ago were not removed");
     }
-    let path = Path::new(OWN).join(ASIDE).join(name);
+    let path = Path::new(WORKER_PRIVATE_FOLDER_NAME)
+        .join(UNSAVED_FILES_FOLDER_NAME)
+        .join(name);
     Ok(Some(path.display().to_string()))
 }
 
@@ -190,7 +204,7 @@ fn remove_oldest_folders(all: &Dir) -> io::Result<()> {
         .filter_map(|entry| Some(entry.ok()?.file_name()))
         .collect();
     aside.sort();
-    let n_old = aside.len().saturating_sub(MAX_ASIDE);
+    let n_old = aside.len().saturating_sub(MAX_UNSAVED_FILES_FOLDERS);
     for old in aside.iter().take(n_old) {
         remove_entry(all, Path::new(old))?;
     }
@@ -198,11 +212,13 @@ fn remove_oldest_folders(all: &Dir) -> io::Result<()> {
 }
 
 /// Returns the names in the folder, except the worker's own folder.
-pub(super) fn list_names(folder: &Dir) -> io::Result<Vec<std::ffi::OsString>> {
+pub(super) fn list_names_outside_worker_folder(
+    folder: &Dir,
+) -> io::Result<Vec<std::ffi::OsString>> {
     let mut names = Vec::new();
     for entry in folder.entries()? {
         let name = entry?.file_name();
-        if name != OWN {
+        if name != WORKER_PRIVATE_FOLDER_NAME {
             names.push(name);
         }
     }
@@ -215,7 +231,7 @@ fn remove_entry(folder: &Dir, name: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
         Ok(metadata) if metadata.is_dir() => {
-            folder.set_permissions(name, Permissions::from_mode(OPEN))?;
+            folder.set_permissions(name, Permissions::from_mode(WRITABLE_FOLDER_MODE_BITS))?;
             let below = folder.open_dir(name)?;
             for entry in below.entries()? {
                 remove_entry(&below, Path::new(&entry?.file_name()))?;

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the worker's own folder, a subfolder of the folder with a session's files. Snapshots do
 /// not contain it.
-pub(super) const OWN: &str = ".rind-worker";
+pub(super) const WORKER_PRIVATE_FOLDER_NAME: &str = ".rind-worker";
 
 /// Version of the manifest's format.
-const VERSION: u32 = 1;
+const MANIFEST_FORMAT_VERSION: u32 = 1;
 
 /// Maximum length of a path, in bytes.
-const MAX_PATH: usize = 4_096;
+const MAX_FILE_PATH_BYTES: usize = 4_096;
 
 /// Maximum length of a snapshot's manifest, in bytes.
-pub(super) const MAX_LIST: u64 = 64 << 20;
+pub(super) const MAX_SNAPSHOT_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// List of the files, folders and links in a snapshot. Paths are relative to the session's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub(super) struct ManifestLink {
 impl Default for FolderManifest {
     fn default() -> Self {
         Self {
-            version: VERSION,
+            version: MANIFEST_FORMAT_VERSION,
             folders: Vec::new(),
             files: Vec::new(),
             links: Vec::new(),
@@ -69,9 +69,9 @@ impl FolderManifest {
     /// folder.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let read: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if read.version != VERSION {
+        if read.version != MANIFEST_FORMAT_VERSION {
             return Err(format!(
-                "its format has version {}, and this worker reads version {VERSION}; update the worker",
+                "its format has version {}, and this worker reads version {MANIFEST_FORMAT_VERSION}; update the worker",
                 read.version
             ));
         }
@@ -100,7 +100,7 @@ impl FolderManifest {
 }
 
 fn quote_path(path: &str) -> String {
-    rind_lib::text::clean_line(path, 200)
+    rind_lib::text::escape_and_truncate_line(path, 200)
 }
 
 /// Whether a path is in the session's folder, but not in the subfolder that the worker itself uses.
@@ -109,14 +109,18 @@ pub(super) fn is_in_session_folder(path: &str) -> bool {
     let are_names = parts
         .iter()
         .all(|part| matches!(part, Component::Normal(_)));
-    let is_own = parts.first() == Some(&Component::Normal(OWN.as_ref()));
-    !parts.is_empty() && are_names && !is_own && path.len() <= MAX_PATH && !path.contains('\0')
+    let is_own = parts.first() == Some(&Component::Normal(WORKER_PRIVATE_FOLDER_NAME.as_ref()));
+    !parts.is_empty()
+        && are_names
+        && !is_own
+        && path.len() <= MAX_FILE_PATH_BYTES
+        && !path.contains('\0')
 }
 
 /// Whether the target of the link at `path` is in the session's folder, but not in the subfolder
 /// that the worker itself uses.
 pub(super) fn is_link_target_inside(path: &str, target: &str) -> bool {
-    if target.is_empty() || target.len() > MAX_PATH || target.contains('\0') {
+    if target.is_empty() || target.len() > MAX_FILE_PATH_BYTES || target.contains('\0') {
         return false;
     }
     let mut at: Vec<Component<'_>> = Path::new(path).components().collect();
@@ -129,7 +133,7 @@ pub(super) fn is_link_target_inside(path: &str, target: &str) -> bool {
             _ => return false,
         }
     }
-    at.first() != Some(&Component::Normal(OWN.as_ref()))
+    at.first() != Some(&Component::Normal(WORKER_PRIVATE_FOLDER_NAME.as_ref()))
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use crate::replay::StoredSessionBytes;
 /// Report that changes of files may be missing, because a worker died or could not store a
 /// snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostFilesReport {
+pub struct LostFileChangesReport {
     /// Id of the input whose turn was interrupted and will be continued.
     pub interrupted: Option<String>,
 }
 
-impl LostFilesReport {
+impl LostFileChangesReport {
     /// Returns the message that tells the model that changes of files were lost.
     #[must_use]
     pub fn text(&self) -> &'static str {
@@ -40,7 +40,7 @@ impl TurnLogEntry {
 
 /// Detects changes of files that may be lost. `None` if no turn and no tool call began after the
 /// last snapshot.
-pub(super) fn detect_lost_files(read: &StoredSessionBytes) -> Option<LostFilesReport> {
+pub(super) fn detect_lost_files(read: &StoredSessionBytes) -> Option<LostFileChangesReport> {
     let stored = read.snapshot.as_ref().map_or(0, |(_, offset)| *offset);
     let (mut offset, mut is_lost, mut interrupted) = (read.start, false, None);
     for line in read.bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -54,11 +54,11 @@ pub(super) fn detect_lost_files(read: &StoredSessionBytes) -> Option<LostFilesRe
         }
         offset += line.len() as u64;
     }
-    is_lost.then_some(LostFilesReport { interrupted })
+    is_lost.then_some(LostFileChangesReport { interrupted })
 }
 
 /// Returns the number of turns and tool calls in the log, each of which may have changed files.
-pub(super) fn count_changing_entries(read: &StoredSessionBytes) -> usize {
+pub(super) fn count_turns_and_calls(read: &StoredSessionBytes) -> usize {
     let lines = read.bytes.split(|byte| *byte == b'\n');
     let lines = lines.filter_map(|line| serde_json::from_slice::<TurnLogEntry>(line).ok());
     lines.filter(TurnLogEntry::may_change_files).count()
@@ -84,7 +84,7 @@ pub(super) fn has_input_turn_ended(read: &StoredSessionBytes, input: &str) -> bo
 mod tests {
     use super::*;
 
-    fn lost(lines: &[&str], n_stored: usize) -> Option<LostFilesReport> {
+    fn lost(lines: &[&str], n_stored: usize) -> Option<LostFileChangesReport> {
         let length = |lines: &[&str]| lines.iter().map(|line| line.len() as u64 + 1).sum();
         detect_lost_files(&StoredSessionBytes {
             bytes: format!("{}\n", lines.join("\n")).into_bytes(),
@@ -101,7 +101,7 @@ mod tests {
         const OTHER: &str = "{\"type\":\"message\"}";
         let of = |interrupted: Option<&str>| {
             let interrupted = interrupted.map(str::to_owned);
-            Some(LostFilesReport { interrupted })
+            Some(LostFileChangesReport { interrupted })
         };
         assert_eq!(lost(&[BEGIN, CALL, END], 3), None);
         assert_eq!(lost(&[BEGIN, CALL, END, OTHER], 3), None);

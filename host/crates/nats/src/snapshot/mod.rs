@@ -6,7 +6,7 @@
 //! log of the session, after the lines of the turn, names the manifest. If the append of this
 //! message is refused, the snapshot does not exist. The folder belongs to the worker, is marked by
 //! the worker's own subfolder, and has the files of one session at a time. Start from
-//! [`WorkspaceSnapshots`].
+//! [`WorkspaceSnapshotStore`].
 
 mod fill;
 mod manifest;
@@ -25,27 +25,27 @@ use rind_lib::session::{self, Blobs, SessionAddress, SessionBlobs};
 use rind_lib::text::format_error_chain;
 
 use self::fill::SnapshotFetchError;
-use self::manifest::{FolderManifest, MAX_LIST, OWN};
-pub use self::missing::LostFilesReport;
-use self::missing::{count_changing_entries, detect_lost_files, has_input_turn_ended};
-use crate::blobs::NatsBlobs;
+use self::manifest::{FolderManifest, MAX_SNAPSHOT_MANIFEST_BYTES, WORKER_PRIVATE_FOLDER_NAME};
+pub use self::missing::LostFileChangesReport;
+use self::missing::{count_turns_and_calls, detect_lost_files, has_input_turn_ended};
+use crate::blobs::NatsBlobStore;
 use crate::worker::root_session_address;
 use crate::{NatsError, NatsSessions};
 
 /// Time after recording a snapshot within which unused values are removed. After a longer pause of
 /// the program, another worker may have the session, and its snapshot may use the values.
-const CLEAN_UP: Duration = Duration::from_secs(2);
+const UNUSED_VALUES_CLEANUP_TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum size and number of the files in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SnapshotLimits {
+pub struct SnapshotSizeLimits {
     /// Maximum size of all files together, in bytes.
     pub max_bytes: u64,
     /// Maximum number of files, folders and links in a snapshot together.
     pub max_files: usize,
 }
 
-impl Default for SnapshotLimits {
+impl Default for SnapshotSizeLimits {
     fn default() -> Self {
         Self {
             max_bytes: 256 << 20,
@@ -56,7 +56,7 @@ impl Default for SnapshotLimits {
 
 /// Reason why a snapshot was not stored.
 #[derive(Debug, thiserror::Error)]
-pub enum SnapshotFailure {
+pub enum SnapshotStoreError {
     /// Another worker has continued the session.
     #[error("another worker has continued the session")]
     Fenced,
@@ -75,7 +75,7 @@ pub enum SnapshotFailure {
 
 /// State of the folder in which the worker runs a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct SnapshotFolderState {
+struct WorkerSessionFolderState {
     /// Session whose files are in the folder; `None` until a session's files are restored.
     session: Option<String>,
     /// Name of the snapshot that was restored or stored last.
@@ -94,17 +94,17 @@ struct SnapshotFolderState {
 /// Stores and restores the files in the folder of a worker that runs one session at a time. All
 /// methods block.
 #[derive(Debug)]
-pub struct WorkspaceSnapshots {
+pub struct WorkspaceSnapshotStore {
     sessions: NatsSessions,
     path: PathBuf,
     folder: Dir,
-    limits: SnapshotLimits,
-    state: Mutex<SnapshotFolderState>,
+    limits: SnapshotSizeLimits,
+    state: Mutex<WorkerSessionFolderState>,
     /// Locked while files are stored or restored.
     work: Mutex<()>,
 }
 
-impl WorkspaceSnapshots {
+impl WorkspaceSnapshotStore {
     /// Opens a folder for the files of sessions. The folder must be empty or marked as a worker's
     /// folder, because its files are removed when the files of another session are restored.
     ///
@@ -113,7 +113,7 @@ impl WorkspaceSnapshots {
     pub fn open(
         sessions: NatsSessions,
         path: &Path,
-        limits: SnapshotLimits,
+        limits: SnapshotSizeLimits,
     ) -> Result<Self, NatsError> {
         let failed = |why: String| NatsError::Files {
             folder: path.display().to_string(),
@@ -121,9 +121,10 @@ impl WorkspaceSnapshots {
         };
         let folder = Dir::open_ambient_dir(path, ambient_authority());
         let folder = folder.map_err(|error| failed(error.to_string()))?;
-        let mark = folder.symlink_metadata(OWN);
+        let mark = folder.symlink_metadata(WORKER_PRIVATE_FOLDER_NAME);
         if !mark.is_ok_and(|mark| mark.is_dir()) {
-            let names = fill::list_names(&folder).map_err(|error| failed(error.to_string()))?;
+            let names = fill::list_names_outside_worker_folder(&folder)
+                .map_err(|error| failed(error.to_string()))?;
             if !names.is_empty() {
                 return Err(failed(
                     "the folder has files that no worker put there, and a worker with snapshots removes what it finds; \
@@ -131,7 +132,7 @@ impl WorkspaceSnapshots {
                         .to_owned(),
                 ));
             }
-            let made = folder.create_dir(OWN);
+            let made = folder.create_dir(WORKER_PRIVATE_FOLDER_NAME);
             made.map_err(|error| failed(error.to_string()))?;
         }
         Ok(Self {
@@ -145,29 +146,35 @@ impl WorkspaceSnapshots {
     }
 
     /// Replaces the files in the folder by the files of a session's last snapshot. Moves files of
-    /// another session that are in no snapshot aside. Returns [`LostFilesReport`] if changes of the
-    /// session's files may be lost.
+    /// another session that are in no snapshot aside. Returns [`LostFileChangesReport`] if changes
+    /// of the session's files may be lost.
     ///
     /// # Errors
     /// The session or its snapshot cannot be read, or the folder cannot be written
     /// ([`NatsError::Files`]). The existing files are kept until the snapshot is fetched
     /// completely.
-    pub fn restore(&self, session: &str) -> Result<Option<LostFilesReport>, NatsError> {
+    pub fn restore(&self, session: &str) -> Result<Option<LostFileChangesReport>, NatsError> {
         let _work = lock(&self.work);
         let at = root_session_address(session)?;
-        let read = self.sessions.read_all(&at)?.unwrap_or_default();
+        let read = self
+            .sessions
+            .read_complete_session(&at)?
+            .unwrap_or_default();
         let wanted = read.snapshot.as_ref().map(|(name, _)| name.clone());
         let state = lock(&self.state).clone();
         let is_here = state.session.as_deref() == Some(session) && state.snapshot == wanted;
         let lost = detect_lost_files(&read);
-        if is_here && (state.left_at == Some(read.end())) {
-            lock(&self.state).n_changes = count_changing_entries(&read);
+        if is_here && (state.left_at == Some(read.end_offset())) {
+            lock(&self.state).n_changes = count_turns_and_calls(&read);
             return Ok(lost.filter(|_| state.is_untold));
         }
         let manifest = match self.fetch_snapshot(&at, wanted.as_deref()) {
             Ok(manifest) => manifest,
             Err(error) => {
-                let now = self.sessions.read_all(&at)?.and_then(|read| read.snapshot);
+                let now = self
+                    .sessions
+                    .read_complete_session(&at)?
+                    .and_then(|read| read.snapshot);
                 return Err(match now.map(|(name, _)| name) == wanted {
                     true => error,
                     false => {
@@ -181,19 +188,19 @@ impl WorkspaceSnapshots {
         }
         // After an error, the folder has only a part of the snapshot. Mark it as stored, so that
         // these files are not moved aside.
-        *lock(&self.state) = SnapshotFolderState {
+        *lock(&self.state) = WorkerSessionFolderState {
             is_stored: true,
-            ..SnapshotFolderState::default()
+            ..WorkerSessionFolderState::default()
         };
         fill::replace_with_fetched_files(&self.folder, &manifest)
             .map_err(|error| self.snapshot_error(error.to_string()))?;
-        *lock(&self.state) = SnapshotFolderState {
+        *lock(&self.state) = WorkerSessionFolderState {
             session: Some(session.to_owned()),
             snapshot: wanted,
             is_stored: true,
             left_at: None,
             is_untold: lost.is_some(),
-            n_changes: count_changing_entries(&read),
+            n_changes: count_turns_and_calls(&read),
         };
         Ok(lost)
     }
@@ -205,7 +212,7 @@ impl WorkspaceSnapshots {
     pub fn is_leased_elsewhere(&self, session: &str) -> Result<bool, NatsError> {
         let (sessions, at) = (self.sessions.clone(), root_session_address(session)?);
         let held = async move { sessions.is_leased_elsewhere(&at).await };
-        self.sessions.parts().runtime.block_on(held)
+        self.sessions.shared_state().runtime.block_on(held)
     }
 
     /// Whether the folder still has the files of the session's last snapshot, and no turn ran
@@ -215,9 +222,11 @@ impl WorkspaceSnapshots {
     /// # Errors
     /// The session cannot be read.
     pub fn is_snapshot_current(&self, session: &str) -> Result<bool, NatsError> {
-        let read = self.sessions.read_all(&root_session_address(session)?)?;
+        let read = self
+            .sessions
+            .read_complete_session(&root_session_address(session)?)?;
         let read = read.unwrap_or_default();
-        let n_changes = count_changing_entries(&read);
+        let n_changes = count_turns_and_calls(&read);
         let last = read.snapshot.map(|(name, _)| name);
         let state = lock(&self.state);
         Ok(state.snapshot == last && state.n_changes == n_changes)
@@ -229,7 +238,9 @@ impl WorkspaceSnapshots {
     /// # Errors
     /// The session cannot be read.
     pub fn has_input_turn_ended(&self, session: &str, input: &str) -> Result<bool, NatsError> {
-        let read = self.sessions.read_all(&root_session_address(session)?)?;
+        let read = self
+            .sessions
+            .read_complete_session(&root_session_address(session)?)?;
         Ok(read.is_some_and(|read| has_input_turn_ended(&read, input)))
     }
 
@@ -245,7 +256,7 @@ impl WorkspaceSnapshots {
     }
 
     /// Records that a turn begins. The turn may change files, so the last snapshot is outdated.
-    pub fn begin_turn(&self) {
+    pub fn record_turn_begin(&self) {
         lock(&self.state).is_stored = false;
     }
 
@@ -262,7 +273,7 @@ impl WorkspaceSnapshots {
     /// There are too many files or bytes, a file cannot be read, the store is full or does not
     /// answer, another worker has the session, a turn runs in it, or the model was not told that
     /// files are missing. The previous snapshot stays the last one.
-    pub fn store_snapshot(&self, session: &str) -> Result<(), SnapshotFailure> {
+    pub fn store_snapshot(&self, session: &str) -> Result<(), SnapshotStoreError> {
         let _work = lock(&self.work);
         let at = root_session_address(session)?;
         let state = lock(&self.state).clone();
@@ -271,11 +282,11 @@ impl WorkspaceSnapshots {
             return Err(self.snapshot_error(why).into());
         }
         if state.is_untold {
-            return Err(SnapshotFailure::Untold);
+            return Err(SnapshotStoreError::Untold);
         }
         // Restore the worker's own folder, by which a restarted worker recognizes that the folder
         // belongs to it.
-        fill::open_worker_folder(&self.folder)
+        fill::open_worker_private_folder(&self.folder)
             .map_err(|error| self.snapshot_error(error.to_string()))?;
         let length = self.sessions.open_session_length(&at);
         let blobs = self.blobs(&at);
@@ -290,7 +301,7 @@ impl WorkspaceSnapshots {
             let name = SessionBlobs::compute_blob_id(bytes);
             needed.insert(name.clone());
             if known.insert(name.clone())
-                && let Err(error) = blobs.put_value_unchecked(&name, bytes)
+                && let Err(error) = blobs.store_value_unconditionally(&name, bytes)
             {
                 let why = format_error_chain(&error);
                 refused = Some(error);
@@ -305,22 +316,23 @@ impl WorkspaceSnapshots {
         };
         let listed = serde_json::to_vec(&manifest)
             .map_err(|error| self.snapshot_error(error.to_string()))?;
-        if listed.len() as u64 > MAX_LIST {
-            let why = format!("the list of the files is longer than {MAX_LIST} bytes");
+        if listed.len() as u64 > MAX_SNAPSHOT_MANIFEST_BYTES {
+            let why =
+                format!("the list of the files is longer than {MAX_SNAPSHOT_MANIFEST_BYTES} bytes");
             return Err(self.snapshot_error(why).into());
         }
         let name = SessionBlobs::compute_blob_id(&listed);
         if known.insert(name.clone()) {
-            blobs.put_value_unchecked(&name, &listed)?;
+            blobs.store_value_unconditionally(&name, &listed)?;
         }
         needed.insert(name.clone());
         if self.sessions.open_session_length(&at) != length {
-            return Err(SnapshotFailure::Changed);
+            return Err(SnapshotStoreError::Changed);
         }
         self.sessions
             .queue_snapshot_after_session_lines(&at, &name)
             .map_err(|error| match error {
-                session::Error::Fenced { .. } => SnapshotFailure::Fenced,
+                session::Error::Fenced { .. } => SnapshotStoreError::Fenced,
                 other => self.snapshot_error(format_error_chain(&other)).into(),
             })?;
         let mut state = lock(&self.state);
@@ -329,7 +341,7 @@ impl WorkspaceSnapshots {
         drop(state);
         let recorded = Instant::now();
         for unused in known.difference(&needed) {
-            if recorded.elapsed() < CLEAN_UP {
+            if recorded.elapsed() < UNUSED_VALUES_CLEANUP_TIME_LIMIT {
                 blobs.release(unused);
             }
         }
@@ -340,8 +352,9 @@ impl WorkspaceSnapshots {
     /// session, the files in the folder are still current, even if no snapshot could be stored.
     pub fn record_session_closed(&self, session: &str) {
         let _work = lock(&self.work);
-        let read = root_session_address(session).and_then(|at| self.sessions.read_all(&at));
-        let length = read.ok().flatten().map(|read| read.end());
+        let read =
+            root_session_address(session).and_then(|at| self.sessions.read_complete_session(&at));
+        let length = read.ok().flatten().map(|read| read.end_offset());
         let mut state = lock(&self.state);
         if state.session.as_deref() == Some(session) {
             state.left_at = length;
@@ -350,7 +363,7 @@ impl WorkspaceSnapshots {
 
     fn move_unsaved_files_aside(&self, session: &str) -> Result<(), NatsError> {
         let name = format!("{}-{session}", rind_lib::clock::now_ms());
-        let aside = fill::move_files_to_aside_folder(&self.folder, &name);
+        let aside = fill::move_to_unsaved_folder(&self.folder, &name);
         if let Some(path) = aside.map_err(|error| self.snapshot_error(error.to_string()))? {
             tracing::warn!(
                 session,
@@ -382,7 +395,7 @@ impl WorkspaceSnapshots {
                 other => SnapshotFetchError::Store(other),
             })
         };
-        let staged = fill::fetch_snapshot_into_next_folder(&self.folder, &manifest, &content);
+        let staged = fill::fetch_snapshot_files(&self.folder, &manifest, &content);
         staged.map_err(|error| match error {
             SnapshotFetchError::Snapshot(why) => damaged_snapshot_error(at, why),
             SnapshotFetchError::Folder(why) => self.snapshot_error(why),
@@ -398,7 +411,7 @@ impl WorkspaceSnapshots {
         let blobs = self.blobs(at);
         let lengths: BTreeMap<String, u64> = blobs.list_names_and_lengths()?.into_iter().collect();
         let length = |hash: &str| lengths.get(hash).copied().unwrap_or(0);
-        if length(name) > MAX_LIST {
+        if length(name) > MAX_SNAPSHOT_MANIFEST_BYTES {
             let why = format!("its list has {} bytes", length(name));
             return Err(damaged_snapshot_error(at, why));
         }
@@ -429,8 +442,8 @@ impl WorkspaceSnapshots {
         Ok(manifest)
     }
 
-    fn blobs(&self, at: &SessionAddress) -> NatsBlobs {
-        NatsBlobs::for_files(self.sessions.parts().clone(), at)
+    fn blobs(&self, at: &SessionAddress) -> NatsBlobStore {
+        NatsBlobStore::for_files(self.sessions.shared_state().clone(), at)
     }
 
     fn snapshot_error(&self, why: String) -> NatsError {

@@ -9,31 +9,32 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rind_lib::beneath::open_regular_file;
 
-use super::SnapshotLimits;
+use super::SnapshotSizeLimits;
 use super::manifest::{
-    FolderManifest, ManifestFile, ManifestFolder, ManifestLink, OWN, is_link_target_inside,
+    FolderManifest, ManifestFile, ManifestFolder, ManifestLink, WORKER_PRIVATE_FOLDER_NAME,
+    is_link_target_inside,
 };
 
 /// Maximum depth of folders.
-const MAX_DEPTH: usize = 64;
+const MAX_FOLDER_DEPTH: usize = 64;
 
 /// Maximum number of bytes that are read from a `.gitignore` file.
-const MAX_IGNORE_BYTES: u64 = 1 << 20;
+const MAX_GITIGNORE_FILE_BYTES: u64 = 1 << 20;
 
 /// Folder of the git repository. Patterns in `.gitignore` do not apply to it.
-const REPOSITORY: &str = ".git";
+const GIT_FOLDER_NAME: &str = ".git";
 
 /// Bits of the mode that a snapshot stores.
-pub(super) const MODE: u32 = 0o777;
+pub(super) const SNAPSHOT_FILE_MODE_MASK: u32 = 0o777;
 
 /// Lists all files of a folder in a manifest. `keep` stores the content of a file and returns its
 /// hash.
 pub(super) fn scan_snapshot_files(
     folder: &Dir,
-    limits: SnapshotLimits,
+    limits: SnapshotSizeLimits,
     keep: &mut dyn FnMut(&[u8]) -> Result<String, String>,
 ) -> Result<FolderManifest, String> {
-    let mut scan = SnapshotScan {
+    let mut scan = SnapshotFolderScan {
         limits,
         n_bytes: 0,
         keep,
@@ -44,8 +45,8 @@ pub(super) fn scan_snapshot_files(
     Ok(scan.manifest)
 }
 
-struct SnapshotScan<'a> {
-    limits: SnapshotLimits,
+struct SnapshotFolderScan<'a> {
+    limits: SnapshotSizeLimits,
     n_bytes: u64,
     keep: &'a mut dyn FnMut(&[u8]) -> Result<String, String>,
     manifest: FolderManifest,
@@ -54,7 +55,7 @@ struct SnapshotScan<'a> {
     ignores: Vec<Gitignore>,
 }
 
-impl SnapshotScan<'_> {
+impl SnapshotFolderScan<'_> {
     fn scan_folder(
         &mut self,
         folder: &Dir,
@@ -62,9 +63,9 @@ impl SnapshotScan<'_> {
         depth: usize,
         is_repository: bool,
     ) -> Result<(), String> {
-        if depth > MAX_DEPTH {
+        if depth > MAX_FOLDER_DEPTH {
             return Err(format!(
-                "{} is more than {MAX_DEPTH} folders deep",
+                "{} is more than {MAX_FOLDER_DEPTH} folders deep",
                 path.display()
             ));
         }
@@ -77,14 +78,14 @@ impl SnapshotScan<'_> {
         }
         names.sort();
         for name in names {
-            let is_own = depth == 0 && name == OWN;
+            let is_own = depth == 0 && name == WORKER_PRIVATE_FOLDER_NAME;
             let full = path.join(&name);
             let metadata = match folder.symlink_metadata(&name) {
                 Ok(metadata) => metadata,
                 // Skip an entry that was removed since the folder was listed.
                 Err(_) => continue,
             };
-            let is_repository = is_repository || name == REPOSITORY;
+            let is_repository = is_repository || name == GIT_FOLDER_NAME;
             if is_own || (!is_repository && self.is_ignored(&full, metadata.is_dir())) {
                 continue;
             }
@@ -112,7 +113,7 @@ impl SnapshotScan<'_> {
             return Err(format!("the name {} is not UTF-8", full.display()));
         };
         let failed = |error: std::io::Error| format!("{path}: {error}");
-        let mode = metadata.mode() & MODE;
+        let mode = metadata.mode() & SNAPSHOT_FILE_MODE_MASK;
         if metadata.is_symlink() {
             let target = folder.read_link_contents(name).map_err(failed)?;
             match target.to_str() {
@@ -158,7 +159,7 @@ impl SnapshotScan<'_> {
 
     fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
         for patterns in self.ignores.iter().rev() {
-            match patterns.matched(absolute_pattern_path(path), is_folder) {
+            match patterns.matched(to_absolute_gitignore_path(path), is_folder) {
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,
                 Match::None => {}
@@ -169,22 +170,22 @@ impl SnapshotScan<'_> {
 }
 
 /// Converts a path relative to the scanned folder to an absolute path, which the patterns expect.
-fn absolute_pattern_path(path: &Path) -> PathBuf {
+fn to_absolute_gitignore_path(path: &Path) -> PathBuf {
     Path::new("/").join(path)
 }
 
 /// Reads the patterns in a folder's `.gitignore`. Skips invalid patterns, as git does.
 fn read_ignore_patterns(folder: &Dir, path: &Path) -> Gitignore {
-    const NAME: &str = ".gitignore";
-    let mut builder = GitignoreBuilder::new(absolute_pattern_path(path));
+    const GITIGNORE_FILE_NAME: &str = ".gitignore";
+    let mut builder = GitignoreBuilder::new(to_absolute_gitignore_path(path));
     let is_file = folder
-        .symlink_metadata(NAME)
+        .symlink_metadata(GITIGNORE_FILE_NAME)
         .is_ok_and(|metadata| metadata.is_file());
     let mut content = Vec::new();
     if is_file
-        && let Ok(Some((file, _))) = open_regular_file(folder, Path::new(NAME))
+        && let Ok(Some((file, _))) = open_regular_file(folder, Path::new(GITIGNORE_FILE_NAME))
         && file
-            .take(MAX_IGNORE_BYTES)
+            .take(MAX_GITIGNORE_FILE_BYTES)
             .read_to_end(&mut content)
             .is_ok()
     {

@@ -10,9 +10,9 @@ use rind_lib::lock::lock;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::inbox::TurnInbox;
-use super::turns::{WorkerTurns, WorkerTurnsState};
-use super::work::{WorkerConfig, WorkerReport};
+use super::inbox::SessionInboxClient;
+use super::turns::{WorkerTurnExecutor, WorkerTurnExecutorState};
+use super::work::{WorkerActivityCounts, WorkerConfig};
 use crate::NatsError;
 
 /// State that a worker reports about itself.
@@ -49,8 +49,8 @@ pub struct WorkerStatus {
 /// Handle with which this program observes a worker that runs in it.
 #[derive(Clone, Debug)]
 pub struct NatsWorkerObserver {
-    pub(crate) state: Arc<WorkerState>,
-    pub(crate) inbox: TurnInbox,
+    pub(crate) state: Arc<SharedWorkerState>,
+    pub(crate) inbox: SessionInboxClient,
 }
 
 impl NatsWorkerObserver {
@@ -71,17 +71,17 @@ impl NatsWorkerObserver {
 }
 
 /// State that the tasks of a worker share.
-pub(crate) struct WorkerState {
+pub(crate) struct SharedWorkerState {
     name: String,
     class: String,
     slots: usize,
-    turns: Arc<dyn WorkerTurns>,
+    turns: Arc<dyn WorkerTurnExecutor>,
     pub(crate) n_busy: AtomicUsize,
-    pub(crate) report: Mutex<WorkerReport>,
+    pub(crate) report: Mutex<WorkerActivityCounts>,
 }
 
 /// Timeout for sending the last answer of a worker to the servers.
-const LAST_ANSWER: Duration = Duration::from_secs(2);
+const LAST_ANSWER_SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Control message to workers. `drain` is the name of a worker, a class, or `*` for all workers
 /// that must drain. If it is `None`, the message only requests the workers' state.
@@ -91,14 +91,16 @@ pub(crate) struct ControlMessage {
     pub(crate) drain: Option<String>,
 }
 
-impl std::fmt::Debug for WorkerState {
+impl std::fmt::Debug for SharedWorkerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("WorkerState").field(&self.name).finish()
+        f.debug_tuple("SharedWorkerState")
+            .field(&self.name)
+            .finish()
     }
 }
 
-impl WorkerState {
-    pub(crate) fn new(config: &WorkerConfig, turns: Arc<dyn WorkerTurns>) -> Self {
+impl SharedWorkerState {
+    pub(crate) fn new(config: &WorkerConfig, turns: Arc<dyn WorkerTurnExecutor>) -> Self {
         Self {
             turns,
             name: config.name.clone(),
@@ -115,7 +117,7 @@ impl WorkerState {
 
     fn status(&self, is_draining: bool) -> WorkerStatus {
         let report = *lock(&self.report);
-        let WorkerTurnsState { plugins, fault } = self.turns.state();
+        let WorkerTurnExecutorState { plugins, fault } = self.turns.state();
         WorkerStatus {
             plugins,
             fault,
@@ -134,8 +136,8 @@ impl WorkerState {
 
 /// Answers control messages and follows orders to drain, until the task is cancelled.
 pub(crate) async fn answer_control_requests(
-    inbox: TurnInbox,
-    state: Arc<WorkerState>,
+    inbox: SessionInboxClient,
+    state: Arc<SharedWorkerState>,
     stop: CancellationToken,
 ) {
     let client = inbox.parts.link.client();
@@ -163,7 +165,7 @@ pub(crate) async fn answer_control_requests(
         if is_drained {
             // Send the answer before the worker is stopped: a worker without work ends as soon as
             // `stop` is cancelled.
-            let _ = tokio::time::timeout(LAST_ANSWER, client.flush()).await;
+            let _ = tokio::time::timeout(LAST_ANSWER_SEND_TIMEOUT, client.flush()).await;
             stop.cancel();
         }
     }

@@ -4,13 +4,13 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::inbox::{QueuedInput, TurnInbox, root_session_address};
+use super::inbox::{QueuedInput, SessionInboxClient, root_session_address};
 use crate::NatsError;
 use crate::names::id_in_last_subject_token;
 use rind_lib::session::SessionAddress;
 
 /// Maximum length of a stored cause, in bytes.
-const MAX_CAUSE_BYTES: usize = 2_000;
+const MAX_DEAD_LETTER_CAUSE_BYTES: usize = 2_000;
 
 /// Dead letter: an input that no worker tries again, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,14 +40,14 @@ pub(crate) struct QueuedInputAttempts {
     pub(crate) cause: String,
 }
 
-impl TurnInbox {
+impl SessionInboxClient {
     /// Returns the recorded attempts to run an input.
     pub(crate) async fn recorded_attempts(
         &self,
         at: &SessionAddress,
         input: &QueuedInput,
     ) -> Result<QueuedInputAttempts, NatsError> {
-        let subject = self.names.subject("TRY", at);
+        let subject = self.names.session_subject("TRY", at);
         let last = self
             .parts
             .link
@@ -70,8 +70,8 @@ impl TurnInbox {
         attempts: &QueuedInputAttempts,
     ) -> Result<(), NatsError> {
         let payload = encode_json(attempts)?;
-        let subject = self.names.subject("TRY", at);
-        self.publish(subject, async_nats::HeaderMap::new(), payload)
+        let subject = self.names.session_subject("TRY", at);
+        self.publish_with_retries(subject, async_nats::HeaderMap::new(), payload)
             .await
     }
 
@@ -92,13 +92,13 @@ impl TurnInbox {
             text: input.text.clone(),
             class: input.class.clone(),
             attempts: attempts.attempts,
-            cause: rind_lib::text::clean_line(cause, MAX_CAUSE_BYTES),
+            cause: rind_lib::text::escape_and_truncate_line(cause, MAX_DEAD_LETTER_CAUSE_BYTES),
             time: rind_lib::clock::now_ms(),
         })?;
-        let subject = self.names.subject("DEAD", at);
-        self.publish(subject, async_nats::HeaderMap::new(), payload)
+        let subject = self.names.session_subject("DEAD", at);
+        self.publish_with_retries(subject, async_nats::HeaderMap::new(), payload)
             .await?;
-        self.remove_input(at, input).await
+        self.remove_inputs_through(at, input).await
     }
 
     /// Returns the dead letters, at most `limit` for each session.
@@ -127,14 +127,21 @@ impl TurnInbox {
         );
         let (mut dead, mut from) = (Vec::new(), 1);
         while dead.len() < limit
-            && let Some(message) = self.parts.link.next(&stream, subject, from).await?
+            && let Some(message) = self
+                .parts
+                .link
+                .first_message_from(&stream, subject, from)
+                .await?
         {
             from = message.sequence + 1;
             if let Ok(found) = serde_json::from_slice::<DeadLetter>(&message.payload) {
                 // Sanitize the cause, because any client that may publish can store a dead letter.
                 dead.push(DeadLetter {
                     session: session.clone(),
-                    cause: rind_lib::text::clean_line(&found.cause, MAX_CAUSE_BYTES),
+                    cause: rind_lib::text::escape_and_truncate_line(
+                        &found.cause,
+                        MAX_DEAD_LETTER_CAUSE_BYTES,
+                    ),
                     ..found
                 });
             }
@@ -152,12 +159,17 @@ impl TurnInbox {
         let at = root_session_address(session)?;
         let (stream, subject) = (
             self.names.stream_name("DEAD"),
-            self.names.subject("DEAD", &at),
+            self.names.session_subject("DEAD", &at),
         );
         let mut n_sent = 0;
-        while let Some(message) = self.parts.link.next(&stream, &subject, 1).await? {
+        while let Some(message) = self
+            .parts
+            .link
+            .first_message_from(&stream, &subject, 1)
+            .await?
+        {
             if let Ok(dead) = serde_json::from_slice::<DeadLetter>(&message.payload) {
-                let id = rind_lib::clock::new_id();
+                let id = rind_lib::clock::new_uuid_v7();
                 self.send(session, &dead.class, &id, &dead.text).await?;
                 n_sent += 1;
             }

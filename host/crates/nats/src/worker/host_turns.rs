@@ -8,15 +8,15 @@ use rind_lib::point::payload::Source;
 use rind_lib::session;
 use rind_lib::text::format_error_chain;
 
-use crate::{NatsError, TenantQuotas, TurnUsage};
+use crate::{NatsError, TenantQuotaClient, TurnTokensAndCost};
 
-use super::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns};
+use super::{ClaimedSession, QueuedInput, WorkerTurnExecutor, WorkerTurnFailure};
 
 /// Runner of a worker's turns with a host. The session store of the host must be
 /// `SessionStore::with_backend` the worker's store.
 pub struct HostTurnRunner {
     host: Host,
-    quotas: Option<TenantQuotas>,
+    quotas: Option<TenantQuotaClient>,
 }
 
 impl HostTurnRunner {
@@ -28,7 +28,7 @@ impl HostTurnRunner {
 
     /// Applies the quotas of a tenant to the turns.
     #[must_use]
-    pub fn with_quotas(mut self, quotas: TenantQuotas) -> Self {
+    pub fn with_quotas(mut self, quotas: TenantQuotaClient) -> Self {
         self.quotas = Some(quotas);
         self
     }
@@ -40,16 +40,16 @@ impl std::fmt::Debug for HostTurnRunner {
     }
 }
 
-impl WorkerTurns for HostTurnRunner {
+impl WorkerTurnExecutor for HostTurnRunner {
     fn claim<'a>(
         &'a self,
         session: &'a str,
-    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>> {
         Box::pin(async move {
             let (builder, id) = (self.host.session(), session.to_owned());
             // Open the session on a blocking thread, because opening reads all of it.
             let opened = tokio::task::spawn_blocking(move || builder.resume_or_create(&id)).await;
-            let opened = opened.map_err(|error| TurnFailure::Failed(error.to_string()))?;
+            let opened = opened.map_err(|error| WorkerTurnFailure::Failed(error.to_string()))?;
             let session = opened.map_err(|error| to_turn_failure(&error))?;
             let claimed: Box<dyn ClaimedSession> = Box::new(ClaimedHostSession {
                 session,
@@ -62,31 +62,37 @@ impl WorkerTurns for HostTurnRunner {
 
 struct ClaimedHostSession {
     session: rind_lib::Session,
-    quotas: Option<TenantQuotas>,
+    quotas: Option<TenantQuotaClient>,
 }
 
 impl ClaimedSession for ClaimedHostSession {
-    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
+    fn run<'a>(
+        &'a mut self,
+        input: &'a QueuedInput,
+    ) -> BoxFuture<'a, Result<(), WorkerTurnFailure>> {
         Box::pin(async move {
             // Do not count an input toward the quotas if its turn has already ended: when it is
             // delivered again, it causes no model request.
-            let taken = self.session.stored().taken_input(&input.id);
+            let taken = self.session.stored().find_turn_for_input_id(&input.id);
             let is_known = taken.is_some_and(|taken| taken.ended.is_some());
             let quotas = self.quotas.as_ref().filter(|_| !is_known);
             if let Some(quotas) = quotas {
-                quotas.begin_turn().await.map_err(quota_turn_failure)?;
+                quotas
+                    .count_turn_against_quotas()
+                    .await
+                    .map_err(quota_turn_failure)?;
             }
             let turn = self.session.turn(input.text.as_str());
             let turn = turn.source(Source::Http).input_id(input.id.as_str());
             let ended = turn.await.map_err(|error| to_turn_failure(&error))?;
             tracing::debug!(turn = ended.turn, "a turn ended");
-            let stored = self.session.stored().synced().await;
+            let stored = self.session.stored().sync_on_blocking_thread().await;
             stored.map_err(|error| to_turn_failure(&error))?;
             if let Some(quotas) = quotas {
                 // Only log the error: the turn is stored, and reporting a failure would cause it to
                 // run again.
                 if let Err(error) = quotas
-                    .end_turn(TurnUsage::from_summary(&ended.summary))
+                    .add_turn_usage(TurnTokensAndCost::from_summary(&ended.summary))
                     .await
                 {
                     tracing::warn!(
@@ -113,16 +119,18 @@ impl ClaimedSession for ClaimedHostSession {
 
 /// Converts an error of a quota check into the failure of the turn. The turn must wait even if the
 /// quotas only cannot be read.
-fn quota_turn_failure(error: NatsError) -> TurnFailure {
+fn quota_turn_failure(error: NatsError) -> WorkerTurnFailure {
     tracing::warn!(error = format_error_chain(&error), "a turn waits");
-    TurnFailure::OverQuota(error.time_until_available().unwrap_or_default())
+    WorkerTurnFailure::OverQuota(error.time_until_available().unwrap_or_default())
 }
 
 /// Converts an error of the host into the failure of the turn.
-fn to_turn_failure(error: &(dyn StdError + 'static)) -> TurnFailure {
-    match host::Error::session_cause(error) {
-        Some(session::Error::Locked { .. } | session::Error::Exists { .. }) => TurnFailure::Busy,
-        Some(session::Error::Fenced { .. }) => TurnFailure::Fenced,
-        _ => TurnFailure::Failed(format_error_chain(error)),
+fn to_turn_failure(error: &(dyn StdError + 'static)) -> WorkerTurnFailure {
+    match host::Error::find_session_error_in_chain(error) {
+        Some(session::Error::Locked { .. } | session::Error::Exists { .. }) => {
+            WorkerTurnFailure::Busy
+        }
+        Some(session::Error::Fenced { .. }) => WorkerTurnFailure::Fenced,
+        _ => WorkerTurnFailure::Failed(format_error_chain(error)),
     }
 }

@@ -9,18 +9,18 @@ use bytes::Bytes;
 use rind_lib::session::{self, SessionAddress};
 
 use super::queue::{TurnQueueNames, create_queue, invalid_class_error, is_worker_class_name};
-use crate::link::{AppendOutcome, StoredMessage};
-use crate::sessions::SharedStoreState;
-use crate::{NatsError, NatsSessions, TenantQuotas};
+use crate::link::{MessageAppendOutcome, StoredStreamMessage};
+use crate::sessions::SharedNatsStoreState;
+use crate::{NatsError, NatsSessions, TenantQuotaClient};
 
 /// Header with the id of an input.
-const INPUT: &str = "Rind-Input";
+const INPUT_ID_HEADER_NAME: &str = "Rind-Input";
 
 /// Header with the class of workers that may run an input.
-const CLASS: &str = "Rind-Class";
+const WORKER_CLASS_HEADER_NAME: &str = "Rind-Class";
 
 /// Maximum length of the text of an input, in bytes.
-const MAX_INPUT_BYTES: usize = 512 << 10;
+const MAX_INPUT_TEXT_BYTES: usize = 512 << 10;
 
 /// Input in the inbox of a session, where it stays until its turn has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,24 +36,26 @@ pub struct QueuedInput {
 
 /// Client for the inboxes of sessions: sends inputs, and reads queued inputs.
 #[derive(Clone)]
-pub struct TurnInbox {
-    pub(crate) parts: Arc<SharedStoreState>,
+pub struct SessionInboxClient {
+    pub(crate) parts: Arc<SharedNatsStoreState>,
     pub(crate) names: TurnQueueNames,
 }
 
-impl std::fmt::Debug for TurnInbox {
+impl std::fmt::Debug for SessionInboxClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("TurnInbox").field(&self.parts.name).finish()
+        f.debug_tuple("SessionInboxClient")
+            .field(&self.parts.name)
+            .finish()
     }
 }
 
-impl TurnInbox {
+impl SessionInboxClient {
     /// Opens the inboxes of a store's sessions, and creates missing streams of the queue. Blocks.
     ///
     /// # Errors
     /// The streams cannot be created.
     pub fn open(sessions: &NatsSessions) -> Result<Self, NatsError> {
-        let parts = sessions.parts().clone();
+        let parts = sessions.shared_state().clone();
         let names = TurnQueueNames::new(parts.streams.names.tenant());
         let (own, own_names) = (parts.clone(), names.clone());
         parts
@@ -80,28 +82,31 @@ impl TurnInbox {
         if !is_worker_class_name(class) {
             return Err(invalid_class_error(class));
         }
-        if text.len() > MAX_INPUT_BYTES || id.is_empty() || !session::is_session_id(id) {
+        if text.len() > MAX_INPUT_TEXT_BYTES || id.is_empty() || !session::is_session_id(id) {
             return Err(NatsError::Config {
-                what: format!("the input `{}`", rind_lib::text::clean_line(id, 96)),
+                what: format!(
+                    "the input `{}`",
+                    rind_lib::text::escape_and_truncate_line(id, 96)
+                ),
                 why: format!(
-                    "the text of an input may have at most {MAX_INPUT_BYTES} bytes, and its id must have 1 to 96 letters, digits, `-`, `_` and `.`"
+                    "the text of an input may have at most {MAX_INPUT_TEXT_BYTES} bytes, and its id must have 1 to 96 letters, digits, `-`, `_` and `.`"
                 ),
             });
         }
         self.quotas().count_input_against_quotas().await?;
         let mut headers = HeaderMap::new();
-        headers.insert(INPUT, id);
-        headers.insert(CLASS, class);
+        headers.insert(INPUT_ID_HEADER_NAME, id);
+        headers.insert(WORKER_CLASS_HEADER_NAME, class);
         let payload = Bytes::copy_from_slice(text.as_bytes());
-        self.publish(self.names.subject("IN", &at), headers, payload)
+        self.publish_with_retries(self.names.session_subject("IN", &at), headers, payload)
             .await?;
         self.send_session_wake(&at, class).await
     }
 
     /// Returns the quotas of the tenant.
     #[must_use]
-    pub fn quotas(&self) -> TenantQuotas {
-        TenantQuotas::from_parts(self.parts.clone())
+    pub fn quotas(&self) -> TenantQuotaClient {
+        TenantQuotaClient::from_store_state(self.parts.clone())
     }
 
     /// Stores a wake message for a session, which notifies the workers of a class.
@@ -111,12 +116,13 @@ impl TurnInbox {
         class: &str,
     ) -> Result<(), NatsError> {
         let subject = self.names.wake_subject(class, at);
-        self.publish(subject, HeaderMap::new(), Bytes::new()).await
+        self.publish_with_retries(subject, HeaderMap::new(), Bytes::new())
+            .await
     }
 
     /// Stores a message in a stream of the queue. Retries until the timeout `patience` expires. A
     /// retry may store the message twice, which is harmless for all kinds of messages in the queue.
-    pub(crate) async fn publish(
+    pub(crate) async fn publish_with_retries(
         &self,
         subject: String,
         headers: HeaderMap,
@@ -131,11 +137,11 @@ impl TurnInbox {
                 .link
                 .publish(&subject, headers.clone(), payload.clone());
             let error = match sent.await {
-                AppendOutcome::Stored(_) => return Ok(()),
-                AppendOutcome::Refused => {
+                MessageAppendOutcome::Stored(_) => return Ok(()),
+                MessageAppendOutcome::Refused => {
                     NatsError::jetstream_refusal("an input", 0, "it was refused")
                 }
-                AppendOutcome::Unclear(error) => error,
+                MessageAppendOutcome::Unclear(error) => error,
             };
             let is_full = matches!(&error, NatsError::Refused { code, .. } if *code == FULL);
             if is_full || began.elapsed() >= self.parts.patience {
@@ -161,40 +167,40 @@ impl TurnInbox {
         &self,
         at: &SessionAddress,
     ) -> Result<Option<QueuedInput>, NatsError> {
-        let subject = self.names.subject("IN", at);
+        let subject = self.names.session_subject("IN", at);
         let first = self
             .parts
             .link
-            .next(&self.names.stream_name("IN"), &subject, 1)
+            .first_message_from(&self.names.stream_name("IN"), &subject, 1)
             .await?;
         Ok(first.map(|message| parse_input(&message)))
     }
 
     /// Removes the inputs of a session up to and including `input`, whose turn has ended. Also
     /// removes the recorded attempts to run it.
-    pub(crate) async fn remove_input(
+    pub(crate) async fn remove_inputs_through(
         &self,
         at: &SessionAddress,
         input: &QueuedInput,
     ) -> Result<(), NatsError> {
-        let subject = self.names.subject("IN", at);
+        let subject = self.names.session_subject("IN", at);
         let link = &self.parts.link;
         let stream = self.names.stream_name("IN");
         link.purge_subject_before(&stream, &subject, input.sequence + 1)
             .await?;
-        let attempts = self.names.subject("TRY", at);
+        let attempts = self.names.session_subject("TRY", at);
         link.purge(&self.names.stream_name("TRY"), &attempts).await
     }
 }
 
 /// Parses a queued input. Any client that may publish can set the headers, so defaults replace
 /// invalid values.
-fn parse_input(message: &StoredMessage) -> QueuedInput {
+fn parse_input(message: &StoredStreamMessage) -> QueuedInput {
     let id = message
-        .header(INPUT)
+        .header(INPUT_ID_HEADER_NAME)
         .filter(|id| session::is_session_id(id));
     let class = message
-        .header(CLASS)
+        .header(WORKER_CLASS_HEADER_NAME)
         .filter(|class| is_worker_class_name(class));
     QueuedInput {
         id: id.map_or_else(|| format!("input-{}", message.sequence), str::to_owned),
@@ -206,9 +212,12 @@ fn parse_input(message: &StoredMessage) -> QueuedInput {
 
 /// Parses the address of a session, which must not be a subagent.
 pub(crate) fn root_session_address(session: &str) -> Result<SessionAddress, NatsError> {
-    let at = SessionAddress::parse(session).filter(|at| at.as_str() == at.root());
+    let at = SessionAddress::parse(session).filter(|at| at.as_str() == at.root_session_id());
     at.ok_or_else(|| NatsError::Config {
-        what: format!("`{}`", rind_lib::text::clean_line(session, 96)),
+        what: format!(
+            "`{}`",
+            rind_lib::text::escape_and_truncate_line(session, 96)
+        ),
         why: "it is not a session id: letters, digits, `-`, `_` and `.`".to_owned(),
     })
 }

@@ -8,8 +8,8 @@
 //! delivered to another worker, which does the same. The ids of the inputs ensure that the session
 //! runs each input only once.
 //!
-//! The module must not know how a turn is run, which [`WorkerTurns`] hides. Start from
-//! [`NatsWorker`] for workers, and from [`TurnInbox`] for senders of inputs.
+//! The module must not know how a turn is run, which [`WorkerTurnExecutor`] hides. Start from
+//! [`NatsWorker`] for workers, and from [`SessionInboxClient`] for senders of inputs.
 
 mod control;
 mod dead;
@@ -27,9 +27,9 @@ pub use control::{NatsWorkerObserver, WorkerStatus};
 pub use dead::DeadLetter;
 pub use host_turns::HostTurnRunner;
 pub(crate) use inbox::root_session_address;
-pub use inbox::{QueuedInput, TurnInbox};
+pub use inbox::{QueuedInput, SessionInboxClient};
 pub(crate) use queue::{invalid_class_error, is_worker_class_name};
 pub use status::{ClusterStatus, QueueLength};
-pub use turns::{ClaimedSession, TurnFailure, WorkerTurns, WorkerTurnsState};
-pub use wait::EndedTurn;
-pub use work::{NatsWorker, WorkerConfig, WorkerReport};
+pub use turns::{ClaimedSession, WorkerTurnExecutor, WorkerTurnExecutorState, WorkerTurnFailure};
+pub use wait::EndedTurnResult;
+pub use work::{NatsWorker, WorkerActivityCounts, WorkerConfig};

@@ -7,11 +7,11 @@ use rind_lib::session::SessionAddress;
 
 use crate::NatsError;
 use crate::names::session_id_to_subject_token;
-use crate::sessions::SharedStoreState;
+use crate::sessions::SharedNatsStoreState;
 use crate::setup::ensure_stream_exists;
 
 /// Maximum number of queued inputs of one session. Further inputs are refused.
-const MAX_INPUTS: i64 = 1_000;
+const MAX_QUEUED_INPUTS_PER_SESSION: i64 = 1_000;
 
 /// Names of the streams and subjects that form the queue of a tenant.
 #[derive(Clone, Debug)]
@@ -34,8 +34,8 @@ impl TurnQueueNames {
 
     /// Returns the subject of a session in the stream of this kind. `kind` must not be `WAKE`; see
     /// [`Self::wake_subject`].
-    pub(crate) fn subject(&self, kind: &str, session: &SessionAddress) -> String {
-        let token = session_id_to_subject_token(session.root());
+    pub(crate) fn session_subject(&self, kind: &str, session: &SessionAddress) -> String {
+        let token = session_id_to_subject_token(session.root_session_id());
         format!("{}.{token}", self.prefix(kind))
     }
 
@@ -45,7 +45,7 @@ impl TurnQueueNames {
         format!(
             "{}.{class}.{}",
             self.prefix("WAKE"),
-            session_id_to_subject_token(session.root())
+            session_id_to_subject_token(session.root_session_id())
         )
     }
 
@@ -78,14 +78,17 @@ pub(crate) fn is_worker_class_name(text: &str) -> bool {
 /// Returns the error for an invalid name of a class.
 pub(crate) fn invalid_class_error(class: &str) -> NatsError {
     NatsError::Config {
-        what: format!("the class `{}`", rind_lib::text::clean_line(class, 40)),
+        what: format!(
+            "the class `{}`",
+            rind_lib::text::escape_and_truncate_line(class, 40)
+        ),
         why: "a class of workers has 1 to 32 lower-case letters, digits and `-`".to_owned(),
     }
 }
 
 /// Creates the streams of the queue that do not exist yet.
 pub(crate) async fn create_queue(
-    parts: &SharedStoreState,
+    parts: &SharedNatsStoreState,
     names: &TurnQueueNames,
 ) -> Result<(), NatsError> {
     for config in build_queue_stream_configs(names, parts.streams.replicas) {
@@ -104,7 +107,7 @@ fn build_queue_stream_configs(names: &TurnQueueNames, replicas: usize) -> [strea
         ..stream::Config::default()
     };
     let inputs = stream::Config {
-        max_messages_per_subject: MAX_INPUTS,
+        max_messages_per_subject: MAX_QUEUED_INPUTS_PER_SESSION,
         discard_new_per_subject: true,
         ..base("IN")
     };

@@ -8,31 +8,31 @@ use rind_lib::session::SessionAddress;
 use tokio_util::sync::CancellationToken;
 
 use super::dead::QueuedInputAttempts;
-use super::inbox::{QueuedInput, TurnInbox};
-use super::turns::{ClaimedSession, TurnFailure, WorkerTurns};
+use super::inbox::{QueuedInput, SessionInboxClient};
+use super::turns::{ClaimedSession, WorkerTurnExecutor, WorkerTurnFailure};
 use crate::names::id_in_last_subject_token;
 use crate::{NatsError, NatsSessions};
 
 /// Pause before the next check of a session that another program works on.
-const BUSY_PAUSE: Duration = Duration::from_secs(1);
+const BUSY_SESSION_RECHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// Maximum pause before the next check of a session whose tenant has used up a quota.
-const QUOTA_PAUSE: Duration = Duration::from_secs(60);
+const MAX_EXHAUSTED_QUOTA_RECHECK_DELAY: Duration = Duration::from_secs(60);
 
 /// Maximum number of consecutive turns of a session while wake messages for other sessions are
 /// pending. After that, the session goes to the end of the queue, so that a session with many
 /// inputs does not occupy a slot until all of them have run.
-const MAX_IN_A_ROW: u64 = 4;
+const MAX_CONSECUTIVE_TURNS_PER_SESSION: u64 = 4;
 
 /// Interval at which the lease of a session is checked during a turn.
-const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+const SESSION_LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Handles one wake message: runs the inputs of its session. Contains the state of the worker that
 /// this needs.
-pub(crate) struct SessionWork {
+pub(crate) struct WakeMessageHandler {
     pub(crate) sessions: NatsSessions,
-    pub(crate) inbox: TurnInbox,
-    pub(crate) turns: Arc<dyn WorkerTurns>,
+    pub(crate) inbox: SessionInboxClient,
+    pub(crate) turns: Arc<dyn WorkerTurnExecutor>,
     pub(crate) max_attempts: u32,
     /// Class of the worker.
     pub(crate) class: String,
@@ -46,7 +46,7 @@ pub(crate) struct SessionWork {
 
 /// Counts of a handled wake message: turns, dead letters and other results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WakeCounts {
+pub(crate) struct WakeMessageResultCounts {
     pub(crate) n_turns: u64,
     pub(crate) n_dead: u64,
     pub(crate) is_fenced: bool,
@@ -55,7 +55,7 @@ pub(crate) struct WakeCounts {
 }
 
 /// Answer with which the worker ends the handling of a wake message.
-enum WakeAcknowledgement {
+enum WakeMessageAcknowledgement {
     /// Acknowledges the wake message: the session has no input left.
     Done,
     /// Asks the server to deliver the wake message again after this time.
@@ -64,10 +64,10 @@ enum WakeAcknowledgement {
     Behind,
 }
 
-impl SessionWork {
+impl WakeMessageHandler {
     /// Handles a wake message: runs the inputs of the session, and answers the message.
-    pub(crate) async fn run(self, wake: Message) -> WakeCounts {
-        let mut outcome = WakeCounts::default();
+    pub(crate) async fn handle_wake_message(self, wake: Message) -> WakeMessageResultCounts {
+        let mut outcome = WakeMessageResultCounts::default();
         let Some(at) = SessionAddress::parse(&id_in_last_subject_token(&wake.subject)) else {
             // Drop a wake whose subject contains no valid session id: any client may store one.
             let _ = wake.ack_with(AckKind::Term).await;
@@ -88,14 +88,16 @@ impl SessionWork {
         };
         let end = worked.unwrap_or_else(|error| {
             tracing::warn!(session = at.as_str(), %error, "a session is checked again");
-            WakeAcknowledgement::Again(BUSY_PAUSE)
+            WakeMessageAcknowledgement::Again(BUSY_SESSION_RECHECK_DELAY)
         });
         let answered = match end {
-            WakeAcknowledgement::Done => wake.double_ack().await,
-            WakeAcknowledgement::Again(pause) => wake.ack_with(AckKind::Nak(Some(pause))).await,
+            WakeMessageAcknowledgement::Done => wake.double_ack().await,
+            WakeMessageAcknowledgement::Again(pause) => {
+                wake.ack_with(AckKind::Nak(Some(pause))).await
+            }
             // Publish a new wake message, which is delivered after the pending ones. A redelivered
             // message would be delivered before them.
-            WakeAcknowledgement::Behind => {
+            WakeMessageAcknowledgement::Behind => {
                 match self.inbox.send_session_wake(&at, &self.class).await {
                     Ok(()) => wake.double_ack().await,
                     Err(_) => wake.ack_with(AckKind::Nak(None)).await,
@@ -111,15 +113,15 @@ impl SessionWork {
     async fn handle_session_wake(
         &self,
         at: &SessionAddress,
-        outcome: &mut WakeCounts,
-    ) -> Result<WakeAcknowledgement, NatsError> {
+        outcome: &mut WakeMessageResultCounts,
+    ) -> Result<WakeMessageAcknowledgement, NatsError> {
         let Some(first) = self.inbox.first_queued_input(at).await? else {
-            return Ok(WakeAcknowledgement::Done);
+            return Ok(WakeMessageAcknowledgement::Done);
         };
-        match self.inbox.quotas().check_turn(at).await {
+        match self.inbox.quotas().check_session_turn_quotas(at).await {
             Ok(()) => {}
             Err(error) if error.time_until_available().is_some() => {
-                return Ok(wait_for_quota(
+                return Ok(redeliver_when_quota_available(
                     at,
                     error.time_until_available().unwrap_or_default(),
                 ));
@@ -128,21 +130,31 @@ impl SessionWork {
         }
         let mut claimed = match self.turns.claim(at.as_str()).await {
             Ok(claimed) => claimed,
-            Err(TurnFailure::Busy) => return Ok(WakeAcknowledgement::Again(BUSY_PAUSE)),
-            Err(TurnFailure::OverQuota(free_in)) => return Ok(wait_for_quota(at, free_in)),
-            Err(TurnFailure::Fenced) => {
+            Err(WorkerTurnFailure::Busy) => {
+                return Ok(WakeMessageAcknowledgement::Again(
+                    BUSY_SESSION_RECHECK_DELAY,
+                ));
+            }
+            Err(WorkerTurnFailure::OverQuota(free_in)) => {
+                return Ok(redeliver_when_quota_available(at, free_in));
+            }
+            Err(WorkerTurnFailure::Fenced) => {
                 outcome.is_fenced = true;
                 log_session_taken_over(at);
-                return Ok(WakeAcknowledgement::Again(BUSY_PAUSE));
+                return Ok(WakeMessageAcknowledgement::Again(
+                    BUSY_SESSION_RECHECK_DELAY,
+                ));
             }
-            Err(TurnFailure::Failed(cause)) => {
+            Err(WorkerTurnFailure::Failed(cause)) => {
                 let known = self.inbox.recorded_attempts(at, &first).await?;
                 let attempts = QueuedInputAttempts {
                     attempts: known.attempts + 1,
                     cause,
                     ..known
                 };
-                return self.record_failure(at, &first, attempts, outcome).await;
+                return self
+                    .record_turn_failure(at, &first, attempts, outcome)
+                    .await;
             }
         };
         outcome.is_claimed = true;
@@ -157,21 +169,21 @@ impl SessionWork {
         &self,
         at: &SessionAddress,
         claimed: &mut dyn ClaimedSession,
-        outcome: &mut WakeCounts,
-    ) -> Result<WakeAcknowledgement, NatsError> {
+        outcome: &mut WakeMessageResultCounts,
+    ) -> Result<WakeMessageAcknowledgement, NatsError> {
         loop {
             let end = self.run_queued_inputs(at, claimed, outcome).await?;
             // Keep the session open while turns run in it that the worker did not start.
             let is_idle = tokio::select! {
                 () = claimed.idle() => true,
                 () = self.now.cancelled() => false,
-                () = self.wait_for_lease_end(at) => false,
+                () = self.wait_until_lease_endangered(at) => false,
             };
-            if !is_idle || !matches!(end, WakeAcknowledgement::Done) {
+            if !is_idle || !matches!(end, WakeMessageAcknowledgement::Done) {
                 return Ok(end);
             }
             if self.inbox.first_queued_input(at).await?.is_none() {
-                return Ok(WakeAcknowledgement::Done);
+                return Ok(WakeMessageAcknowledgement::Done);
             }
         }
     }
@@ -181,19 +193,19 @@ impl SessionWork {
         &self,
         at: &SessionAddress,
         claimed: &mut dyn ClaimedSession,
-        outcome: &mut WakeCounts,
-    ) -> Result<WakeAcknowledgement, NatsError> {
+        outcome: &mut WakeMessageResultCounts,
+    ) -> Result<WakeMessageAcknowledgement, NatsError> {
         let mut n_in_a_row = 0;
         while let Some(input) = self.inbox.first_queued_input(at).await? {
-            if n_in_a_row >= MAX_IN_A_ROW {
+            if n_in_a_row >= MAX_CONSECUTIVE_TURNS_PER_SESSION {
                 if self.inbox.count_undelivered_wakes(&self.class).await? > 0 {
-                    return Ok(WakeAcknowledgement::Behind);
+                    return Ok(WakeMessageAcknowledgement::Behind);
                 }
                 n_in_a_row = 0;
             }
             n_in_a_row += 1;
             if self.stop.is_cancelled() {
-                return Ok(WakeAcknowledgement::Again(Duration::ZERO));
+                return Ok(WakeMessageAcknowledgement::Again(Duration::ZERO));
             }
             let before = self.inbox.recorded_attempts(at, &input).await?;
             if before.attempts >= self.max_attempts {
@@ -211,35 +223,41 @@ impl SessionWork {
             match self.run_turn(at, claimed, &input).await {
                 Some(Ok(())) => {
                     outcome.n_turns += 1;
-                    self.inbox.remove_input(at, &input).await?;
+                    self.inbox.remove_inputs_through(at, &input).await?;
                 }
-                Some(Err(TurnFailure::Failed(cause))) => {
+                Some(Err(WorkerTurnFailure::Failed(cause))) => {
                     let attempts = QueuedInputAttempts { cause, ..attempts };
-                    return self.record_failure(at, &input, attempts, outcome).await;
+                    return self
+                        .record_turn_failure(at, &input, attempts, outcome)
+                        .await;
                 }
-                Some(Err(TurnFailure::OverQuota(free_in))) => {
+                Some(Err(WorkerTurnFailure::OverQuota(free_in))) => {
                     self.inbox.set_attempts(at, &before).await?;
-                    return Ok(wait_for_quota(at, free_in));
+                    return Ok(redeliver_when_quota_available(at, free_in));
                 }
                 // Do not count the attempt: the session was busy, so the turn did not begin.
-                Some(Err(TurnFailure::Busy)) => {
+                Some(Err(WorkerTurnFailure::Busy)) => {
                     self.inbox.set_attempts(at, &before).await?;
-                    return Ok(WakeAcknowledgement::Again(BUSY_PAUSE));
+                    return Ok(WakeMessageAcknowledgement::Again(
+                        BUSY_SESSION_RECHECK_DELAY,
+                    ));
                 }
-                Some(Err(TurnFailure::Fenced)) => {
+                Some(Err(WorkerTurnFailure::Fenced)) => {
                     outcome.is_fenced = true;
                     log_session_taken_over(at);
-                    return Ok(WakeAcknowledgement::Again(BUSY_PAUSE));
+                    return Ok(WakeMessageAcknowledgement::Again(
+                        BUSY_SESSION_RECHECK_DELAY,
+                    ));
                 }
                 None => {
                     // Do not count the attempt: the interruption is not the fault of the turn.
                     outcome.is_interrupted = true;
                     self.inbox.set_attempts(at, &before).await?;
-                    return Ok(WakeAcknowledgement::Again(Duration::ZERO));
+                    return Ok(WakeMessageAcknowledgement::Again(Duration::ZERO));
                 }
             }
         }
-        Ok(WakeAcknowledgement::Done)
+        Ok(WakeMessageAcknowledgement::Done)
     }
 
     /// Runs the turn of an input; `None` if it was interrupted because the worker must release the
@@ -249,16 +267,16 @@ impl SessionWork {
         at: &SessionAddress,
         claimed: &mut dyn ClaimedSession,
         input: &QueuedInput,
-    ) -> Option<Result<(), TurnFailure>> {
+    ) -> Option<Result<(), WorkerTurnFailure>> {
         tokio::select! {
             ended = claimed.run(input) => return Some(ended),
             () = self.now.cancelled() => return None,
-            () = self.wait_for_lease_end(at) => {}
+            () = self.wait_until_lease_endangered(at) => {}
         }
         // The turn's future was dropped. If this program was paused for long, another worker may
         // already have the session.
         match self.sessions.is_leased_elsewhere(at).await {
-            Ok(true) => Some(Err(TurnFailure::Fenced)),
+            Ok(true) => Some(Err(WorkerTurnFailure::Fenced)),
             Ok(false) => None,
             Err(error) => {
                 tracing::debug!(%error, "it is not known who has the session now");
@@ -269,11 +287,11 @@ impl SessionWork {
 
     /// Waits until the lease of a session is lost, or was not renewed for half of its lifetime.
     /// Then another worker may soon take the session over, and further work here would be wasted.
-    async fn wait_for_lease_end(&self, at: &SessionAddress) {
+    async fn wait_until_lease_endangered(&self, at: &SessionAddress) {
         loop {
-            tokio::time::sleep(LEASE_CHECK_INTERVAL).await;
+            tokio::time::sleep(SESSION_LEASE_CHECK_INTERVAL).await;
             if let Some((age, is_lost)) = self.sessions.lease_age(at)
-                && (is_lost || age > self.sessions.lease_time() / 2)
+                && (is_lost || age > self.sessions.lease_duration() / 2)
             {
                 return;
             }
@@ -281,13 +299,13 @@ impl SessionWork {
     }
 
     /// Records the cause of a failed turn. After the last attempt, makes the input a dead letter.
-    async fn record_failure(
+    async fn record_turn_failure(
         &self,
         at: &SessionAddress,
         input: &QueuedInput,
         attempts: QueuedInputAttempts,
-        outcome: &mut WakeCounts,
-    ) -> Result<WakeAcknowledgement, NatsError> {
+        outcome: &mut WakeMessageResultCounts,
+    ) -> Result<WakeMessageAcknowledgement, NatsError> {
         tracing::warn!(
             session = at.as_str(),
             class = self.class.as_str(),
@@ -300,24 +318,31 @@ impl SessionWork {
                 .move_to_dead_letters(at, input, &attempts)
                 .await?;
             outcome.n_dead += 1;
-            return Ok(WakeAcknowledgement::Again(Duration::ZERO));
+            return Ok(WakeMessageAcknowledgement::Again(Duration::ZERO));
         }
         self.inbox.set_attempts(at, &attempts).await?;
         let pause = Duration::from_secs(1 << attempts.attempts.min(5));
-        Ok(WakeAcknowledgement::Again(pause))
+        Ok(WakeMessageAcknowledgement::Again(pause))
     }
 }
 
 /// Returns the answer that requests another delivery of the wake when the quota is available again.
-/// The delay is at most [`QUOTA_PAUSE`], because the operator may raise the quota earlier.
-fn wait_for_quota(at: &SessionAddress, free_in: Duration) -> WakeAcknowledgement {
-    let pause = free_in.clamp(BUSY_PAUSE, QUOTA_PAUSE);
+/// The delay is at most [`MAX_EXHAUSTED_QUOTA_RECHECK_DELAY`], because the operator may raise the
+/// quota earlier.
+fn redeliver_when_quota_available(
+    at: &SessionAddress,
+    free_in: Duration,
+) -> WakeMessageAcknowledgement {
+    let pause = free_in.clamp(
+        BUSY_SESSION_RECHECK_DELAY,
+        MAX_EXHAUSTED_QUOTA_RECHECK_DELAY,
+    );
     tracing::info!(
         session = at.as_str(),
         seconds = pause.as_secs(),
         "a quota of the tenant is used up; the inputs of the session wait"
     );
-    WakeAcknowledgement::Again(pause)
+    WakeMessageAcknowledgement::Again(pause)
 }
 
 fn log_session_taken_over(at: &SessionAddress) {

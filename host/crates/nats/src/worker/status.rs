@@ -8,13 +8,13 @@ use futures_util::StreamExt;
 use serde::Serialize;
 
 use super::control::{ControlMessage, WorkerStatus};
-use super::inbox::TurnInbox;
+use super::inbox::SessionInboxClient;
 use super::queue::TurnQueueNames;
-use crate::setup::LINES;
+use crate::setup::SESSION_LINES_STREAM_NAME_PART;
 use crate::{NatsError, QuotaReport};
 
 /// Time for which answers of workers are collected.
-const ANSWER: Duration = Duration::from_millis(700);
+const WORKER_ANSWERS_COLLECTION_TIME: Duration = Duration::from_millis(700);
 
 /// State of a tenant's sessions and workers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,18 +54,18 @@ pub struct QueueLength {
     pub oldest_ms: u64,
 }
 
-impl TurnInbox {
+impl SessionInboxClient {
     /// Collects the state of the tenant's sessions and workers.
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn status(&self) -> Result<ClusterStatus, NatsError> {
+    pub async fn cluster_status(&self) -> Result<ClusterStatus, NatsError> {
         let (link, names) = (&self.parts.link, &self.parts.streams.names);
         let mut sessions = 0;
         for partition in 0..names.n_partitions() {
-            let stream = names.stream_name(LINES, partition);
+            let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, partition);
             sessions += link
-                .list_subjects(&stream, &names.root_lines_filter(partition))
+                .list_subjects(&stream, &names.partition_lines_filter(partition))
                 .await?
                 .len();
         }
@@ -88,7 +88,7 @@ impl TurnInbox {
                 oldest_ms,
             });
         }
-        let (quotas, quota_fault) = match self.quotas().read_report().await {
+        let (quotas, quota_fault) = match self.quotas().read_quota_report().await {
             Ok(report) => (report, None),
             Err(error) => (None, Some(rind_lib::text::format_error_chain(&error))),
         };
@@ -117,7 +117,11 @@ impl TurnInbox {
             self.names.stream_name("WAKE"),
             self.names.wake_subjects_filter(class),
         );
-        let first = self.parts.link.next(&stream, &wakes, 1).await?;
+        let first = self
+            .parts
+            .link
+            .first_message_from(&stream, &wakes, 1)
+            .await?;
         let stored = first.map_or(i64::MAX, |first| first.time_ms);
         let waited = rind_lib::clock::now_ms().saturating_sub(stored);
         Ok(u64::try_from(waited).unwrap_or(0))
@@ -169,7 +173,7 @@ impl TurnInbox {
             .await
             .map_err(|error| failed(error.into()))?;
         let mut workers = Vec::new();
-        let until = tokio::time::Instant::now() + ANSWER;
+        let until = tokio::time::Instant::now() + WORKER_ANSWERS_COLLECTION_TIME;
         while let Ok(Some(answer)) = tokio::time::timeout_at(until, answers.next()).await {
             workers.extend(serde_json::from_slice::<WorkerStatus>(&answer.payload).ok());
         }

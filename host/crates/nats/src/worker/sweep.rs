@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use rind_lib::session::SessionAddress;
 
-use super::inbox::TurnInbox;
+use super::inbox::SessionInboxClient;
 use crate::NatsError;
 use crate::names::id_in_last_subject_token;
 
 /// Interval between two sweeps of a worker, which store missing wake messages.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+const MISSING_WAKE_MESSAGES_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Stores a wake message for each session that has inputs but none, at the interval
-/// [`SWEEP_INTERVAL`], until the task is cancelled.
-pub(crate) async fn sweep_waiting_inputs(inbox: TurnInbox) {
+/// [`MISSING_WAKE_MESSAGES_SWEEP_INTERVAL`], until the task is cancelled.
+pub(crate) async fn store_missing_wakes_periodically(inbox: SessionInboxClient) {
     loop {
         if let Err(error) = store_missing_wakes(&inbox).await {
             tracing::debug!(%error, "the search for inputs without a wake message failed");
         }
-        tokio::time::sleep(SWEEP_INTERVAL).await;
+        tokio::time::sleep(MISSING_WAKE_MESSAGES_SWEEP_INTERVAL).await;
     }
 }
 
 /// Stores a wake message for each session that has inputs but no wake message.
-async fn store_missing_wakes(inbox: &TurnInbox) -> Result<(), NatsError> {
+async fn store_missing_wakes(inbox: &SessionInboxClient) -> Result<(), NatsError> {
     let link = &inbox.parts.link;
     let inputs = link
         .list_subjects(&inbox.names.stream_name("IN"), ">")

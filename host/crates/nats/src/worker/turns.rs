@@ -6,7 +6,7 @@ use super::QueuedInput;
 
 /// Reason why a turn, or the claim of a session, failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TurnFailure {
+pub enum WorkerTurnFailure {
     /// The turn cannot run here now, for example because another program has the session open. The
     /// attempt is not counted, and the turn is retried later.
     Busy,
@@ -20,9 +20,9 @@ pub enum TurnFailure {
     Failed(String),
 }
 
-/// State of a [`WorkerTurns`] that is reported to the operator of the worker.
+/// State of a [`WorkerTurnExecutor`] that is reported to the operator of the worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WorkerTurnsState {
+pub struct WorkerTurnExecutorState {
     /// Number and digest of the set of plugins with which new turns run.
     pub plugins: Option<String>,
     /// Reason why no turn can begin; `None` if turns can begin.
@@ -30,13 +30,13 @@ pub struct WorkerTurnsState {
 }
 
 /// Runs turns for a worker. The worker calls the methods for several sessions concurrently.
-pub trait WorkerTurns: Send + Sync {
+pub trait WorkerTurnExecutor: Send + Sync {
     /// Opens a session, creating it if it does not exist, and keeps other programs from writing to
     /// it.
     fn claim<'a>(
         &'a self,
         session: &'a str,
-    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>>;
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, WorkerTurnFailure>>;
 
     /// Waits until turns can begin. The worker requests no wake message before that.
     fn ready(&self) -> BoxFuture<'_, ()> {
@@ -44,8 +44,8 @@ pub trait WorkerTurns: Send + Sync {
     }
 
     /// Returns the set of plugins of new turns, or the reason why no turn can begin.
-    fn state(&self) -> WorkerTurnsState {
-        WorkerTurnsState::default()
+    fn state(&self) -> WorkerTurnExecutorState {
+        WorkerTurnExecutorState::default()
     }
 }
 
@@ -57,7 +57,10 @@ pub trait ClaimedSession: Send {
     ///
     /// The worker drops the future when it must release the session. This interrupts the turn, and
     /// another worker continues it.
-    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>>;
+    fn run<'a>(
+        &'a mut self,
+        input: &'a QueuedInput,
+    ) -> BoxFuture<'a, Result<(), WorkerTurnFailure>>;
 
     /// Waits until all turns have ended that run in the session but were not started by the worker,
     /// for example turns of a person.

@@ -6,19 +6,19 @@ use std::time::Duration;
 use rind_lib::point::payload::TurnSummary;
 use rind_lib::session::{Body, Entry, SessionStore};
 
-use super::inbox::{TurnInbox, root_session_address};
-use crate::setup::LINES;
+use super::inbox::{SessionInboxClient, root_session_address};
+use crate::setup::SESSION_LINES_STREAM_NAME_PART;
 use crate::{NatsError, NatsSessions};
 
 /// Interval between two checks whether the turn of the input has ended.
-const PAUSE: Duration = Duration::from_millis(250);
+const TURN_END_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum number of dead letters that are searched for an input.
-const MAX_DEAD: usize = 1_000;
+const MAX_SEARCHED_DEAD_LETTERS: usize = 1_000;
 
 /// Output and summary of a turn that has ended, whichever program ran it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EndedTurn {
+pub struct EndedTurnResult {
     /// Number of the turn within the session.
     pub turn: u32,
     /// Final output of the turn, for the user.
@@ -27,22 +27,22 @@ pub struct EndedTurn {
     pub summary: TurnSummary,
 }
 
-impl TurnInbox {
+impl SessionInboxClient {
     /// Waits until the turn of an input has ended, and returns its output and summary. Dropping the
     /// future does not stop the turn.
     ///
     /// # Errors
     /// Workers gave up on the input, the session cannot be read, or the servers do not answer.
-    pub async fn wait_for_end(
+    pub async fn wait_for_turn_end(
         &self,
         sessions: &NatsSessions,
         session: &str,
         input_id: &str,
-    ) -> Result<EndedTurn, NatsError> {
+    ) -> Result<EndedTurnResult, NatsError> {
         let at = root_session_address(session)?;
         let store = SessionStore::with_backend(Arc::new(sessions.clone()));
         let names = &self.parts.streams.names;
-        let stream = names.stream_name(LINES, names.partition(&at));
+        let stream = names.stream_name(SESSION_LINES_STREAM_NAME_PART, names.partition(&at));
         let subject = names.lines_subject(&at);
         let mut seen = 0;
         loop {
@@ -51,17 +51,17 @@ impl TurnInbox {
             if last > seen {
                 seen = last;
                 let (own, id) = (store.clone(), session.to_owned());
-                let read = tokio::task::spawn_blocking(move || own.read(&id)).await;
+                let read = tokio::task::spawn_blocking(move || own.read_entries(&id)).await;
                 let read = read
                     .map_err(|error| NatsError::nats_request_error("reading a session", error))?;
                 if let Ok((entries, _)) = read
-                    && let Some(ended) = ended_turn_in_entries(&entries, input_id)
+                    && let Some(ended) = find_ended_turn_of_input(&entries, input_id)
                 {
                     return Ok(ended);
                 }
             }
             self.require_not_dead_letter(session, input_id).await?;
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(TURN_END_POLL_INTERVAL).await;
         }
     }
 
@@ -73,7 +73,10 @@ impl TurnInbox {
     ) -> Result<(), NatsError> {
         let at = root_session_address(session)?;
         let dead = self
-            .session_dead_letters(&self.names.subject("DEAD", &at), MAX_DEAD)
+            .session_dead_letters(
+                &self.names.session_subject("DEAD", &at),
+                MAX_SEARCHED_DEAD_LETTERS,
+            )
             .await?;
         match dead.into_iter().find(|dead| dead.input == input_id) {
             None => Ok(()),
@@ -87,7 +90,7 @@ impl TurnInbox {
 }
 
 /// Finds the turn that ran the input with this id; `None` if no such turn has ended.
-fn ended_turn_in_entries(entries: &[Entry], input_id: &str) -> Option<EndedTurn> {
+fn find_ended_turn_of_input(entries: &[Entry], input_id: &str) -> Option<EndedTurnResult> {
     let mut taken = None;
     for entry in entries {
         match &entry.body {
@@ -109,7 +112,7 @@ fn ended_turn_in_entries(entries: &[Entry], input_id: &str) -> Option<EndedTurn>
                 summary,
                 output,
             } if taken == Some(*turn) => {
-                return Some(EndedTurn {
+                return Some(EndedTurnResult {
                     turn: *turn,
                     output: output.clone(),
                     summary: summary.clone(),

@@ -10,22 +10,22 @@ use rind_lib::lock::lock;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::control::{NatsWorkerObserver, WorkerState, answer_control_requests};
-use super::inbox::TurnInbox;
+use super::control::{NatsWorkerObserver, SharedWorkerState, answer_control_requests};
+use super::inbox::SessionInboxClient;
 use super::queue::{TurnQueueNames, invalid_class_error, is_worker_class_name};
-use super::session_work::{SessionWork, WakeCounts};
-use super::sweep::sweep_waiting_inputs;
-use super::turns::WorkerTurns;
+use super::session_work::{WakeMessageHandler, WakeMessageResultCounts};
+use super::sweep::store_missing_wakes_periodically;
+use super::turns::WorkerTurnExecutor;
 use crate::{NatsError, NatsSessions};
 
 /// Time without a progress acknowledgement after which a wake is delivered again.
-const ACK_WAIT: Duration = Duration::from_secs(20);
+const WAKE_MESSAGE_ACK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Timeout of one request to the server for a wake message.
-const PULL: Duration = Duration::from_secs(5);
+const WAKE_MESSAGE_PULL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pause before a request is retried.
-const PAUSE: Duration = Duration::from_millis(500);
+const REQUEST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// Settings of a worker.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl WorkerConfig {
 
 /// Numbers of turns, sessions and inputs that a worker has handled since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WorkerReport {
+pub struct WorkerActivityCounts {
     /// Number of turns that ended.
     pub turns: u64,
     /// Number of sessions that another program took over.
@@ -80,10 +80,10 @@ pub struct WorkerReport {
 /// drained.
 pub struct NatsWorker {
     sessions: NatsSessions,
-    inbox: TurnInbox,
+    inbox: SessionInboxClient,
     config: WorkerConfig,
-    turns: Arc<dyn WorkerTurns>,
-    control: Arc<WorkerState>,
+    turns: Arc<dyn WorkerTurnExecutor>,
+    control: Arc<SharedWorkerState>,
 }
 
 impl std::fmt::Debug for NatsWorker {
@@ -100,14 +100,14 @@ impl NatsWorker {
     pub fn new(
         sessions: NatsSessions,
         config: WorkerConfig,
-        turns: Arc<dyn WorkerTurns>,
+        turns: Arc<dyn WorkerTurnExecutor>,
     ) -> Result<Self, NatsError> {
         if !is_worker_class_name(&config.class) {
             return Err(invalid_class_error(&config.class));
         }
         Ok(Self {
-            inbox: TurnInbox::open(&sessions)?,
-            control: Arc::new(WorkerState::new(&config, turns.clone())),
+            inbox: SessionInboxClient::open(&sessions)?,
+            control: Arc::new(SharedWorkerState::new(&config, turns.clone())),
             sessions,
             config,
             turns,
@@ -129,14 +129,14 @@ impl NatsWorker {
     ///
     /// # Errors
     /// The queue cannot be opened.
-    pub async fn run(self, stop: CancellationToken) -> Result<WorkerReport, NatsError> {
+    pub async fn run(self, stop: CancellationToken) -> Result<WorkerActivityCounts, NatsError> {
         let consumer = self.get_wake_consumer().await?;
         let ended = CancellationToken::new();
         let _end_all = ended.clone().drop_guard();
         let control =
             answer_control_requests(self.inbox.clone(), self.control.clone(), stop.clone());
         spawn_until_cancelled(control, ended.clone());
-        spawn_until_cancelled(sweep_waiting_inputs(self.inbox.clone()), ended);
+        spawn_until_cancelled(store_missing_wakes_periodically(self.inbox.clone()), ended);
         let now = CancellationToken::new();
         let slots = Arc::new(Semaphore::new(self.config.slots.max(1)));
         loop {
@@ -158,11 +158,11 @@ impl NatsWorker {
                 Ok(None) => continue,
                 Err(error) => {
                     tracing::debug!(%error, "no wake came");
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(REQUEST_RETRY_DELAY).await;
                     continue;
                 }
             };
-            let work = SessionWork {
+            let work = WakeMessageHandler {
                 sessions: self.sessions.clone(),
                 inbox: self.inbox.clone(),
                 turns: self.turns.clone(),
@@ -170,12 +170,12 @@ impl NatsWorker {
                 class: self.config.class.clone(),
                 stop: stop.clone(),
                 now: now.clone(),
-                beat: ACK_WAIT / 4,
+                beat: WAKE_MESSAGE_ACK_TIMEOUT / 4,
             };
             let control = self.control.clone();
             control.n_busy.fetch_add(1, Ordering::SeqCst);
             tokio::spawn(async move {
-                let outcome = work.run(wake).await;
+                let outcome = work.handle_wake_message(wake).await;
                 control.count_wake_outcome(&outcome);
                 control.n_busy.fetch_sub(1, Ordering::SeqCst);
                 drop(slot);
@@ -208,7 +208,7 @@ impl NatsWorker {
             durable_name: Some(name.clone()),
             filter_subject: self.inbox.names.wake_subjects_filter(&self.config.class),
             ack_policy: consumer::AckPolicy::Explicit,
-            ack_wait: ACK_WAIT,
+            ack_wait: WAKE_MESSAGE_ACK_TIMEOUT,
             max_deliver: -1,
             max_ack_pending: self.config.max_in_work,
             ..consumer::pull::Config::default()
@@ -220,7 +220,7 @@ impl NatsWorker {
                 Err(error) if began.elapsed() >= self.inbox.parts.patience => {
                     return Err(NatsError::nats_request_error(WHAT, error));
                 }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(_) => tokio::time::sleep(REQUEST_RETRY_DELAY).await,
             }
         }
     }
@@ -242,16 +242,20 @@ fn spawn_until_cancelled(
 async fn receive_next_wake(
     consumer: &jetstream::consumer::PullConsumer,
 ) -> Result<Option<jetstream::Message>, async_nats::Error> {
-    let batch = consumer.batch().max_messages(1).expires(PULL).messages();
-    let mut batch = tokio::time::timeout(PULL, batch).await??;
-    match tokio::time::timeout(PULL * 2, batch.next()).await? {
+    let batch = consumer
+        .batch()
+        .max_messages(1)
+        .expires(WAKE_MESSAGE_PULL_TIMEOUT)
+        .messages();
+    let mut batch = tokio::time::timeout(WAKE_MESSAGE_PULL_TIMEOUT, batch).await??;
+    match tokio::time::timeout(WAKE_MESSAGE_PULL_TIMEOUT * 2, batch.next()).await? {
         Some(message) => message.map(Some),
         None => Ok(None),
     }
 }
 
-impl WorkerState {
-    fn count_wake_outcome(&self, outcome: &WakeCounts) {
+impl SharedWorkerState {
+    fn count_wake_outcome(&self, outcome: &WakeMessageResultCounts) {
         let mut report = lock(&self.report);
         report.turns += outcome.n_turns;
         report.dead += outcome.n_dead;
@@ -260,7 +264,7 @@ impl WorkerState {
         report.claims += u64::from(outcome.is_claimed);
     }
 
-    fn worker_report(&self) -> WorkerReport {
+    fn worker_report(&self) -> WorkerActivityCounts {
         *lock(&self.report)
     }
 }

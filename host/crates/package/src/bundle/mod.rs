@@ -17,20 +17,20 @@ use super::contents::PluginContents;
 use super::ecosystem::PackageKind;
 
 /// Maximum length of a license expression, in bytes; common ones have 20.
-const MAX_LICENSE_BYTES: usize = 200;
+const MAX_LICENSE_EXPRESSION_BYTES: usize = 200;
 
 /// Keyword under which registries list packages with plugins.
-const KEYWORD: &str = "rind-plugin";
+const PLUGIN_PACKAGE_KEYWORD: &str = "rind-plugin";
 
 /// Name of the README file, in plugins and in packages.
-const README: &str = "README.md";
+const README_FILE_NAME: &str = "README.md";
 
 /// Paths and contents of a package's files, in the order of the archive.
-type BundleFiles = Vec<(String, Vec<u8>)>;
+type PackageArchiveFiles = Vec<(String, Vec<u8>)>;
 
 /// Options for making a package.
 #[derive(Clone, Debug)]
-pub struct BundleOptions {
+pub struct PackageBuildOptions {
     /// Kind of package.
     pub kind: PackageKind,
     /// Name of the package; `None` for the name of the plugin.
@@ -40,7 +40,7 @@ pub struct BundleOptions {
 }
 
 /// Packed plugin from which a package is created.
-pub struct BundleSource<'a> {
+pub struct PluginToBundle<'a> {
     pub contents: &'a PluginContents,
     /// Plugin in the format of `rind plugin pack`.
     pub packed: Vec<u8>,
@@ -50,14 +50,14 @@ pub struct BundleSource<'a> {
 
 /// Package as a single file.
 #[derive(Debug)]
-pub struct PackageBundle {
+pub struct BundledPackageFile {
     /// File name that the clients of the registry expect.
     pub file_name: String,
     pub bytes: Vec<u8>,
 }
 
 /// Content from which the package file of each registry format is built.
-struct BundleParts<'a> {
+struct PackageFileParts<'a> {
     /// Name of the package, not normalized for the registry.
     name: &'a str,
     version: &'a semver::Version,
@@ -68,26 +68,29 @@ struct BundleParts<'a> {
     /// Name of the file with the packed plugin.
     plugin_file: String,
     /// Files with the packed plugin and its signature.
-    plugin_files: BundleFiles,
+    plugin_files: PackageArchiveFiles,
 }
 
 /// Creates a package that contains a packed plugin.
 pub fn make_bundle(
-    source: BundleSource<'_>,
-    options: &BundleOptions,
-) -> anyhow::Result<PackageBundle> {
+    source: PluginToBundle<'_>,
+    options: &PackageBuildOptions,
+) -> anyhow::Result<BundledPackageFile> {
     let manifest = &source.contents.manifest;
     let name = options.name.as_deref().unwrap_or(&manifest.name);
-    options.kind.check_name(name).with_context(|| {
-        let hint = match options.name {
-            Some(_) => "",
-            None => "; pass another name with --package-name",
-        };
-        format!(
-            "the package cannot be named `{}`{hint}",
-            name.escape_debug()
-        )
-    })?;
+    options
+        .kind
+        .check_and_normalize_name(name)
+        .with_context(|| {
+            let hint = match options.name {
+                Some(_) => "",
+                None => "; pass another name with --package-name",
+            };
+            format!(
+                "the package cannot be named `{}`{hint}",
+                name.escape_debug()
+            )
+        })?;
     let license = options.license.as_deref();
     if let Some(license) = license {
         check_license(license)?;
@@ -97,9 +100,12 @@ pub fn make_bundle(
         let path = format!("{plugin_file}.minisig");
         (path, text.into_bytes())
     });
-    let readme = source.contents.files().get(&vec![README.to_owned()]);
+    let readme = source
+        .contents
+        .files()
+        .get(&vec![README_FILE_NAME.to_owned()]);
     let description = manifest.description.split_whitespace();
-    let parts = BundleParts {
+    let parts = PackageFileParts {
         name,
         version: &manifest.version,
         description: description.collect::<Vec<_>>().join(" "),
@@ -111,9 +117,9 @@ pub fn make_bundle(
         plugin_file,
     };
     match options.kind {
-        PackageKind::Npm => npm::make_tarball(parts),
+        PackageKind::Npm => npm::make_npm_package(parts),
         PackageKind::Pypi => wheel::make_wheel(parts),
-        PackageKind::Crates => crate_file::make_crate(parts),
+        PackageKind::Crates => crate_file::make_crate_package(parts),
     }
 }
 
@@ -123,10 +129,10 @@ fn check_license(license: &str) -> anyhow::Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " .+-()".contains(c);
     ensure!(
         !license.trim().is_empty()
-            && license.len() <= MAX_LICENSE_BYTES
+            && license.len() <= MAX_LICENSE_EXPRESSION_BYTES
             && license.chars().all(is_plain),
         "`{}` is not the SPDX expression of a license, such as `MIT OR Apache-2.0`",
-        rind_lib::text::clean_line(license, MAX_LICENSE_BYTES)
+        rind_lib::text::escape_and_truncate_line(license, MAX_LICENSE_EXPRESSION_BYTES)
     );
     Ok(())
 }

@@ -4,12 +4,12 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use super::tarball::write_tarball;
-use super::{BundleParts, KEYWORD, PackageBundle, README};
+use super::{BundledPackageFile, PLUGIN_PACKAGE_KEYWORD, PackageFileParts, README_FILE_NAME};
 
 /// Folder that contains all files of an npm package.
-const FOLDER: &str = "package";
+const NPM_TARBALL_ROOT_FOLDER: &str = "package";
 
-pub(super) fn make_tarball(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle> {
+pub(super) fn make_npm_package(parts: PackageFileParts<'_>) -> anyhow::Result<BundledPackageFile> {
     let listed: Vec<&str> = parts
         .plugin_files
         .iter()
@@ -20,7 +20,7 @@ pub(super) fn make_tarball(parts: BundleParts<'_>) -> anyhow::Result<PackageBund
     set("name", json!(parts.name));
     set("version", json!(parts.version.to_string()));
     set("description", json!(parts.description));
-    set("keywords", json!([KEYWORD]));
+    set("keywords", json!([PLUGIN_PACKAGE_KEYWORD]));
     if let Some(license) = parts.license {
         set("license", json!(license));
     }
@@ -28,13 +28,15 @@ pub(super) fn make_tarball(parts: BundleParts<'_>) -> anyhow::Result<PackageBund
     let mut text = serde_json::to_string_pretty(&package).context("write package.json")?;
     text.push('\n');
     let mut files = vec![("package.json".to_owned(), text.into_bytes())];
-    let readme = parts.readme.map(|text| (README.to_owned(), text.to_vec()));
+    let readme = parts
+        .readme
+        .map(|text| (README_FILE_NAME.to_owned(), text.to_vec()));
     files.extend(readme);
     files.extend(parts.plugin_files);
     // `npm pack` names the file of a scoped package this way: `@team/hello` becomes `team-hello`.
     let stem = parts.name.trim_start_matches('@').replace('/', "-");
-    Ok(PackageBundle {
+    Ok(BundledPackageFile {
         file_name: format!("{stem}-{}.tgz", parts.version),
-        bytes: write_tarball(FOLDER, &files)?,
+        bytes: write_tarball(NPM_TARBALL_ROOT_FOLDER, &files)?,
     })
 }

@@ -4,18 +4,18 @@
 use std::path::Path;
 
 use super::*;
-use crate::carried::{find_plugin_in_package, read_package};
-use crate::contents::Files;
+use crate::carried::{find_plugin_in_package, unpack_package_files};
+use crate::contents::FileContentsByPath;
 
 fn plugin_contents(description: &str, version: &str) -> PluginContents {
     let manifest = format!(
         "name = \"hello\"\nversion = \"{version}\"\ndescription = {}\n",
         toml::Value::String(description.to_owned())
     );
-    let mut files = Files::new();
+    let mut files = FileContentsByPath::new();
     files.insert(vec!["plugin.toml".to_owned()], manifest.into_bytes());
-    files.insert(vec![README.to_owned()], b"# Hello\n".to_vec());
-    PluginContents::pick_plugin_files(files, Path::new("hello")).unwrap()
+    files.insert(vec![README_FILE_NAME.to_owned()], b"# Hello\n".to_vec());
+    PluginContents::from_source_files(files, Path::new("hello")).unwrap()
 }
 
 fn make_test_bundle(
@@ -23,13 +23,13 @@ fn make_test_bundle(
     kind: PackageKind,
     name: Option<&str>,
     license: Option<&str>,
-) -> anyhow::Result<PackageBundle> {
-    let source = BundleSource {
+) -> anyhow::Result<BundledPackageFile> {
+    let source = PluginToBundle {
         contents,
         packed: crate::pack::pack_plugin(contents).unwrap(),
         signature: Some("signature".to_owned()),
     };
-    let options = BundleOptions {
+    let options = PackageBuildOptions {
         kind,
         name: name.map(str::to_owned),
         license: license.map(str::to_owned),
@@ -60,7 +60,7 @@ fn each_package_is_the_same_each_time_and_carries_the_plugin_with_its_signature(
         assert_eq!(one.file_name, file_name);
         assert_eq!(one.bytes, made().bytes, "{file_name}");
         let origin = Path::new(file_name);
-        let files = read_package(&one.bytes, origin).unwrap();
+        let files = unpack_package_files(&one.bytes, origin).unwrap();
         let texts = files.values().map(|bytes| String::from_utf8_lossy(bytes));
         for text in texts {
             assert!(
@@ -137,7 +137,7 @@ fn a_package_without_a_plugin_or_with_two_is_refused_and_the_error_names_the_exp
     };
     let bare = b"\0asm\x0d\0\x01\0";
     let message = |files: Vec<(Vec<String>, Vec<u8>)>| {
-        let files = files.into_iter().collect::<Files>();
+        let files = files.into_iter().collect::<FileContentsByPath>();
         find_plugin_in_package(files, Path::new("x.tgz"))
             .unwrap_err()
             .to_string()

@@ -8,19 +8,19 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::{BundleFiles, BundleParts, KEYWORD, PackageBundle};
+use super::{BundledPackageFile, PLUGIN_PACKAGE_KEYWORD, PackageArchiveFiles, PackageFileParts};
 use crate::ecosystem::{normalize_pypi_name, semver_to_pep440};
 use crate::zip::write_zip;
 
 /// Compatibility tag of a wheel for all platforms.
-const TAG: &str = "py3-none-any";
+const WHEEL_COMPATIBILITY_TAG: &str = "py3-none-any";
 
 /// Folder that the plugin is installed into, relative to the Python environment. The folder is not
 /// `share/rind/plugins`, because a plugin there would count as part of the installation of Rind,
 /// and nobody would be asked about its permissions.
-const SHARE: &str = "share/rind-packages";
+const WHEEL_PLUGIN_INSTALL_FOLDER: &str = "share/rind-packages";
 
-pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle> {
+pub(super) fn make_wheel(parts: PackageFileParts<'_>) -> anyhow::Result<BundledPackageFile> {
     let version = semver_to_pep440(parts.version).with_context(|| {
         format!(
             "a Python package cannot have the version {}: after the three numbers, only -alpha.N, -beta.N, -rc.N and -dev.N are \
@@ -34,20 +34,27 @@ pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle
         normalize_pypi_name(parts.name).replace('-', "_")
     );
     let info = format!("{stem}.dist-info");
-    let metadata = package_metadata(&parts, &version)?;
-    let wheel = format!("Wheel-Version: 1.0\nGenerator: rind\nRoot-Is-Purelib: true\nTag: {TAG}\n");
-    let mut files: BundleFiles = parts
+    let metadata = build_wheel_metadata(&parts, &version)?;
+    let wheel = format!(
+        "Wheel-Version: 1.0\nGenerator: rind\nRoot-Is-Purelib: true\nTag: {WHEEL_COMPATIBILITY_TAG}\n"
+    );
+    let mut files: PackageArchiveFiles = parts
         .plugin_files
         .into_iter()
-        .map(|(path, bytes)| (format!("{stem}.data/data/{SHARE}/{path}"), bytes))
+        .map(|(path, bytes)| {
+            (
+                format!("{stem}.data/data/{WHEEL_PLUGIN_INSTALL_FOLDER}/{path}"),
+                bytes,
+            )
+        })
         .collect();
     files.push((format!("{info}/METADATA"), metadata));
     files.push((format!("{info}/WHEEL"), wheel.into_bytes()));
     let record = format!("{info}/RECORD");
     let text = build_wheel_record(&files, &record);
     files.push((record, text.into_bytes()));
-    Ok(PackageBundle {
-        file_name: format!("{stem}-{TAG}.whl"),
+    Ok(BundledPackageFile {
+        file_name: format!("{stem}-{WHEEL_COMPATIBILITY_TAG}.whl"),
         bytes: write_zip(&files)?,
     })
 }
@@ -55,9 +62,9 @@ pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle
 /// Returns the `METADATA` file: the headers and, as the body, the README, in the format of an
 /// e-mail. No header value contains a line break: names are checked, and the description is one
 /// line.
-fn package_metadata(parts: &BundleParts<'_>, version: &str) -> anyhow::Result<Vec<u8>> {
+fn build_wheel_metadata(parts: &PackageFileParts<'_>, version: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = format!(
-        "Metadata-Version: 2.1\nName: {}\nVersion: {version}\nSummary: {}\nKeywords: {KEYWORD}\n",
+        "Metadata-Version: 2.1\nName: {}\nVersion: {version}\nSummary: {}\nKeywords: {PLUGIN_PACKAGE_KEYWORD}\n",
         parts.name, parts.description
     );
     if let Some(license) = parts.license {
@@ -76,7 +83,7 @@ fn package_metadata(parts: &BundleParts<'_>, version: &str) -> anyhow::Result<Ve
 
 /// Returns the `RECORD` file, which lists all files with digest and size. The line of `RECORD`
 /// itself has neither.
-fn build_wheel_record(files: &BundleFiles, record: &str) -> String {
+fn build_wheel_record(files: &PackageArchiveFiles, record: &str) -> String {
     let mut text = String::new();
     for (path, bytes) in files {
         let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));

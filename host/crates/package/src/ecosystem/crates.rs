@@ -8,13 +8,13 @@ use semver::Version;
 use serde::Deserialize;
 
 use super::{
-    MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, RegistryFile, escape_registry_text,
-    is_newest_version_selected, newest_version,
+    MAX_VERSION_LIST_BYTES, PackageFileDigest, PackageReference, RegistryPackageFile,
+    escape_registry_text, is_newest_version_selected, select_newest_version,
 };
-use crate::registry::{DownloadRequest, PackageDownload, Url, parse_url};
+use crate::registry::{PackageDownloadClient, RegistryDownloadRequest, Url, parse_url};
 
 /// Maximum size in bytes of the index's `config.json`, which contains two addresses.
-const MAX_CONFIG_BYTES: u64 = 64 << 10;
+const MAX_INDEX_CONFIG_JSON_BYTES: u64 = 64 << 10;
 
 #[derive(Deserialize)]
 struct IndexConfig {
@@ -34,22 +34,22 @@ struct IndexVersion {
 }
 
 /// Finds the crate file of the version that `reference` selects.
-pub(super) async fn find_file(
-    download: &PackageDownload,
+pub(super) async fn find_crate_file(
+    download: &PackageDownloadClient,
     reference: &PackageReference,
     installed: Option<&Version>,
-) -> anyhow::Result<RegistryFile> {
-    let config = fetch_index(
+) -> anyhow::Result<RegistryPackageFile> {
+    let config = fetch_index_file(
         download,
         "config.json",
         "the configuration of the index",
-        MAX_CONFIG_BYTES,
+        MAX_INDEX_CONFIG_JSON_BYTES,
     );
     let config: IndexConfig = serde_json::from_slice(&config.await?)
         .context("config.json of the index is not the configuration of a sparse index")?;
     let noun = format!("crate {}", reference.name);
-    let path = build_sparse_index_path(&reference.name);
-    let lines = fetch_index(download, &path, &noun, MAX_DOCUMENT_BYTES).await?;
+    let path = sparse_index_path(&reference.name);
+    let lines = fetch_index_file(download, &path, &noun, MAX_VERSION_LIST_BYTES).await?;
     let mut versions: Vec<(Version, IndexVersion)> = Vec::new();
     let mut seen = BTreeSet::new();
     // Skip lines that cannot be parsed, as cargo does.
@@ -74,11 +74,11 @@ pub(super) async fn find_file(
     ensure!(!versions.is_empty(), "the index lists no version of {noun}");
     let at = select_version(&versions, reference, installed)?;
     let (_, listed) = versions.swap_remove(at);
-    parse_listed_file(listed, &config)
+    index_version_to_package_file(listed, &config)
 }
 
-async fn fetch_index(
-    download: &PackageDownload,
+async fn fetch_index_file(
+    download: &PackageDownloadClient,
     path: &str,
     noun: &str,
     limit: u64,
@@ -87,13 +87,13 @@ async fn fetch_index(
         .base_url()
         .join(path)
         .context("no valid URL can be built from the name")?;
-    let ask = DownloadRequest {
+    let ask = RegistryDownloadRequest {
         url: &url,
         accept: None,
         limit,
         noun,
     };
-    download.fetch_document(ask).await
+    download.fetch_following_redirects(ask).await
 }
 
 /// Returns the path of a crate's file in the index.
@@ -106,7 +106,7 @@ async fn fetch_index(
 /// abc     ->  3/a/abc
 /// hello   ->  he/ll/hello
 /// ```
-fn build_sparse_index_path(name: &str) -> String {
+fn sparse_index_path(name: &str) -> String {
     let part = |range: std::ops::Range<usize>| name.get(range).unwrap_or_default();
     match name.len() {
         1 => format!("1/{name}"),
@@ -128,7 +128,7 @@ fn select_version(
         let usable = versions.iter().enumerate();
         let usable = usable.filter(|(_, (_, listed))| !listed.yanked);
         let usable = usable.map(|(at, (version, _))| (version.clone(), at));
-        if let Some(at) = newest_version(usable, installed) {
+        if let Some(at) = select_newest_version(usable, installed) {
             return Ok(at);
         }
     }
@@ -145,7 +145,10 @@ fn select_version(
     }
 }
 
-fn parse_listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<RegistryFile> {
+fn index_version_to_package_file(
+    listed: IndexVersion,
+    config: &IndexConfig,
+) -> anyhow::Result<RegistryPackageFile> {
     let IndexVersion {
         name,
         vers: version,
@@ -153,9 +156,9 @@ fn parse_listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Resu
         yanked,
     } = listed;
     let file = format!("{name}-{version}.crate");
-    let integrity = PackageIntegrity::parse_sha256(&cksum)
+    let integrity = PackageFileDigest::parse_sha256(&cksum)
         .with_context(|| format!("`cksum` of {file} is invalid"))?;
-    Ok(RegistryFile {
+    Ok(RegistryPackageFile {
         url: crate_file_url(config, &name, &version, &cksum)?,
         name: file,
         version,
@@ -176,7 +179,7 @@ fn crate_file_url(
 ) -> anyhow::Result<Url> {
     let small = name.to_ascii_lowercase();
     let above = |name: &str| {
-        let path = build_sparse_index_path(name);
+        let path = sparse_index_path(name);
         path.rsplit_once('/')
             .map_or(String::new(), |(above, _)| above.to_owned())
     };
@@ -227,7 +230,7 @@ mod tests {
             assert_eq!(url.as_str(), expected);
         }
         for (name, path) in [("a", "1/a"), ("ab", "2/ab"), ("abc", "3/a/abc")] {
-            assert_eq!(build_sparse_index_path(name), path);
+            assert_eq!(sparse_index_path(name), path);
         }
     }
 }

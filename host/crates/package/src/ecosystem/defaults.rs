@@ -6,19 +6,19 @@
 use super::PackageKind;
 
 /// URL of the default npm registry.
-pub(super) const NPM: Option<&str> = None;
+pub(super) const DEFAULT_NPM_REGISTRY_URL: Option<&str> = None;
 
 /// URL of the default Python package index.
-const PYPI: Option<&str> = None;
+const DEFAULT_PYPI_INDEX_URL: Option<&str> = None;
 
 /// URL of the default crates registry (a sparse index); none, so the settings must name a registry.
-const CRATES: Option<&str> = None;
+const DEFAULT_CRATES_INDEX_URL: Option<&str> = None;
 
 /// Returns the default registry of an ecosystem.
-pub(super) fn default_registry(kind: PackageKind) -> Option<&'static str> {
+pub(super) fn default_registry_url(kind: PackageKind) -> Option<&'static str> {
     match kind {
-        PackageKind::Npm => NPM,
-        PackageKind::Pypi => PYPI,
-        PackageKind::Crates => CRATES,
+        PackageKind::Npm => DEFAULT_NPM_REGISTRY_URL,
+        PackageKind::Pypi => DEFAULT_PYPI_INDEX_URL,
+        PackageKind::Crates => DEFAULT_CRATES_INDEX_URL,
     }
 }

@@ -8,22 +8,22 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256, Sha512};
 
 /// Maximum length of npm's `integrity` field in bytes. The field may list several digests.
-const MAX_TEXT_BYTES: usize = 4096;
+const MAX_INTEGRITY_FIELD_BYTES: usize = 4096;
 
 /// Digest of a package file, as the registry publishes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum PackageIntegrity {
+pub(super) enum PackageFileDigest {
     /// SHA-512, which npm writes in base64.
     Sha512([u8; 64]),
     /// SHA-256, which the other registries write in hexadecimal digits.
     Sha256([u8; 32]),
 }
 
-impl PackageIntegrity {
+impl PackageFileDigest {
     /// Parses npm's `integrity` field: digests separated by white space, of which the first SHA-512
     /// is used.
-    pub(super) fn parse_npm(text: &str) -> anyhow::Result<Self> {
-        let is_short = text.len() <= MAX_TEXT_BYTES;
+    pub(super) fn parse_npm_integrity(text: &str) -> anyhow::Result<Self> {
+        let is_short = text.len() <= MAX_INTEGRITY_FIELD_BYTES;
         let mut digests = text.split_ascii_whitespace().filter(|_| is_short);
         let found = digests.find_map(|digest| digest.strip_prefix("sha512-"));
         let found = found.context("it has no SHA-512")?;
@@ -54,7 +54,7 @@ impl PackageIntegrity {
     }
 
     /// Checks that `bytes` have this digest.
-    pub(super) fn check_bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
+    pub(super) fn verify_bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let found = match self {
             Self::Sha512(_) => Self::Sha512(Sha512::digest(bytes).into()),
             Self::Sha256(_) => Self::Sha256(Sha256::digest(bytes).into()),
@@ -67,7 +67,7 @@ impl PackageIntegrity {
     }
 }
 
-impl fmt::Display for PackageIntegrity {
+impl fmt::Display for PackageFileDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sha512(bytes) => write!(f, "sha512-{}", STANDARD.encode(bytes)),
@@ -85,21 +85,24 @@ mod tests {
 
     #[test]
     fn digests_are_read_as_registries_write_them_and_compared() {
-        let own = PackageIntegrity::Sha512(Sha512::digest(b"x").into());
+        let own = PackageFileDigest::Sha512(Sha512::digest(b"x").into());
         let text = format!("sha1-AAAA {own}?x");
-        let parsed = PackageIntegrity::parse_npm(&text).unwrap();
+        let parsed = PackageFileDigest::parse_npm_integrity(&text).unwrap();
         assert_eq!(parsed, own);
-        parsed.check_bytes(b"x").unwrap();
-        assert!(parsed.check_bytes(b"y").is_err());
-        let own = PackageIntegrity::Sha256(Sha256::digest(b"x").into());
+        parsed.verify_bytes(b"x").unwrap();
+        assert!(parsed.verify_bytes(b"y").is_err());
+        let own = PackageFileDigest::Sha256(Sha256::digest(b"x").into());
         let hex = own.to_string().replace("sha256:", "");
-        let parsed = PackageIntegrity::parse_sha256(&hex.to_uppercase()).unwrap();
+        let parsed = PackageFileDigest::parse_sha256(&hex.to_uppercase()).unwrap();
         assert_eq!(parsed, own);
         for text in ["", "sha1-AAAA", "sha512-", "sha512-AAAA", "sha512-%%%"] {
-            assert!(PackageIntegrity::parse_npm(text).is_err(), "{text}");
+            assert!(
+                PackageFileDigest::parse_npm_integrity(text).is_err(),
+                "{text}"
+            );
         }
         for text in ["", "00", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
-            assert!(PackageIntegrity::parse_sha256(text).is_err(), "{text}");
+            assert!(PackageFileDigest::parse_sha256(text).is_err(), "{text}");
         }
     }
 }

@@ -21,24 +21,24 @@ use anyhow::Context;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use super::contents::MAX_BYTES;
-use super::registry::{DownloadRequest, PackageDownload, Url, sha256_hex};
-pub use client::{ClientEnvironment, FindVariable};
-use integrity::PackageIntegrity;
+use super::contents::MAX_PACKAGE_SOURCE_BYTES;
+use super::registry::{PackageDownloadClient, RegistryDownloadRequest, Url, sha256_digest};
+pub use client::{EnvVariableLookupFn, PackageClientEnvironment};
+use integrity::PackageFileDigest;
 pub(crate) use pep440::semver_to_pep440;
 pub use reference::PackageKind;
 pub(crate) use reference::{PackageReference, normalize_pypi_name};
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 
 /// Maximum size in bytes of the list of a package's versions. For packages with thousands of
 /// versions, the list has some 20 MiB.
-const MAX_DOCUMENT_BYTES: u64 = 32 << 20;
+const MAX_VERSION_LIST_BYTES: u64 = 32 << 20;
 
 /// Maximum length in bytes of a text from a registry, in messages and in the lock file.
-const MAX_TEXT_BYTES: usize = 300;
+const MAX_REGISTRY_TEXT_BYTES: usize = 300;
 
 /// Maximum number of provenance claims in the lock file.
-const MAX_CLAIMS: usize = 8;
+const MAX_PROVENANCE_CLAIMS_IN_LOCK_FILE: usize = 8;
 
 /// Record in the lock file of the package that a plugin was installed from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,26 +63,26 @@ impl LockedPackage {
     #[must_use]
     pub fn has_attestation(&self) -> bool {
         let mut claims = self.provenance.iter();
-        claims.any(|claim| claim.starts_with(ATTESTATION))
+        claims.any(|claim| claim.starts_with(ATTESTATION_CLAIM_PREFIX))
     }
 }
 
 /// Prefix of claims about the package's build.
-const ATTESTATION: &str = "attestation ";
+const ATTESTATION_CLAIM_PREFIX: &str = "attestation ";
 
 /// Prefix of a provenance claim that names the key with which the package was signed.
-const SIGNATURE: &str = "signature of key ";
+const SIGNATURE_CLAIM_PREFIX: &str = "signature of key ";
 
 /// Package file of one version, as the registry lists it.
 #[derive(Debug)]
-struct RegistryFile {
+struct RegistryPackageFile {
     /// Version in the notation of the registry.
     version: String,
     url: Url,
     /// Name of the package file, or a name made from package and version if the registry lists
     /// none.
     name: String,
-    integrity: PackageIntegrity,
+    integrity: PackageFileDigest,
     provenance: Vec<String>,
     /// Text that continues a message about the version, such as `was yanked: REASON`, if the
     /// publisher has withdrawn the version.
@@ -108,7 +108,7 @@ pub(crate) struct FetchedPackage {
 pub(crate) async fn fetch_package(
     reference: &PackageReference,
     installed: Option<&Version>,
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
 ) -> anyhow::Result<FetchedPackage> {
     let registry = client::find_registry(environment, reference)?;
     let about = || {
@@ -117,22 +117,22 @@ pub(crate) async fn fetch_package(
             escape_registry_text(&registry.setting)
         )
     };
-    let download = PackageDownload::new(&registry)?;
+    let download = PackageDownloadClient::new(&registry)?;
     let listed = match reference.kind {
-        PackageKind::Npm => npm::find_file(&download, reference, installed).await,
-        PackageKind::Pypi => pypi::find_file(&download, reference, installed).await,
-        PackageKind::Crates => crates::find_file(&download, reference, installed).await,
+        PackageKind::Npm => npm::find_npm_package_file(&download, reference, installed).await,
+        PackageKind::Pypi => pypi::find_wheel_file(&download, reference, installed).await,
+        PackageKind::Crates => crates::find_crate_file(&download, reference, installed).await,
     };
     let listed = listed.with_context(about)?;
     let file = escape_registry_text(&listed.name);
-    let bytes = download.fetch_document(DownloadRequest {
+    let bytes = download.fetch_following_redirects(RegistryDownloadRequest {
         url: &listed.url,
         accept: None,
-        limit: MAX_BYTES,
+        limit: MAX_PACKAGE_SOURCE_BYTES,
         noun: &file,
     });
     let bytes = bytes.await.with_context(about)?;
-    listed.integrity.check_bytes(&bytes).with_context(about)?;
+    listed.integrity.verify_bytes(&bytes).with_context(about)?;
     // Keep the tag of a reference, so that later updates follow the tag.
     let named = match reference.is_npm_tag() {
         true => reference.clone(),
@@ -143,13 +143,13 @@ pub(crate) async fn fetch_package(
         format!("{version} {why}")
     });
     let mut provenance = listed.provenance;
-    provenance.truncate(MAX_CLAIMS);
+    provenance.truncate(MAX_PROVENANCE_CLAIMS_IN_LOCK_FILE);
     Ok(FetchedPackage {
         version: reference.parse_version(&listed.version),
         locked: LockedPackage {
             registry: download.base_url().to_string(),
             file,
-            digest: sha256_hex(&bytes),
+            digest: sha256_digest(&bytes),
             integrity: listed.integrity.to_string(),
             provenance,
         },
@@ -167,7 +167,7 @@ fn is_newest_version_selected(reference: &PackageReference, installed: Option<&V
 
 /// Selects the newest version. If `installed` is set, only newer versions are considered, and
 /// pre-releases only if the installed version is one.
-fn newest_version<T>(
+fn select_newest_version<T>(
     versions: impl Iterator<Item = (Version, T)>,
     installed: Option<&Version>,
 ) -> Option<T> {
@@ -183,5 +183,5 @@ fn newest_version<T>(
 
 /// Truncates and escapes a text from a registry.
 fn escape_registry_text(text: &str) -> String {
-    clean_line(text, MAX_TEXT_BYTES)
+    escape_and_truncate_line(text, MAX_REGISTRY_TEXT_BYTES)
 }

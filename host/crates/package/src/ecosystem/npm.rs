@@ -10,17 +10,19 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{
-    ATTESTATION, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, RegistryFile, SIGNATURE,
-    defaults, escape_registry_text, is_newest_version_selected, newest_version,
+    ATTESTATION_CLAIM_PREFIX, MAX_VERSION_LIST_BYTES, PackageFileDigest, PackageReference,
+    RegistryPackageFile, SIGNATURE_CLAIM_PREFIX, defaults, escape_registry_text,
+    is_newest_version_selected, select_newest_version,
 };
-use crate::registry::{DownloadRequest, PackageDownload, Url, parse_url};
+use crate::registry::{PackageDownloadClient, RegistryDownloadRequest, Url, parse_url};
 
 /// Media types of the document: preferably its abbreviated form, which is sufficient, or else the
 /// full form.
-const ACCEPT: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
+const PACKAGE_DOCUMENT_ACCEPT_HEADER: &str =
+    "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 
 /// Tag that points to the version that is installed by default.
-const LATEST: &str = "latest";
+const LATEST_DIST_TAG: &str = "latest";
 
 /// Registry's document about a package. A version is parsed only when it is selected, so that a
 /// malformed version does not make the others unusable.
@@ -73,11 +75,11 @@ struct NpmSignature {
 }
 
 /// Finds the package file of the version that `reference` selects.
-pub(super) async fn find_file(
-    download: &PackageDownload,
+pub(super) async fn find_npm_package_file(
+    download: &PackageDownloadClient,
     reference: &PackageReference,
     installed: Option<&Version>,
-) -> anyhow::Result<RegistryFile> {
+) -> anyhow::Result<RegistryPackageFile> {
     // The slash after a scope is escaped, so that scope and name are one path segment.
     let path = reference.name.replace('/', "%2f");
     let url = download
@@ -85,10 +87,10 @@ pub(super) async fn find_file(
         .join(&path)
         .context("no valid URL can be built from the name")?;
     let noun = format!("package {}", reference.name);
-    let bytes = download.fetch_document(DownloadRequest {
+    let bytes = download.fetch_following_redirects(RegistryDownloadRequest {
         url: &url,
-        accept: Some(ACCEPT),
-        limit: MAX_DOCUMENT_BYTES,
+        accept: Some(PACKAGE_DOCUMENT_ACCEPT_HEADER),
+        limit: MAX_VERSION_LIST_BYTES,
         noun: &noun,
     });
     let document: NpmDocument = serde_json::from_slice(&bytes.await?)
@@ -118,7 +120,7 @@ pub(super) async fn find_file(
         escape_registry_text(&version),
         reference.name
     );
-    parse_listed_file(listed, download.base_url())
+    npm_version_to_package_file(listed, download.base_url())
 }
 
 fn select_version(
@@ -131,7 +133,7 @@ fn select_version(
         found.with_context(|| format!("package {} has no tag `{tag}`", reference.name))
     };
     let Some(named) = reference.version.as_deref() else {
-        return tagged(LATEST);
+        return tagged(LATEST_DIST_TAG);
     };
     if reference.is_npm_tag() {
         return tagged(named);
@@ -142,16 +144,19 @@ fn select_version(
     // An update selects the version that `latest` points to, as in npm. Other versions are
     // considered only if the installed version is a pre-release.
     let is_pre = installed.is_some_and(|version| !version.pre.is_empty());
-    let latest = document.tags.get(LATEST);
+    let latest = document.tags.get(LATEST_DIST_TAG);
     let candidates = document
         .versions
         .keys()
         .filter(|version| is_pre || Some(*version) == latest)
         .filter_map(|version| Some((Version::parse(version).ok()?, version.clone())));
-    Ok(newest_version(candidates, installed).unwrap_or_else(|| named.to_owned()))
+    Ok(select_newest_version(candidates, installed).unwrap_or_else(|| named.to_owned()))
 }
 
-fn parse_listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<RegistryFile> {
+fn npm_version_to_package_file(
+    listed: NpmVersion,
+    base: &Url,
+) -> anyhow::Result<RegistryPackageFile> {
     let NpmVersion {
         name,
         version,
@@ -161,23 +166,28 @@ fn parse_listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<RegistryF
     let shown = format!("{name}@{version}");
     let own = name.rsplit('/').next().unwrap_or(&name);
     let integrity = dist.integrity.unwrap_or_default();
-    let integrity = PackageIntegrity::parse_npm(&integrity)
+    let integrity = PackageFileDigest::parse_npm_integrity(&integrity)
         .with_context(|| format!("`dist.integrity` of {shown} is invalid"))?;
     let url = parse_url(&dist.tarball)
         .with_context(|| format!("`dist.tarball` of {shown} is not a URL"))?;
     let attestation = dist.attestations.and_then(|all| all.provenance);
-    let attestation =
-        attestation.map(|one| format!("{ATTESTATION}{}", escape_registry_text(&one.predicate)));
+    let attestation = attestation.map(|one| {
+        format!(
+            "{ATTESTATION_CLAIM_PREFIX}{}",
+            escape_registry_text(&one.predicate)
+        )
+    });
     let signatures = dist.signatures.into_iter();
-    let signatures = signatures.map(|one| format!("{SIGNATURE}{}", escape_registry_text(&one.key)));
+    let signatures =
+        signatures.map(|one| format!("{SIGNATURE_CLAIM_PREFIX}{}", escape_registry_text(&one.key)));
     let withdrawn = match deprecated {
         None | Some(Value::Null | Value::Bool(false)) => None,
         Some(Value::String(why)) if why.is_empty() => None,
         Some(Value::String(why)) => Some(format!("is deprecated: {}", escape_registry_text(&why))),
         Some(_) => Some("is deprecated".to_owned()),
     };
-    Ok(RegistryFile {
-        url: rewrite_url_for_mirror(url, base, defaults::NPM),
+    Ok(RegistryPackageFile {
+        url: rewrite_url_for_mirror(url, base, defaults::DEFAULT_NPM_REGISTRY_URL),
         name: format!("{own}-{version}.tgz"),
         version,
         integrity,

@@ -8,7 +8,7 @@ use semver::{BuildMetadata, Prerelease, Version};
 
 /// Pre-release stages, each with its name in semantic versions, its suffix in PEP 440, and all
 /// spellings that PEP 440 accepts.
-const STAGES: [(&str, &str, &[&str]); 4] = [
+const PRERELEASE_STAGE_SPELLINGS: [(&str, &str, &[&str]); 4] = [
     ("dev", ".dev", &["dev"]),
     ("alpha", "a", &["a", "alpha"]),
     ("beta", "b", &["b", "beta"]),
@@ -24,7 +24,7 @@ const STAGES: [(&str, &str, &[&str]); 4] = [
 /// 1.2.3rc1      ->  1.2.3-rc.1
 /// 1.2.3.post1   ->  none
 /// ```
-pub(crate) fn to_semver(text: &str) -> Option<Version> {
+pub(crate) fn pep440_to_semver(text: &str) -> Option<Version> {
     let text = text.to_ascii_lowercase();
     let text = text.strip_prefix('v').unwrap_or(&text);
     let is_release = |c: char| c.is_ascii_digit() || c == '.';
@@ -35,7 +35,7 @@ pub(crate) fn to_semver(text: &str) -> Option<Version> {
         true => release,
         false => release.strip_suffix('.').unwrap_or(release),
     };
-    let numbers: Option<Vec<u64>> = release.split('.').map(parse_number).collect();
+    let numbers: Option<Vec<u64>> = release.split('.').map(parse_version_number).collect();
     let numbers = numbers.filter(|all| all.len() <= 3)?;
     let number = |at: usize| numbers.get(at).copied().unwrap_or_default();
     Some(Version {
@@ -47,7 +47,7 @@ pub(crate) fn to_semver(text: &str) -> Option<Version> {
     })
 }
 
-fn parse_number(text: &str) -> Option<u64> {
+fn parse_version_number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()
 }
@@ -60,13 +60,13 @@ fn parse_prerelease_stage(rest: &str) -> Option<Prerelease> {
     let rest = rest.strip_prefix(is_separator).unwrap_or(rest);
     let end = rest.find(|c: char| !c.is_ascii_lowercase());
     let (name, number) = rest.split_at(end.unwrap_or(rest.len()));
-    let (stage, ..) = STAGES
+    let (stage, ..) = PRERELEASE_STAGE_SPELLINGS
         .iter()
         .find(|(_, _, spellings)| spellings.contains(&name))?;
     let number = number.strip_prefix(is_separator).unwrap_or(number);
     let number = match number.is_empty() {
         true => 0,
-        false => parse_number(number)?,
+        false => parse_version_number(number)?,
     };
     Prerelease::new(&format!("{stage}.{number}")).ok()
 }
@@ -81,8 +81,13 @@ pub(crate) fn semver_to_pep440(version: &Version) -> Option<String> {
         return Some(release);
     }
     let (name, number) = version.pre.split_once('.')?;
-    let (_, written, _) = STAGES.iter().find(|(stage, ..)| *stage == name)?;
-    Some(format!("{release}{written}{}", parse_number(number)?))
+    let (_, written, _) = PRERELEASE_STAGE_SPELLINGS
+        .iter()
+        .find(|(stage, ..)| *stage == name)?;
+    Some(format!(
+        "{release}{written}{}",
+        parse_version_number(number)?
+    ))
 }
 
 #[cfg(test)]
@@ -101,9 +106,9 @@ mod tests {
             ("1.2.3.dev4", "1.2.3-dev.4"),
         ] {
             let plugin = Version::parse(plugin).unwrap();
-            assert_eq!(to_semver(python), Some(plugin.clone()), "{python}");
+            assert_eq!(pep440_to_semver(python), Some(plugin.clone()), "{python}");
             let written = semver_to_pep440(&plugin).unwrap();
-            assert_eq!(to_semver(&written), Some(plugin), "{python}");
+            assert_eq!(pep440_to_semver(&written), Some(plugin), "{python}");
         }
         for python in [
             "",
@@ -118,7 +123,7 @@ mod tests {
             "1.0x",
             "x",
         ] {
-            assert_eq!(to_semver(python), None, "{python}");
+            assert_eq!(pep440_to_semver(python), None, "{python}");
         }
         for plugin in ["1.0.0+build", "1.0.0-x.1", "1.0.0-rc", "1.0.0-rc.1.2"] {
             let plugin = Version::parse(plugin).unwrap();

@@ -8,18 +8,19 @@ use semver::Version;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::simple_html::parse_links;
+use super::simple_html::parse_package_file_links;
 use super::{
-    ATTESTATION, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, RegistryFile,
-    escape_registry_text, is_newest_version_selected, newest_version, normalize_pypi_name, pep440,
+    ATTESTATION_CLAIM_PREFIX, MAX_VERSION_LIST_BYTES, PackageFileDigest, PackageReference,
+    RegistryPackageFile, escape_registry_text, is_newest_version_selected, normalize_pypi_name,
+    pep440, select_newest_version,
 };
-use crate::registry::{DownloadRequest, PackageDownload, Url};
+use crate::registry::{PackageDownloadClient, RegistryDownloadRequest, Url};
 
 /// Media types of the index in the order of preference, the same as pip requests.
-const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
+const SIMPLE_INDEX_ACCEPT_HEADER: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
 
 /// File name extension of wheels.
-const WHEEL: &str = ".whl";
+const WHEEL_FILE_EXTENSION: &str = ".whl";
 
 #[derive(Deserialize)]
 struct PypiDocument {
@@ -51,7 +52,7 @@ struct PypiFile {
 impl PypiFile {
     /// Returns the predicate `was yanked`, followed by the reason if the index gives one; `None` if
     /// the file was not yanked.
-    fn withdrawal_reason(&self) -> Option<String> {
+    fn yank_reason(&self) -> Option<String> {
         match &self.yanked {
             Value::Null | Value::Bool(false) => None,
             Value::String(why) if !why.is_empty() => {
@@ -63,27 +64,27 @@ impl PypiFile {
 }
 
 /// Finds the wheel of the version that `reference` selects.
-pub(super) async fn find_file(
-    download: &PackageDownload,
+pub(super) async fn find_wheel_file(
+    download: &PackageDownloadClient,
     reference: &PackageReference,
     installed: Option<&Version>,
-) -> anyhow::Result<RegistryFile> {
+) -> anyhow::Result<RegistryPackageFile> {
     let page = download.base_url().join(&format!("{}/", reference.name));
     let page = page.context("no valid URL can be built from the name")?;
     let noun = format!("package {}", reference.name);
-    let bytes = download.fetch_document(DownloadRequest {
+    let bytes = download.fetch_following_redirects(RegistryDownloadRequest {
         url: &page,
-        accept: Some(ACCEPT),
-        limit: MAX_DOCUMENT_BYTES,
+        accept: Some(SIMPLE_INDEX_ACCEPT_HEADER),
+        limit: MAX_VERSION_LIST_BYTES,
         noun: &noun,
     });
-    let document = parse_document(&bytes.await?, reference)?;
+    let document = parse_index_document(&bytes.await?, reference)?;
     let n_files = document.files.len();
     let mut wheels: Vec<(String, Version, PypiFile)> = Vec::new();
     let mut seen = BTreeSet::new();
     for file in document.files {
-        let found = wheel_version(&file.filename, reference);
-        let version = found.and_then(|text| Some((pep440::to_semver(&text)?, text)));
+        let found = parse_wheel_version(&file.filename, reference);
+        let version = found.and_then(|text| Some((pep440::pep440_to_semver(&text)?, text)));
         let Some((version, text)) = version else {
             continue;
         };
@@ -101,12 +102,18 @@ pub(super) async fn find_file(
     );
     let at = select_wheel(&wheels, reference, installed)?;
     let (text, _, file) = wheels.swap_remove(at);
-    parse_listed_file(text, file, &page)
+    wheel_to_registry_file(text, file, &page)
 }
 
-fn parse_document(bytes: &[u8], reference: &PackageReference) -> anyhow::Result<PypiDocument> {
+fn parse_index_document(
+    bytes: &[u8],
+    reference: &PackageReference,
+) -> anyhow::Result<PypiDocument> {
     if bytes.trim_ascii_start().starts_with(b"<") {
-        return Ok(parse_page(&String::from_utf8_lossy(bytes), reference));
+        return Ok(parse_html_index_page(
+            &String::from_utf8_lossy(bytes),
+            reference,
+        ));
     }
     let document: PypiDocument = serde_json::from_slice(bytes).with_context(|| {
         format!(
@@ -130,22 +137,24 @@ fn parse_document(bytes: &[u8], reference: &PackageReference) -> anyhow::Result<
 
 /// Parses the HTML page of a package. The page contains neither the package name nor the format
 /// version, so the name of `reference` and version 1.0 are filled in.
-fn parse_page(page: &str, reference: &PackageReference) -> PypiDocument {
-    let files = parse_links(page).into_iter().map(|link| PypiFile {
-        filename: link.text,
-        url: link.url,
-        hashes: link
-            .sha256
-            .map(|hash| ("sha256".to_owned(), hash))
-            .into_iter()
-            .collect(),
-        // A present attribute without a reason also means that the file was yanked.
-        yanked: link.yanked.map_or(Value::Null, |why| match why.is_empty() {
-            true => Value::Bool(true),
-            false => Value::String(why),
-        }),
-        provenance: link.provenance,
-    });
+fn parse_html_index_page(page: &str, reference: &PackageReference) -> PypiDocument {
+    let files = parse_package_file_links(page)
+        .into_iter()
+        .map(|link| PypiFile {
+            filename: link.text,
+            url: link.url,
+            hashes: link
+                .sha256
+                .map(|hash| ("sha256".to_owned(), hash))
+                .into_iter()
+                .collect(),
+            // A present attribute without a reason also means that the file was yanked.
+            yanked: link.yanked.map_or(Value::Null, |why| match why.is_empty() {
+                true => Value::Bool(true),
+                false => Value::String(why),
+            }),
+            provenance: link.provenance,
+        });
     PypiDocument {
         meta: PypiIndexMetadata {
             api: "1.0".to_owned(),
@@ -165,8 +174,8 @@ fn parse_page(page: &str, reference: &PackageReference) -> PypiDocument {
 /// hello-0.1.0-cp311-cp311-linux.whl    ->  none
 /// hello-0.1.0.tar.gz                   ->  none
 /// ```
-fn wheel_version(file: &str, reference: &PackageReference) -> Option<String> {
-    let stem = file.strip_suffix(WHEEL)?;
+fn parse_wheel_version(file: &str, reference: &PackageReference) -> Option<String> {
+    let stem = file.strip_suffix(WHEEL_FILE_EXTENSION)?;
     let parts: Vec<&str> = stem.split('-').collect();
     let [name, version, python, "none", "any"] = parts.as_slice() else {
         return None;
@@ -182,15 +191,18 @@ fn select_wheel(
     reference: &PackageReference,
     installed: Option<&Version>,
 ) -> anyhow::Result<usize> {
-    let named = reference.version.as_deref().and_then(pep440::to_semver);
+    let named = reference
+        .version
+        .as_deref()
+        .and_then(pep440::pep440_to_semver);
     let current = wheels
         .iter()
         .position(|(_, version, _)| Some(version) == named.as_ref());
     if is_newest_version_selected(reference, installed) {
         let usable = wheels.iter().enumerate();
-        let usable = usable.filter(|(_, (.., file))| file.withdrawal_reason().is_none());
+        let usable = usable.filter(|(_, (.., file))| file.yank_reason().is_none());
         let usable = usable.map(|(at, (_, version, _))| (version.clone(), at));
-        if let Some(at) = newest_version(usable, installed) {
+        if let Some(at) = select_newest_version(usable, installed) {
             return Ok(at);
         }
     }
@@ -206,19 +218,24 @@ fn select_wheel(
     }
 }
 
-fn parse_listed_file(version: String, file: PypiFile, page: &Url) -> anyhow::Result<RegistryFile> {
+fn wheel_to_registry_file(
+    version: String,
+    file: PypiFile,
+    page: &Url,
+) -> anyhow::Result<RegistryPackageFile> {
     let shown = escape_registry_text(&file.filename);
     let hash = file.hashes.get("sha256");
     let hash = hash.with_context(|| format!("the index has no SHA-256 of {shown}"))?;
-    let integrity = PackageIntegrity::parse_sha256(hash)
+    let integrity = PackageFileDigest::parse_sha256(hash)
         .with_context(|| format!("the digest of {shown} is invalid"))?;
     let url = page
         .join(&file.url)
         .with_context(|| format!("the address of {shown} is not a URL"))?;
-    let withdrawn = file.withdrawal_reason();
+    let withdrawn = file.yank_reason();
     let claim = file.provenance.filter(|url| !url.is_empty());
-    let claim = claim.map(|url| format!("{ATTESTATION}{}", escape_registry_text(&url)));
-    Ok(RegistryFile {
+    let claim =
+        claim.map(|url| format!("{ATTESTATION_CLAIM_PREFIX}{}", escape_registry_text(&url)));
+    Ok(RegistryPackageFile {
         version,
         url,
         name: file.filename,

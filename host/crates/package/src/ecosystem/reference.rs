@@ -22,10 +22,10 @@ use super::pep440;
 
 /// Maximum length of a package name in bytes, as npm limits it. The other registries have shorter
 /// limits or none.
-const MAX_NAME_BYTES: usize = 214;
+const MAX_PACKAGE_NAME_BYTES: usize = 214;
 
 /// Maximum length of a version or tag in bytes.
-const MAX_VERSION_BYTES: usize = 128;
+const MAX_VERSION_OR_TAG_BYTES: usize = 128;
 
 /// Kind of package, by the registry that hosts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl PackageKind {
     pub(crate) const ALL: [Self; 3] = [Self::Npm, Self::Pypi, Self::Crates];
 
     /// Returns the prefix of references of this kind.
-    pub(crate) fn scheme(self) -> &'static str {
+    pub(crate) fn reference_prefix(self) -> &'static str {
         match self {
             Self::Npm => "npm:",
             Self::Pypi => "pypi:",
@@ -52,7 +52,7 @@ impl PackageKind {
     }
 
     /// Returns the separator between name and version in a reference.
-    fn separator(self) -> &'static str {
+    fn version_separator(self) -> &'static str {
         match self {
             Self::Npm | Self::Crates => "@",
             Self::Pypi => "==",
@@ -60,7 +60,7 @@ impl PackageKind {
     }
 
     /// Checks a package name, and returns its canonical form.
-    pub(crate) fn check_name(self, name: &str) -> anyhow::Result<String> {
+    pub(crate) fn check_and_normalize_name(self, name: &str) -> anyhow::Result<String> {
         let rule = match self {
             Self::Npm => {
                 "an npm package is named with a-z, 0-9, `-`, `_` and `.`, as `hello` or `@team/hello`"
@@ -72,7 +72,7 @@ impl PackageKind {
                 "a crate is named with letters, digits, `-` and `_`, and begins with a letter"
             }
         };
-        let is_valid = name.len() <= MAX_NAME_BYTES
+        let is_valid = name.len() <= MAX_PACKAGE_NAME_BYTES
             && match self {
                 Self::Npm => match name.strip_prefix('@') {
                     Some(scoped) => scoped.split_once('/').is_some_and(|(scope, own)| {
@@ -83,7 +83,7 @@ impl PackageKind {
                 Self::Pypi => is_pypi_name(name),
                 Self::Crates => is_crate_name(name),
             };
-        let shown: String = name.chars().take(MAX_NAME_BYTES).collect();
+        let shown: String = name.chars().take(MAX_PACKAGE_NAME_BYTES).collect();
         ensure!(
             is_valid,
             "`{}` is not the name of a package: {rule}",
@@ -110,17 +110,17 @@ pub struct PackageReference {
 impl PackageReference {
     /// Parses a reference; `None` if the text does not begin with the prefix of a package kind.
     pub(crate) fn parse_reference(text: &str) -> Option<anyhow::Result<Self>> {
-        let starts = |kind: &PackageKind| text.starts_with(kind.scheme());
+        let starts = |kind: &PackageKind| text.starts_with(kind.reference_prefix());
         let kind = PackageKind::ALL.into_iter().find(starts)?;
-        let rest = text.strip_prefix(kind.scheme())?;
+        let rest = text.strip_prefix(kind.reference_prefix())?;
         Some(Self::parse_name_and_version(kind, rest).with_context(|| {
-            let shown: String = text.chars().take(MAX_NAME_BYTES).collect();
+            let shown: String = text.chars().take(MAX_PACKAGE_NAME_BYTES).collect();
             format!(
                 "`{}` is not a reference, which has the form {}NAME or {}NAME{}VERSION",
                 shown.escape_debug(),
-                kind.scheme(),
-                kind.scheme(),
-                kind.separator(),
+                kind.reference_prefix(),
+                kind.reference_prefix(),
+                kind.version_separator(),
             )
         }))
     }
@@ -130,15 +130,15 @@ impl PackageReference {
         let scope = usize::from(kind == PackageKind::Npm && rest.starts_with('@'));
         let at = rest
             .get(scope..)
-            .and_then(|after| after.find(kind.separator()));
+            .and_then(|after| after.find(kind.version_separator()));
         let (name, version) = match at.map(|at| at + scope) {
             Some(at) => (
                 rest.get(..at).unwrap_or_default(),
-                rest.get(at + kind.separator().len()..),
+                rest.get(at + kind.version_separator().len()..),
             ),
             None => (rest, None),
         };
-        let name = kind.check_name(name)?;
+        let name = kind.check_and_normalize_name(name)?;
         if let Some(version) = version {
             check_package_version(kind, version)?;
         }
@@ -159,7 +159,7 @@ impl PackageReference {
 
     /// Returns the text of the reference without the version.
     pub(crate) fn reference_without_version(&self) -> String {
-        format!("{}{}", self.kind.scheme(), self.name)
+        format!("{}{}", self.kind.reference_prefix(), self.name)
     }
 
     pub(crate) fn is_same_package(&self, other: &Self) -> bool {
@@ -177,16 +177,16 @@ impl PackageReference {
     pub(crate) fn parse_version(&self, text: &str) -> Option<Version> {
         match self.kind {
             PackageKind::Npm | PackageKind::Crates => Version::parse(text).ok(),
-            PackageKind::Pypi => pep440::to_semver(text),
+            PackageKind::Pypi => pep440::pep440_to_semver(text),
         }
     }
 }
 
 impl fmt::Display for PackageReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.kind.scheme(), self.name)?;
+        write!(f, "{}{}", self.kind.reference_prefix(), self.name)?;
         if let Some(version) = &self.version {
-            write!(f, "{}{version}", self.kind.separator())?;
+            write!(f, "{}{version}", self.kind.version_separator())?;
         }
         Ok(())
     }
@@ -195,10 +195,10 @@ impl fmt::Display for PackageReference {
 fn check_package_version(kind: PackageKind, version: &str) -> anyhow::Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_+".contains(c);
     let is_word = !version.is_empty()
-        && version.len() <= MAX_VERSION_BYTES
+        && version.len() <= MAX_VERSION_OR_TAG_BYTES
         && version.starts_with(|c: char| c.is_ascii_alphanumeric())
         && version.chars().all(is_plain);
-    let shown: String = version.chars().take(MAX_VERSION_BYTES).collect();
+    let shown: String = version.chars().take(MAX_VERSION_OR_TAG_BYTES).collect();
     let shown = shown.escape_debug();
     match kind {
         PackageKind::Npm => ensure!(is_word, "`{shown}` is neither a version nor a tag"),
@@ -207,7 +207,7 @@ fn check_package_version(kind: PackageKind, version: &str) -> anyhow::Result<()>
             "`{shown}` is not a version such as 0.1.0; ranges are not supported"
         ),
         PackageKind::Pypi => ensure!(
-            is_word && pep440::to_semver(version).is_some(),
+            is_word && pep440::pep440_to_semver(version).is_some(),
             "`{shown}` is not a version that a plugin can have, such as 0.1.0 or 0.1.0rc1"
         ),
     }

@@ -3,13 +3,13 @@
 //! As in pip, only links and their attributes are read. Everything else on the page is ignored.
 
 /// Maximum number of links that are read from a page.
-const MAX_LINKS: usize = 100_000;
+const MAX_LINKS_PER_PAGE: usize = 100_000;
 
 /// Maximum length in bytes of a character reference after its `&`, including the `;`.
-const MAX_ENTITY_BYTES: usize = 12;
+const MAX_CHARACTER_REFERENCE_BYTES: usize = 12;
 
 /// Named character references that are decoded.
-const NAMED: [(&str, char); 5] = [
+const NAMED_CHARACTER_REFERENCES: [(&str, char); 5] = [
     ("amp", '&'),
     ("lt", '<'),
     ("gt", '>'),
@@ -39,7 +39,7 @@ pub(super) struct PackageFileLink {
 /// ```text
 /// <a href="x-1.whl#sha256=00" data-yanked="broken">x-1.whl</a>
 /// ```
-pub(super) fn parse_links(page: &str) -> Vec<PackageFileLink> {
+pub(super) fn parse_package_file_links(page: &str) -> Vec<PackageFileLink> {
     let mut links = Vec::new();
     let mut rest = page;
     while let Some(at) = rest.find('<') {
@@ -58,7 +58,7 @@ pub(super) fn parse_links(page: &str) -> Vec<PackageFileLink> {
         let text = after.split('<').next().unwrap_or_default();
         links.push(file_link_from_attributes(attributes, text));
         rest = after;
-        if links.len() == MAX_LINKS {
+        if links.len() == MAX_LINKS_PER_PAGE {
             break;
         }
     }
@@ -136,7 +136,7 @@ fn decode_html_entities(text: &str) -> String {
         // `&`.
         let end = after
             .bytes()
-            .take(MAX_ENTITY_BYTES)
+            .take(MAX_CHARACTER_REFERENCE_BYTES)
             .position(|byte| byte == b';');
         let entity = end.and_then(|end| {
             let (name, left) = after.split_at_checked(end)?;
@@ -159,7 +159,7 @@ fn decode_html_entities(text: &str) -> String {
 fn decode_named_entity(name: &str) -> Option<char> {
     let code = name.strip_prefix('#');
     let Some(code) = code else {
-        let mut named = NAMED.iter();
+        let mut named = NAMED_CHARACTER_REFERENCES.iter();
         return named.find(|(own, _)| *own == name).map(|(_, c)| *c);
     };
     let hex = code.strip_prefix(['x', 'X']);
@@ -179,7 +179,7 @@ mod tests {
         let page = "<!DOCTYPE html><!-- <a href=no>no</a> --><abbr x>y</abbr>\n\
                     <A class=x HREF='../x-1.whl#egg=x&amp;sha256=0a' data-yanked>x-1.whl</A><br>\
                     <a href=\"y.whl\" data-yanked=\"it &quot;breaks&quot; &#38; &#x41; &unknown;\" data-provenance=z>\n y&lt;.whl </a>";
-        let links = parse_links(page);
+        let links = parse_package_file_links(page);
         assert_eq!(
             links,
             [
@@ -205,7 +205,7 @@ mod tests {
     fn pages_that_are_made_to_take_long_are_read_in_a_moment() {
         let started = std::time::Instant::now();
         for text in ["&", "<a ", "<a x='", "<a><!--", "<a x=\"&"] {
-            parse_links(&text.repeat((1 << 20) / text.len()));
+            parse_package_file_links(&text.repeat((1 << 20) / text.len()));
         }
         assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
     }
@@ -229,7 +229,7 @@ mod tests {
             "<a é=é>é",
             "<a>&é;&#xé;&#x110000;&#;&;",
         ] {
-            let links = parse_links(page);
+            let links = parse_package_file_links(page);
             assert!(links.len() <= 1, "{page}: {links:?}");
         }
     }

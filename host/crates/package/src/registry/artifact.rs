@@ -10,15 +10,15 @@ use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::reference::is_digest;
+use super::reference::is_valid_digest;
 
-pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
-pub(super) const CONFIG_TYPE: &str = "application/vnd.wasm.config.v0+json";
-pub(super) const LAYER_TYPE: &str = "application/wasm";
+pub(super) const OCI_MANIFEST_MEDIA_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(super) const WASM_CONFIG_MEDIA_TYPE: &str = "application/vnd.wasm.config.v0+json";
+pub(super) const WASM_LAYER_MEDIA_TYPE: &str = "application/wasm";
 
 /// Key of the manifest's annotation with the signature of the layer. The value is the text of a
 /// `.minisig` file.
-pub(super) const SIGNATURE: &str = "rind.minisig";
+pub(super) const SIGNATURE_ANNOTATION_KEY: &str = "rind.minisig";
 
 /// Maximum size of a signature in bytes; usual ones have 300 bytes.
 pub(crate) const MAX_SIGNATURE_BYTES: u64 = 8 << 10;
@@ -57,10 +57,12 @@ impl ArtifactManifest {
         }
         let kind: ArtifactKind =
             serde_json::from_slice(bytes).context("the manifest is not JSON")?;
-        let kind = kind.media_type.unwrap_or_else(|| MANIFEST_TYPE.to_owned());
-        if kind != MANIFEST_TYPE {
+        let kind = kind
+            .media_type
+            .unwrap_or_else(|| OCI_MANIFEST_MEDIA_TYPE.to_owned());
+        if kind != OCI_MANIFEST_MEDIA_TYPE {
             bail!(
-                "the manifest has the type `{}`, but the manifest of a plugin must have the type `{MANIFEST_TYPE}`",
+                "the manifest has the type `{}`, but the manifest of a plugin must have the type `{OCI_MANIFEST_MEDIA_TYPE}`",
                 escape_manifest_text(&kind)
             );
         }
@@ -72,8 +74,8 @@ impl ArtifactManifest {
             manifest.schema_version
         );
         ensure!(
-            manifest.config.media_type == CONFIG_TYPE,
-            "it is an artifact of the type `{}`, not a component (`{CONFIG_TYPE}`)",
+            manifest.config.media_type == WASM_CONFIG_MEDIA_TYPE,
+            "it is an artifact of the type `{}`, not a component (`{WASM_CONFIG_MEDIA_TYPE}`)",
             escape_manifest_text(&manifest.config.media_type)
         );
         Ok(manifest)
@@ -88,12 +90,12 @@ impl ArtifactManifest {
             );
         };
         ensure!(
-            layer.media_type == LAYER_TYPE,
-            "the layer has the type `{}`, but a component must have the type `{LAYER_TYPE}`",
+            layer.media_type == WASM_LAYER_MEDIA_TYPE,
+            "the layer has the type `{}`, but a component must have the type `{WASM_LAYER_MEDIA_TYPE}`",
             escape_manifest_text(&layer.media_type)
         );
         ensure!(
-            is_digest(&layer.digest),
+            is_valid_digest(&layer.digest),
             "the layer has the digest `{}`, which is not a SHA-256 digest",
             escape_manifest_text(&layer.digest)
         );
@@ -106,8 +108,8 @@ impl ArtifactManifest {
         Ok(layer)
     }
 
-    pub(super) fn signature(&self) -> anyhow::Result<Option<String>> {
-        let signature = self.annotations.get(SIGNATURE).cloned();
+    pub(super) fn signature_annotation(&self) -> anyhow::Result<Option<String>> {
+        let signature = self.annotations.get(SIGNATURE_ANNOTATION_KEY).cloned();
         let n_bytes = signature.as_ref().map_or(0, String::len);
         ensure!(
             n_bytes as u64 <= MAX_SIGNATURE_BYTES,
@@ -119,11 +121,11 @@ impl ArtifactManifest {
 
 /// Truncates a text from a registry and escapes it, for use in a message.
 fn escape_manifest_text(text: &str) -> String {
-    rind_lib::text::clean_line(text, 100)
+    rind_lib::text::escape_and_truncate_line(text, 100)
 }
 
 /// Returns the digest of bytes in the notation of registries, `sha256:HEX`.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+pub(crate) fn sha256_digest(bytes: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in Sha256::digest(bytes) {
         // Writing to a string does not fail.

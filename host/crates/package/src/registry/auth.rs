@@ -12,11 +12,11 @@ use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Url};
 use serde::Deserialize;
 
-use super::reference::is_loopback;
+use super::reference::is_loopback_host;
 use super::transfer;
 
 /// Maximum size in bytes of the token server's response; usual tokens have 1 to 4 KiB.
-const MAX_TOKEN_BYTES: u64 = 64 << 10;
+const MAX_TOKEN_RESPONSE_BYTES: u64 = 64 << 10;
 
 /// Operator's credentials for a registry.
 pub enum RegistryCredentials {
@@ -60,7 +60,7 @@ pub(super) async fn answer_auth_challenge(
         all.find(|challenge| challenge.scheme.eq_ignore_ascii_case(scheme))
     };
     if let Some(bearer) = find("bearer") {
-        return fetch_token(client, bearer, credentials, scope, is_local)
+        return fetch_bearer_token(client, bearer, credentials, scope, is_local)
             .await
             .map(Some);
     }
@@ -70,7 +70,7 @@ pub(super) async fn answer_auth_challenge(
     bail!("the registry asks for credentials of a kind that is not known")
 }
 
-async fn fetch_token(
+async fn fetch_bearer_token(
     client: &Client,
     challenge: &ChallengeRef<'_>,
     credentials: &RegistryCredentials,
@@ -92,11 +92,11 @@ async fn fetch_token(
         Url::parse(&realm).context("the address of the registry's token server is not a URL")?;
     let host = url.host_str().unwrap_or_default().to_owned();
     let is_safe =
-        url.scheme() == "https" || (url.scheme() == "http" && is_local && is_loopback(&host));
+        url.scheme() == "https" || (url.scheme() == "http" && is_local && is_loopback_host(&host));
     ensure!(
         is_safe && url.username().is_empty() && url.password().is_none(),
         "the address of the registry's token server, `{}`, is not https",
-        rind_lib::text::clean_line(&realm, 200)
+        rind_lib::text::escape_and_truncate_line(&realm, 200)
     );
     let service = parameter("service");
     let service = service.iter().map(|service| ("service", service.as_str()));
@@ -113,7 +113,7 @@ async fn fetch_token(
         status.as_u16() == 200,
         "the token server {host} answered {status}: check the credentials with `docker login`"
     );
-    let bytes = transfer::read_body(answer, MAX_TOKEN_BYTES, "the token").await?;
+    let bytes = transfer::read_response_body(answer, MAX_TOKEN_RESPONSE_BYTES, "the token").await?;
     let token: RegistryToken = serde_json::from_slice(&bytes)
         .map_err(|_| anyhow::anyhow!("the token server {host} answered without a token"))?;
     let token = token.token.or(token.access_token);

@@ -2,7 +2,7 @@
 //! limited in size and time, and redirects may lead only to the registry itself or to public
 //! addresses over https.
 //!
-//! Start from [`PackageDownload::fetch_document`].
+//! Start from [`PackageDownloadClient::fetch_following_redirects`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, LOCATION};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, Url};
 
 use super::auth::sensitive_header_value;
-use super::reference::is_loopback;
+use super::reference::is_loopback_host;
 use super::transfer::{self, registry_client_builder};
-use rind_lib::egress::address::{self, AddressClass};
-use rind_lib::egress::{Resolve as _, SystemResolver};
-use rind_lib::text::clean_line;
+use rind_lib::egress::address::{self, IpAddressClass};
+use rind_lib::egress::{HostNameResolver as _, SystemDnsResolver};
+use rind_lib::text::escape_and_truncate_line;
 
 /// Timeout for all requests of one operation together.
-const TIMEOUT: Duration = Duration::from_secs(600);
+const TOTAL_DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of redirects of one request. Registries use one or two.
-const MAX_REDIRECTS: usize = 5;
+const MAX_REDIRECTS_PER_REQUEST: usize = 5;
 
 /// Address of a package registry, with the credentials for it.
 pub(crate) struct RegistryAddress {
@@ -56,7 +56,7 @@ pub(crate) struct RegistryProxy {
 }
 
 impl RegistryProxy {
-    fn client_proxy(&self) -> anyhow::Result<Proxy> {
+    fn to_reqwest_proxy(&self) -> anyhow::Result<Proxy> {
         let exceptions = match &self.exceptions {
             Some(text) => NoProxy::from_string(text),
             None => NoProxy::from_env(),
@@ -70,7 +70,7 @@ impl RegistryProxy {
 
 /// Request for a document or file.
 #[derive(Clone, Copy)]
-pub(crate) struct DownloadRequest<'a> {
+pub(crate) struct RegistryDownloadRequest<'a> {
     pub(crate) url: &'a Url,
     /// Accepted media types.
     pub(crate) accept: Option<&'static str>,
@@ -81,11 +81,11 @@ pub(crate) struct DownloadRequest<'a> {
 }
 
 /// HTTP client for one package registry.
-pub(crate) struct PackageDownload {
+pub(crate) struct PackageDownloadClient {
     /// HTTP client for the registry itself, whose address the operator configured.
     own: Client,
     /// DNS resolver for the other hosts that the registry's answers name.
-    resolver: Arc<PublicAddressResolver>,
+    resolver: Arc<PublicOnlyDnsResolver>,
     base: Url,
     authorization: Option<HeaderValue>,
     login: &'static str,
@@ -93,24 +93,24 @@ pub(crate) struct PackageDownload {
     until: Instant,
 }
 
-impl PackageDownload {
+impl PackageDownloadClient {
     /// Creates a client for a registry. Sends no request yet.
     pub(crate) fn new(registry: &RegistryAddress) -> anyhow::Result<Self> {
-        let is_local = is_loopback(registry.base.host_str().unwrap_or_default());
+        let is_local = is_loopback_host(registry.base.host_str().unwrap_or_default());
         let authorization = registry.authorization.as_deref();
         Ok(Self {
-            own: build_client(
+            own: build_http_client(
                 registry_client_builder(is_local),
                 registry.proxy.as_ref().filter(|_| !is_local),
             )?,
-            resolver: Arc::new(PublicAddressResolver {
+            resolver: Arc::new(PublicOnlyDnsResolver {
                 proxies: registry.proxies.clone(),
             }),
             base: registry.base.clone(),
             authorization: authorization.map(sensitive_header_value).transpose()?,
             login: registry.login,
             proxy: registry.proxy.clone(),
-            until: Instant::now() + TIMEOUT,
+            until: Instant::now() + TOTAL_DOWNLOAD_TIMEOUT,
         })
     }
 
@@ -120,19 +120,22 @@ impl PackageDownload {
     }
 
     /// Downloads a document or a file from a registry, following redirects.
-    pub(crate) async fn fetch_document(&self, ask: DownloadRequest<'_>) -> anyhow::Result<Vec<u8>> {
+    pub(crate) async fn fetch_following_redirects(
+        &self,
+        ask: RegistryDownloadRequest<'_>,
+    ) -> anyhow::Result<Vec<u8>> {
         let mut url = ask.url.clone();
-        for _ in 0..=MAX_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS_PER_REQUEST {
             self.check_download_target(&url, ask.noun)?;
-            let answer = self.send_once(&url, ask).await?;
+            let answer = self.send_single_request(&url, ask).await?;
             if !answer.status().is_redirection() {
                 self.check_download_status(&answer, ask.noun)?;
-                return transfer::read_body(answer, ask.limit, ask.noun).await;
+                return transfer::read_response_body(answer, ask.limit, ask.noun).await;
             }
             url = read_redirect_target(&answer)?;
         }
         bail!(
-            "{} redirects the request for {} more than {MAX_REDIRECTS} times",
+            "{} redirects the request for {} more than {MAX_REDIRECTS_PER_REQUEST} times",
             self.registry_host(),
             ask.noun
         )
@@ -155,7 +158,7 @@ impl PackageDownload {
             is_plain && is_safe,
             "{} redirects from {noun} to `{}`, which is not a public address with https",
             self.registry_host(),
-            clean_line(url.as_str(), 200)
+            escape_and_truncate_line(url.as_str(), 200)
         );
         Ok(())
     }
@@ -164,10 +167,14 @@ impl PackageDownload {
     /// on other hosts.
     fn public_addresses_client(&self) -> anyhow::Result<Client> {
         let client = registry_client_builder(false).dns_resolver(self.resolver.clone());
-        build_client(client, self.proxy.as_ref())
+        build_http_client(client, self.proxy.as_ref())
     }
 
-    async fn send_once(&self, url: &Url, ask: DownloadRequest<'_>) -> anyhow::Result<Response> {
+    async fn send_single_request(
+        &self,
+        url: &Url,
+        ask: RegistryDownloadRequest<'_>,
+    ) -> anyhow::Result<Response> {
         let host = url.host_str().unwrap_or_default().to_owned();
         let is_own = self.is_registry_url(url);
         let client = match is_own {
@@ -211,21 +218,24 @@ impl PackageDownload {
     }
 }
 
-fn build_client(client: ClientBuilder, proxy: Option<&RegistryProxy>) -> anyhow::Result<Client> {
+fn build_http_client(
+    client: ClientBuilder,
+    proxy: Option<&RegistryProxy>,
+) -> anyhow::Result<Client> {
     let client = match proxy {
-        Some(proxy) => client.proxy(proxy.client_proxy()?),
+        Some(proxy) => client.proxy(proxy.to_reqwest_proxy()?),
         None => client,
     };
     client.build().context("cannot make an HTTP client")
 }
 
 /// Whether the host of a URL is a public IP address or a host name other than `localhost`. The IP
-/// addresses of a host name are checked later, by [`PublicAddressResolver`].
+/// addresses of a host name are checked later, by [`PublicOnlyDnsResolver`].
 fn is_public_host(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
     match address.parse::<IpAddr>() {
-        Ok(address) => address::classify_address(address).class == AddressClass::Public,
+        Ok(address) => address::classify_address(address).class == IpAddressClass::Public,
         Err(_) => {
             let name = host.trim_end_matches('.');
             !name.is_empty() && name != "localhost" && !name.ends_with(".localhost")
@@ -251,21 +261,21 @@ pub(crate) fn parse_url(text: &str) -> anyhow::Result<Url> {
 
 /// DNS resolver for the hosts that a registry's answers name. It refuses host names with a private
 /// IP address.
-struct PublicAddressResolver {
+struct PublicOnlyDnsResolver {
     /// Hosts of proxies, whose addresses are not checked.
     proxies: Vec<String>,
 }
 
-impl PublicAddressResolver {
+impl PublicOnlyDnsResolver {
     async fn resolve_to_public_addresses(
         name: &str,
         is_proxy: bool,
-    ) -> Result<Addrs, ResolveError> {
-        let found = SystemResolver.resolve(name).await?;
+    ) -> Result<Addrs, DnsResolveError> {
+        let found = SystemDnsResolver.resolve(name).await?;
         for address in found.iter().filter(|_| !is_proxy) {
             let kind = address::classify_address(*address);
-            if kind.class != AddressClass::Public {
-                let shown = clean_line(name, 200);
+            if kind.class != IpAddressClass::Public {
+                let shown = escape_and_truncate_line(name, 200);
                 return Err(format!(
                     "`{shown}` has the address {address}, which is {}",
                     kind.name
@@ -278,9 +288,9 @@ impl PublicAddressResolver {
     }
 }
 
-type ResolveError = Box<dyn std::error::Error + Send + Sync>;
+type DnsResolveError = Box<dyn std::error::Error + Send + Sync>;
 
-impl reqwest::dns::Resolve for PublicAddressResolver {
+impl reqwest::dns::Resolve for PublicOnlyDnsResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let is_it = |proxy: &String| proxy.eq_ignore_ascii_case(name.as_str());
         let is_proxy = self.proxies.iter().any(is_it);
@@ -314,10 +324,10 @@ mod tests {
 
     #[tokio::test]
     async fn names_with_a_private_address_are_not_resolved_unless_they_are_a_proxy() {
-        let refused = PublicAddressResolver::resolve_to_public_addresses("localhost", false).await;
+        let refused = PublicOnlyDnsResolver::resolve_to_public_addresses("localhost", false).await;
         let error = refused.err().unwrap().to_string();
         assert!(error.contains("`localhost` has the address"), "{error}");
-        let proxy = PublicAddressResolver::resolve_to_public_addresses("localhost", true).await;
+        let proxy = PublicOnlyDnsResolver::resolve_to_public_addresses("localhost", true).await;
         assert!(proxy.unwrap().next().is_some());
     }
 }

@@ -6,7 +6,7 @@
 //! OCI client library is used, because such libraries follow redirects themselves and read
 //! manifests, tokens and errors of any size into memory.
 //!
-//! Start from [`PluginRegistry::pull_plugin`].
+//! Start from [`PluginRegistryClient::pull_plugin`].
 
 mod artifact;
 mod auth;
@@ -23,26 +23,31 @@ use semver::Version;
 use serde::Deserialize;
 
 pub(crate) use artifact::MAX_SIGNATURE_BYTES;
-pub(crate) use artifact::sha256_hex;
-use artifact::{ArtifactManifest, ContentDescriptor, LAYER_TYPE, MANIFEST_TYPE};
+pub(crate) use artifact::sha256_digest;
+use artifact::{
+    ArtifactManifest, ContentDescriptor, OCI_MANIFEST_MEDIA_TYPE, WASM_LAYER_MEDIA_TYPE,
+};
 pub use auth::RegistryCredentials;
 pub(crate) use download::{
-    DownloadRequest, PackageDownload, RegistryAddress, RegistryProxy, parse_url,
+    PackageDownloadClient, RegistryAddress, RegistryDownloadRequest, RegistryProxy, parse_url,
 };
 pub use push::PublishedArtifact;
-pub(crate) use reference::{ArtifactReference, SCHEME, is_loopback, parse_version_tag};
+pub(crate) use reference::{
+    ArtifactReference, OCI_REFERENCE_SCHEME, is_loopback_host, parse_version_tag,
+};
 pub(crate) use reqwest::Url;
-use transfer::{RegistryRequest, RegistryTransfer};
+use transfer::{RegistryRepositoryConnection, RegistryRequest};
 
 /// Maximum size in bytes of an artifact's manifest and of a page of tags. Usual manifests have 2
 /// KiB.
-const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
+const MAX_MANIFEST_OR_TAG_PAGE_BYTES: u64 = 1 << 20;
 
 /// Maximum number of requests for pages of tags. A page has up to 1000 tags.
-const MAX_PAGES: usize = 20;
+const MAX_TAG_PAGE_REQUESTS: usize = 20;
 
 /// Function that looks up the credentials for a host. Called when a registry asks for credentials.
-pub type FindCredentials = Arc<dyn Fn(&str) -> anyhow::Result<RegistryCredentials> + Send + Sync>;
+pub type RegistryCredentialsLookup =
+    Arc<dyn Fn(&str) -> anyhow::Result<RegistryCredentials> + Send + Sync>;
 
 /// Plugin from a registry.
 #[derive(Debug)]
@@ -54,19 +59,19 @@ pub(crate) struct PulledPlugin {
     pub(crate) signature: Option<String>,
 }
 
-pub struct PluginRegistry {
-    transfer: RegistryTransfer,
+pub struct PluginRegistryClient {
+    transfer: RegistryRepositoryConnection,
     reference: ArtifactReference,
 }
 
-impl PluginRegistry {
+impl PluginRegistryClient {
     /// Creates a client for the repository of a reference. Sends no request yet.
     pub fn new(
         reference: &ArtifactReference,
-        credentials: FindCredentials,
+        credentials: RegistryCredentialsLookup,
     ) -> anyhow::Result<Self> {
         Ok(Self {
-            transfer: RegistryTransfer::new(reference, credentials)?,
+            transfer: RegistryRepositoryConnection::new(reference, credentials)?,
             reference: reference.clone(),
         })
     }
@@ -79,7 +84,7 @@ impl PluginRegistry {
     ) -> anyhow::Result<PulledPlugin> {
         let (manifest, digest) = self.fetch_manifest(reference).await?;
         let layer = manifest.plugin_layer(max_bytes)?;
-        let signature = manifest.signature()?;
+        let signature = manifest.signature_annotation()?;
         let bytes = self.fetch_layer(layer).await?;
         Ok(PulledPlugin {
             bytes,
@@ -98,13 +103,15 @@ impl PluginRegistry {
             (None, None) => bail!("{reference} names neither a tag nor a digest"),
         };
         let ask = RegistryRequest {
-            accept: Some(MANIFEST_TYPE),
+            accept: Some(OCI_MANIFEST_MEDIA_TYPE),
             ..RegistryRequest::new(Method::GET, format!("manifests/{name}"))
         };
         let answer = self.transfer.send_authenticated(&ask).await?;
         let answer = transfer::require_response_status(answer, 200, &reference.to_string()).await?;
-        let bytes = transfer::read_body(answer, MAX_DOCUMENT_BYTES, "the manifest").await?;
-        let digest = sha256_hex(&bytes);
+        let bytes =
+            transfer::read_response_body(answer, MAX_MANIFEST_OR_TAG_PAGE_BYTES, "the manifest")
+                .await?;
+        let digest = sha256_digest(&bytes);
         ensure!(
             !pinned || digest == *name,
             "the registry answered with a different manifest than the requested one: {digest}"
@@ -116,14 +123,14 @@ impl PluginRegistry {
         let ask = RegistryRequest::new(Method::GET, format!("blobs/{}", layer.digest));
         let answer = self.transfer.follow_redirects(&ask).await?;
         let answer = transfer::require_response_status(answer, 200, "the layer").await?;
-        let bytes = transfer::read_body(answer, layer.size, "the layer").await?;
+        let bytes = transfer::read_response_body(answer, layer.size, "the layer").await?;
         ensure!(
             bytes.len() as u64 == layer.size,
             "the layer has {} bytes, and the manifest says {}",
             bytes.len(),
             layer.size
         );
-        let digest = sha256_hex(&bytes);
+        let digest = sha256_digest(&bytes);
         ensure!(
             digest == layer.digest,
             "the layer has the digest {digest}, and the manifest says {}",
@@ -157,7 +164,7 @@ impl PluginRegistry {
             tags: Option<Vec<String>>,
         }
         let mut all: Vec<String> = Vec::new();
-        for _ in 0..MAX_PAGES {
+        for _ in 0..MAX_TAG_PAGE_REQUESTS {
             // Request each further page by the last tag of the page before: the URL in the server's
             // `Link` header is not trusted.
             let last = all.last().map(|tag| format!("&last={tag}"));
@@ -166,15 +173,23 @@ impl PluginRegistry {
                 format!("tags/list?n=1000{}", last.unwrap_or_default()),
             );
             let answer = self.transfer.send_authenticated(&ask).await?;
-            let answer =
-                transfer::require_response_status(answer, 200, &self.reference.repository_text())
-                    .await?;
+            let answer = transfer::require_response_status(
+                answer,
+                200,
+                &self.reference.text_without_tag_or_digest(),
+            )
+            .await?;
             let has_more = answer.headers().contains_key("link");
-            let bytes = transfer::read_body(answer, MAX_DOCUMENT_BYTES, "the list of tags").await?;
+            let bytes = transfer::read_response_body(
+                answer,
+                MAX_MANIFEST_OR_TAG_PAGE_BYTES,
+                "the list of tags",
+            )
+            .await?;
             let page: TagsPage =
                 serde_json::from_slice(&bytes).context("the list of tags is invalid")?;
             let mut tags = page.tags.unwrap_or_default();
-            tags.retain(|tag| reference::is_tag(tag));
+            tags.retain(|tag| reference::is_valid_tag(tag));
             let is_end = !has_more || tags.last().is_none() || tags.last() == all.last();
             all.append(&mut tags);
             if is_end {
@@ -185,9 +200,9 @@ impl PluginRegistry {
     }
 }
 
-impl std::fmt::Debug for PluginRegistry {
+impl std::fmt::Debug for PluginRegistryClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registry")
+        f.debug_struct("PluginRegistryClient")
             .field("reference", &self.reference)
             .finish_non_exhaustive()
     }

@@ -11,18 +11,18 @@ use bytes::Bytes;
 use reqwest::Method;
 use serde_json::json;
 
-use super::artifact::{CONFIG_TYPE, SIGNATURE};
+use super::artifact::{SIGNATURE_ANNOTATION_KEY, WASM_CONFIG_MEDIA_TYPE};
 use super::transfer::{self, RegistryRequest};
 use super::{
-    ArtifactManifest, ArtifactReference, ContentDescriptor, LAYER_TYPE, MANIFEST_TYPE,
-    PluginRegistry, reference, sha256_hex,
+    ArtifactManifest, ArtifactReference, ContentDescriptor, OCI_MANIFEST_MEDIA_TYPE,
+    PluginRegistryClient, WASM_LAYER_MEDIA_TYPE, reference, sha256_digest,
 };
 use rind_lib::plugin::manifest::Manifest as PluginManifest;
-use rind_lib::plugin::surface::ComponentSurface;
+use rind_lib::plugin::surface::ComponentImportsAndExports;
 
 /// Creation time in the artifact's configuration. It is constant, because the real time would give
 /// two artifacts with the same bytes different digests.
-const CREATED: &str = "1970-01-01T00:00:00Z";
+const FIXED_ARTIFACT_CREATION_TIME: &str = "1970-01-01T00:00:00Z";
 
 #[derive(Debug)]
 pub struct PublishedArtifact {
@@ -32,11 +32,11 @@ pub struct PublishedArtifact {
     pub was_there: bool,
 }
 
-impl PluginRegistry {
+impl PluginRegistryClient {
     /// Publishes a packed plugin under the tag in the reference, or, if the reference has none,
     /// under the plugin's version. Never overwrites a tag with different bytes: otherwise two users
     /// could have different content under the same version.
-    pub async fn push(
+    pub async fn publish_plugin(
         &mut self,
         plugin: &PluginManifest,
         bytes: Vec<u8>,
@@ -46,7 +46,7 @@ impl PluginRegistry {
         let tag = self.reference.tag.clone();
         let tag = tag.unwrap_or_else(|| reference::format_version_tag(&plugin.version));
         let target = self.reference.with_tag(tag.clone());
-        let config = artifact_config(&bytes)?;
+        let config = build_oci_config(&bytes)?;
         let annotations = [
             ("org.opencontainers.image.title", plugin.name.clone()),
             (
@@ -62,21 +62,21 @@ impl PluginRegistry {
             .into_iter()
             .map(|(name, text)| (name.to_owned(), text))
             .collect();
-        annotations.extend(signature.map(|text| (SIGNATURE.to_owned(), text)));
+        annotations.extend(signature.map(|text| (SIGNATURE_ANNOTATION_KEY.to_owned(), text)));
         let describe = |media_type: &str, bytes: &[u8]| ContentDescriptor {
             media_type: media_type.to_owned(),
-            digest: sha256_hex(bytes),
+            digest: sha256_digest(bytes),
             size: bytes.len() as u64,
         };
         let manifest = ArtifactManifest {
             schema_version: 2,
-            media_type: Some(MANIFEST_TYPE.to_owned()),
-            config: describe(CONFIG_TYPE, &config),
-            layers: vec![describe(LAYER_TYPE, &bytes)],
+            media_type: Some(OCI_MANIFEST_MEDIA_TYPE.to_owned()),
+            config: describe(WASM_CONFIG_MEDIA_TYPE, &config),
+            layers: vec![describe(WASM_LAYER_MEDIA_TYPE, &bytes)],
             annotations,
         };
         let text = serde_json::to_vec(&manifest).context("write the manifest")?;
-        let digest = sha256_hex(&text);
+        let digest = sha256_digest(&text);
         let published = |was_there| PublishedArtifact {
             reference: target.clone(),
             digest: digest.clone(),
@@ -91,7 +91,7 @@ impl PluginRegistry {
         self.push_blob(config).await?;
         self.push_blob(bytes).await?;
         let ask = RegistryRequest {
-            body: Some((MANIFEST_TYPE, text.into())),
+            body: Some((OCI_MANIFEST_MEDIA_TYPE, text.into())),
             ..RegistryRequest::new(Method::PUT, format!("manifests/{tag}"))
         };
         let answer = self.transfer.send_authenticated(&ask).await?;
@@ -101,7 +101,7 @@ impl PluginRegistry {
 
     async fn fetch_tag_digest(&mut self, tag: &str) -> anyhow::Result<Option<String>> {
         let ask = RegistryRequest {
-            accept: Some(MANIFEST_TYPE),
+            accept: Some(OCI_MANIFEST_MEDIA_TYPE),
             ..RegistryRequest::new(Method::GET, format!("manifests/{tag}"))
         };
         let answer = self.transfer.send_authenticated(&ask).await?;
@@ -109,12 +109,17 @@ impl PluginRegistry {
             return Ok(None);
         }
         let answer = transfer::require_response_status(answer, 200, tag).await?;
-        let bytes = transfer::read_body(answer, super::MAX_DOCUMENT_BYTES, "the manifest").await?;
-        Ok(Some(sha256_hex(&bytes)))
+        let bytes = transfer::read_response_body(
+            answer,
+            super::MAX_MANIFEST_OR_TAG_PAGE_BYTES,
+            "the manifest",
+        )
+        .await?;
+        Ok(Some(sha256_digest(&bytes)))
     }
 
     async fn push_blob(&mut self, bytes: Vec<u8>) -> anyhow::Result<()> {
-        let digest = sha256_hex(&bytes);
+        let digest = sha256_digest(&bytes);
         let ask = RegistryRequest::new(Method::HEAD, format!("blobs/{digest}"));
         if self
             .transfer
@@ -149,13 +154,14 @@ impl PluginRegistry {
 
 /// Returns the OCI configuration of a component. It lists the component's imports and exports, so
 /// that other tools can search for them.
-fn artifact_config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let surface = ComponentSurface::read(Path::new("the component"), bytes)?;
+fn build_oci_config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let surface =
+        ComponentImportsAndExports::read_component_surface(Path::new("the component"), bytes)?;
     let config = json!({
-        "created": CREATED,
+        "created": FIXED_ARTIFACT_CREATION_TIME,
         "architecture": "wasm",
         "os": "wasip2",
-        "layerDigests": [sha256_hex(bytes)],
+        "layerDigests": [sha256_digest(bytes)],
         "component": {"exports": surface.exports, "imports": surface.imports, "target": null},
     });
     serde_json::to_vec(&config).context("write the configuration")

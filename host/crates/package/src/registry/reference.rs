@@ -19,10 +19,10 @@ use std::str::FromStr;
 use semver::Version;
 
 /// Scheme of references.
-pub(crate) const SCHEME: &str = "oci://";
+pub(crate) const OCI_REFERENCE_SCHEME: &str = "oci://";
 
 /// Maximum length of a reference in bytes. The path of a repository has at most 255.
-const MAX_BYTES: usize = 512;
+const MAX_OCI_REFERENCE_BYTES: usize = 512;
 
 /// Reference to an artifact. Every part matches the grammar of the OCI specification, so that no
 /// part can change the structure of a URL.
@@ -36,8 +36,8 @@ pub struct ArtifactReference {
 
 impl ArtifactReference {
     /// Returns the text of the reference without tag and digest.
-    pub(crate) fn repository_text(&self) -> String {
-        format!("{SCHEME}{}/{}", self.host, self.path)
+    pub(crate) fn text_without_tag_or_digest(&self) -> String {
+        format!("{OCI_REFERENCE_SCHEME}{}/{}", self.host, self.path)
     }
 
     /// Returns a reference to another tag in the same repository.
@@ -56,12 +56,12 @@ impl ArtifactReference {
     /// Whether the registry runs on this machine. Registries on other machines are accessed only
     /// with TLS.
     pub(super) fn is_loopback(&self) -> bool {
-        is_loopback(strip_port(&self.host))
+        is_loopback_host(strip_port(&self.host))
     }
 }
 
 /// Whether a host (without port) is this machine, by name or address.
-pub(crate) fn is_loopback(name: &str) -> bool {
+pub(crate) fn is_loopback_host(name: &str) -> bool {
     let address = name.trim_start_matches('[').trim_end_matches(']');
     let is_address = |address: IpAddr| address.to_canonical().is_loopback();
     name == "localhost" || address.parse().is_ok_and(is_address)
@@ -77,7 +77,7 @@ fn strip_port(host: &str) -> &str {
 
 impl fmt::Display for ArtifactReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.repository_text())?;
+        write!(f, "{}", self.text_without_tag_or_digest())?;
         if let Some(tag) = &self.tag {
             write!(f, ":{tag}")?;
         }
@@ -93,15 +93,18 @@ impl FromStr for ArtifactReference {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let refuse = |why: &str| {
-            let shown = text.chars().take(MAX_BYTES).collect::<String>();
+            let shown = text
+                .chars()
+                .take(MAX_OCI_REFERENCE_BYTES)
+                .collect::<String>();
             let shown = shown.escape_debug();
             anyhow::anyhow!(
-                "`{shown}` is not a reference: {why}; the form is {SCHEME}HOST/REPOSITORY:TAG"
+                "`{shown}` is not a reference: {why}; the form is {OCI_REFERENCE_SCHEME}HOST/REPOSITORY:TAG"
             )
         };
-        let rest = text.strip_prefix(SCHEME);
+        let rest = text.strip_prefix(OCI_REFERENCE_SCHEME);
         let rest = rest.ok_or_else(|| refuse("it does not begin with oci://"))?;
-        if text.len() > MAX_BYTES {
+        if text.len() > MAX_OCI_REFERENCE_BYTES {
             return Err(refuse("it is too long"));
         }
         let (host, rest) = rest
@@ -114,7 +117,7 @@ impl FromStr for ArtifactReference {
             Some((rest, digest)) => (rest, Some(digest)),
             None => (rest, None),
         };
-        if !digest.is_none_or(is_digest) {
+        if !digest.is_none_or(is_valid_digest) {
             return Err(refuse(
                 "the digest is not `sha256:` and 64 digits of 0-9 and a-f",
             ));
@@ -123,10 +126,10 @@ impl FromStr for ArtifactReference {
             Some((path, tag)) => (path, Some(tag)),
             None => (rest, None),
         };
-        if !tag.is_none_or(is_tag) {
+        if !tag.is_none_or(is_valid_tag) {
             return Err(refuse("the tag is none"));
         }
-        if !path.split('/').all(is_path_part) {
+        if !path.split('/').all(is_repository_path_part) {
             return Err(refuse(
                 "the repository is not made of a-z, 0-9 and single `.`, `_` and `-` between them",
             ));
@@ -155,7 +158,7 @@ fn is_valid_registry_host(host: &str) -> bool {
     is_name && is_port
 }
 
-fn is_path_part(part: &str) -> bool {
+fn is_repository_path_part(part: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_known = |c: char| is_letter(c) || "._-".contains(c);
     let ends = [part.chars().next(), part.chars().next_back()];
@@ -164,13 +167,13 @@ fn is_path_part(part: &str) -> bool {
         && !part.contains("..")
 }
 
-pub(super) fn is_tag(tag: &str) -> bool {
+pub(super) fn is_valid_tag(tag: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_known = |c: char| is_word(c) || ".-".contains(c);
     tag.len() <= 128 && tag.starts_with(is_word) && tag.chars().all(is_known)
 }
 
-pub(super) fn is_digest(digest: &str) -> bool {
+pub(super) fn is_valid_digest(digest: &str) -> bool {
     let hex = digest.strip_prefix("sha256:").unwrap_or_default();
     let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     hex.len() == 64 && hex.chars().all(is_hex)

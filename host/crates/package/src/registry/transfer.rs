@@ -15,35 +15,36 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response, Url};
 use serde::Deserialize;
 
-use super::reference::{ArtifactReference, is_loopback};
-use super::{FindCredentials, RegistryCredentials, auth};
+use super::reference::{ArtifactReference, is_loopback_host};
+use super::{RegistryCredentials, RegistryCredentialsLookup, auth};
 use rind_lib::provider::install_crypto_provider;
-use rind_lib::text::clean_line;
+use rind_lib::text::escape_and_truncate_line;
 
 /// Timeouts for connecting, and for the time between two chunks of a response.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+const RESPONSE_CHUNK_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Timeout per request, and for all requests of an operation together. Downloading the maximum of
 /// 256 MiB in this time needs 450 KB/s.
-const TIMEOUT: Duration = Duration::from_secs(600);
+const REQUEST_AND_OPERATION_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of response headers: content delivery networks send more than the HTTP library's
 /// default of 100.
-const MAX_ANSWER_HEADERS: usize = 2_000;
+const MAX_RESPONSE_HEADERS: usize = 2_000;
 /// Timeout for the status and headers of the response to a request without a body.
-const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
+const RESPONSE_HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Minimum average speed over a `PACE_PERIOD`. Without it, a transfer of one byte at a time would
-/// never exceed `IDLE_TIMEOUT` and could last up to `TIMEOUT`.
-const MIN_BYTES_PER_SECOND: u64 = 1024;
-const PACE_PERIOD: Duration = Duration::from_secs(30);
+/// Minimum average speed over a `TRANSFER_SPEED_MEASURING_PERIOD`. Without it, a transfer of one
+/// byte at a time would never exceed `RESPONSE_CHUNK_IDLE_TIMEOUT` and could last up to
+/// `REQUEST_AND_OPERATION_TIMEOUT`.
+const MIN_TRANSFER_BYTES_PER_SECOND: u64 = 1024;
+const TRANSFER_SPEED_MEASURING_PERIOD: Duration = Duration::from_secs(30);
 
 /// Maximum number of redirects to the storage server of a layer. Registries usually send one.
-const MAX_REDIRECTS: usize = 3;
+const MAX_LAYER_STORAGE_REDIRECTS: usize = 3;
 
 /// Maximum size of a registry's error response, in bytes.
-const MAX_ERROR_BYTES: u64 = 16 << 10;
+const MAX_ERROR_RESPONSE_BYTES: u64 = 16 << 10;
 
 pub(super) struct RegistryRequest {
     pub(super) method: Method,
@@ -69,11 +70,11 @@ impl RegistryRequest {
 }
 
 /// Connection to a repository, with the authorization that the registry accepted.
-pub(super) struct RegistryTransfer {
+pub(super) struct RegistryRepositoryConnection {
     client: Client,
     base: Url,
     reference: ArtifactReference,
-    credentials: FindCredentials,
+    credentials: RegistryCredentialsLookup,
     authorization: Option<HeaderValue>,
     /// Deadline of the operation.
     until: Instant,
@@ -81,10 +82,10 @@ pub(super) struct RegistryTransfer {
     pub(super) may_push: bool,
 }
 
-impl RegistryTransfer {
+impl RegistryRepositoryConnection {
     pub(super) fn new(
         reference: &ArtifactReference,
-        credentials: FindCredentials,
+        credentials: RegistryCredentialsLookup,
     ) -> anyhow::Result<Self> {
         let is_local = reference.is_loopback();
         let client = registry_client_builder(is_local);
@@ -96,7 +97,7 @@ impl RegistryTransfer {
             reference: reference.clone(),
             credentials,
             authorization: None,
-            until: Instant::now() + TIMEOUT,
+            until: Instant::now() + REQUEST_AND_OPERATION_TIMEOUT,
             may_push: false,
         })
     }
@@ -107,7 +108,7 @@ impl RegistryTransfer {
         &mut self,
         ask: &RegistryRequest,
     ) -> anyhow::Result<Response> {
-        let answer = self.send_once(ask).await?;
+        let answer = self.send_single_request(ask).await?;
         if answer.status().as_u16() != 401 {
             return Ok(answer);
         }
@@ -132,7 +133,7 @@ impl RegistryTransfer {
         };
         ensure!(header.is_some(), "{host} asks for credentials: {todo}");
         self.authorization = header;
-        let answer = self.send_once(ask).await?;
+        let answer = self.send_single_request(ask).await?;
         ensure!(
             answer.status().as_u16() != 401,
             "{host} refuses access to {path}: {todo}"
@@ -146,7 +147,7 @@ impl RegistryTransfer {
         ask: &RegistryRequest,
     ) -> anyhow::Result<Response> {
         let mut answer = self.send_authenticated(ask).await?;
-        for _ in 0..=MAX_REDIRECTS {
+        for _ in 0..=MAX_LAYER_STORAGE_REDIRECTS {
             if !answer.status().is_redirection() {
                 return Ok(answer);
             }
@@ -155,10 +156,10 @@ impl RegistryTransfer {
             let is_local = self.reference.is_loopback();
             let host = url.host_str().unwrap_or_default().to_owned();
             ensure!(
-                is_own || (url.scheme() == "https" && (is_local || !is_loopback(&host))),
+                is_own || (url.scheme() == "https" && (is_local || !is_loopback_host(&host))),
                 "{} redirects the request for the layer to `{}`, which is not a public address with https",
                 self.reference.host,
-                clean_line(url.as_str(), 200)
+                escape_and_truncate_line(url.as_str(), 200)
             );
             // Send no credentials to the storage server: the URL itself contains any authorization
             // that the server needs. The layer is checked against its digest.
@@ -194,7 +195,7 @@ impl RegistryTransfer {
         url.origin() == self.base.origin()
     }
 
-    async fn send_once(&self, ask: &RegistryRequest) -> anyhow::Result<Response> {
+    async fn send_single_request(&self, ask: &RegistryRequest) -> anyhow::Result<Response> {
         let url = match &ask.url {
             Some(url) => url.clone(),
             None => self
@@ -238,13 +239,13 @@ pub(super) fn registry_client_builder(is_local: bool) -> ClientBuilder {
     let client = Client::builder()
         .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
-        .read_timeout(IDLE_TIMEOUT)
-        .timeout(TIMEOUT)
+        .read_timeout(RESPONSE_CHUNK_IDLE_TIMEOUT)
+        .timeout(REQUEST_AND_OPERATION_TIMEOUT)
         // The library must not follow redirects, because it could send the credentials to another
         // host.
         .redirect(Policy::none())
         .referer(false)
-        .http1_max_headers(MAX_ANSWER_HEADERS)
+        .http1_max_headers(MAX_RESPONSE_HEADERS)
         // Digests are computed over the bytes as transferred, so the library must not decompress
         // them.
         .no_gzip();
@@ -261,10 +262,10 @@ pub(super) fn registry_client_builder(is_local: bool) -> ClientBuilder {
 
 /// Sends a request without a body, and waits for the headers of the response.
 pub(super) async fn send_request(request: RequestBuilder, host: &str) -> anyhow::Result<Response> {
-    let Ok(sent) = tokio::time::timeout(HEADERS_TIMEOUT, request.send()).await else {
+    let Ok(sent) = tokio::time::timeout(RESPONSE_HEADERS_TIMEOUT, request.send()).await else {
         bail!(
             "{host}: no answer within {} s; try again later",
-            HEADERS_TIMEOUT.as_secs()
+            RESPONSE_HEADERS_TIMEOUT.as_secs()
         );
     };
     sent.map_err(|error| convert_http_error(&error, host))
@@ -289,17 +290,17 @@ impl TransferSpeedMeter {
     fn is_transfer_too_slow(&mut self, n_bytes: u64, now: Instant) -> bool {
         self.n_bytes += n_bytes;
         let took = now.saturating_duration_since(self.since);
-        if took < PACE_PERIOD {
+        if took < TRANSFER_SPEED_MEASURING_PERIOD {
             return false;
         }
-        let is_slow = self.n_bytes < took.as_secs() * MIN_BYTES_PER_SECOND;
+        let is_slow = self.n_bytes < took.as_secs() * MIN_TRANSFER_BYTES_PER_SECOND;
         *self = Self::new(now);
         is_slow
     }
 }
 
 /// Reads the body of a response, at most `limit` bytes. `what` names the content in error messages.
-pub(super) async fn read_body(
+pub(super) async fn read_response_body(
     mut answer: Response,
     limit: u64,
     what: &str,
@@ -322,8 +323,8 @@ pub(super) async fn read_body(
         bytes.extend_from_slice(&piece);
         ensure!(
             !pace.is_transfer_too_slow(piece.len() as u64, Instant::now()),
-            "{host} sends {what} too slowly: fewer than {MIN_BYTES_PER_SECOND} bytes a second for {} s; try again later",
-            PACE_PERIOD.as_secs()
+            "{host} sends {what} too slowly: fewer than {MIN_TRANSFER_BYTES_PER_SECOND} bytes a second for {} s; try again later",
+            TRANSFER_SPEED_MEASURING_PERIOD.as_secs()
         );
     }
     Ok(bytes)
@@ -344,7 +345,7 @@ pub(super) async fn require_response_status(
     if found.is_redirection() {
         bail!("{host} redirects from {what} to another address, which is not followed");
     }
-    let body = read_body(answer, MAX_ERROR_BYTES, "the error")
+    let body = read_response_body(answer, MAX_ERROR_RESPONSE_BYTES, "the error")
         .await
         .unwrap_or_default();
     let why = first_error_message(&body).map(|message| format!(": {message}"));
@@ -376,7 +377,7 @@ fn first_error_message(body: &[u8]) -> Option<String> {
     } else {
         &first.message
     };
-    Some(clean_line(text, 200))
+    Some(escape_and_truncate_line(text, 200))
 }
 
 /// Converts an error of the HTTP library to a message without the URL, which may contain a token.
@@ -395,7 +396,7 @@ fn convert_http_error(error: &reqwest::Error, host: &str) -> anyhow::Error {
     let cause = if std::ptr::addr_eq(cause, error) {
         String::new()
     } else {
-        format!(": {}", clean_line(&cause.to_string(), 200))
+        format!(": {}", escape_and_truncate_line(&cause.to_string(), 200))
     };
     anyhow::anyhow!("{host}: {what}{cause}")
 }

@@ -6,16 +6,16 @@ use super::super::installed::verify_installed_packages;
 use super::super::signature::InstallConfig;
 use super::store::LockedSkill;
 use rind_lib::grant::Trust;
-use rind_lib::skill::InstalledSkill;
+use rind_lib::skill::InstalledSkillRecord;
 
 /// Verifies every skill in the lock file at `lock_path`. The skills' directories are in `skills`.
-pub fn verify_skills(
+pub fn verify_installed_skills(
     skills: &Path,
     lock_path: &Path,
     config: &InstallConfig,
-) -> anyhow::Result<Vec<InstalledSkill>> {
+) -> anyhow::Result<Vec<InstalledSkillRecord>> {
     let all = verify_installed_packages::<LockedSkill>(skills, lock_path, config)?;
-    let installed = all.into_iter().map(|one| InstalledSkill {
+    let installed = all.into_iter().map(|one| InstalledSkillRecord {
         from: one.locked.display_origin(),
         folder: one.folder,
         trust: one.trust,
@@ -28,10 +28,10 @@ pub fn verify_skills(
 /// Returns every directory in `skills` as an installed skill that does not match its lock file
 /// entry. Used if the lock file cannot be read: if the directories counted as skills that the user
 /// wrote, installed skills would gain rights.
-pub fn unverified_skills(skills: &Path) -> Vec<InstalledSkill> {
+pub fn list_skills_as_unverified(skills: &Path) -> Vec<InstalledSkillRecord> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir());
-    let installed = folders.map(|entry| InstalledSkill {
+    let installed = folders.map(|entry| InstalledSkillRecord {
         folder: entry.path(),
         from: "an unknown source".to_owned(),
         trust: Trust::User,

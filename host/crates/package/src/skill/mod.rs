@@ -3,8 +3,8 @@
 //!
 //! Nothing in a source is ever executed, and reading a source writes nothing to it. Of a git
 //! repository only objects and refs are read, never its settings, hooks and filters. This module
-//! does not use the terminal. Start from [`fetch_skills`], [`find_skill_candidates`] and
-//! [`SkillStore`].
+//! does not use the terminal. Start from [`fetch_skill_source`], [`find_skill_candidates`] and
+//! [`InstalledSkillStore`].
 
 mod git;
 mod installed;
@@ -18,20 +18,22 @@ use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 
 use super::archive;
-use super::contents::{MAX_BYTES, open_file, read_open_file};
+use super::contents::{MAX_PACKAGE_SOURCE_BYTES, open_file_with_flags, read_open_file_with_limit};
 use super::source::{PluginSource, read_signature_file, signing_advice};
-pub use installed::{unverified_skills, verify_skills};
-pub use pick::{CandidateBundle, SkillCandidate, find_skill_candidates, read_skill_bundle};
-pub use store::{LockedSkill, SkillChange, SkillNameState, SkillStore, skill_names_in_use};
-use tree::{SourceTree, skipped_prefix_length};
+pub use installed::{list_skills_as_unverified, verify_installed_skills};
+pub use pick::{SkillCandidate, SkillCandidateFiles, find_skill_candidates, read_skill_bundle};
+pub use store::{
+    InstalledSkillStore, LockedSkill, SkillInstallResult, SkillNameUsage, skill_names_in_use,
+};
+use tree::{SkillSourceTree, skipped_directory_depth};
 
 /// Magic number of zip files.
-const ZIP: &[u8] = b"PK\x03\x04";
+const ZIP_MAGIC_BYTES: &[u8] = b"PK\x03\x04";
 
 /// Source of skills, with a list of its files.
 #[derive(Debug)]
-pub struct FetchedSkills {
-    pub tree: SourceTree,
+pub struct FetchedSkillSource {
+    pub tree: SkillSourceTree,
     pub source: PluginSource,
     /// Commit from which the files are read; `None` if the source is not a git repository.
     pub commit: Option<String>,
@@ -40,7 +42,7 @@ pub struct FetchedSkills {
     typed: PathBuf,
 }
 
-impl FetchedSkills {
+impl FetchedSkillSource {
     /// Returns advice on how to sign the source, for a message.
     pub fn signing_advice(&self) -> String {
         signing_advice(Path::new(&self.source.to_string()))
@@ -64,7 +66,10 @@ impl FetchedSkills {
 
 /// Lists the files of a source: of a directory, of an archive, or of a commit of a git repository,
 /// which `rev` names.
-pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<FetchedSkills> {
+pub async fn fetch_skill_source(
+    typed: &Path,
+    rev: Option<&str>,
+) -> anyhow::Result<FetchedSkillSource> {
     // Canonicalize the path, so that a source always has the same name in the lock file.
     let real = typed.canonicalize();
     let source = PluginSource::new(real.as_deref().unwrap_or(typed))?;
@@ -81,7 +86,7 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     })?;
     let name = path.file_name();
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
-    let of = |tree, commit, bytes| FetchedSkills {
+    let of = |tree, commit, bytes| FetchedSkillSource {
         tree,
         source: source.clone(),
         commit,
@@ -91,7 +96,7 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     if found.is_dir()
         && let Some(repository) = git::GitRepository::open_at(path)?
     {
-        let (tree, commit) = git::list_repository(repository, rev, name).await?;
+        let (tree, commit) = git::list_revision_files(repository, rev, name).await?;
         return Ok(of(tree, Some(commit), None));
     }
     ensure!(
@@ -103,11 +108,16 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
         "{shown} is not a git repository, so --rev cannot be used"
     );
     if found.is_dir() {
-        return Ok(of(SourceTree::read_folder_tree(path, name)?, None, None));
+        return Ok(of(
+            SkillSourceTree::read_folder_tree(path, name)?,
+            None,
+            None,
+        ));
     }
-    let file = open_file(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
-    let bytes = read_open_file(file, path, MAX_BYTES)?;
-    if bytes.starts_with(ZIP) {
+    let file = open_file_with_flags(path, OFlags::empty())
+        .with_context(|| format!("cannot read {shown}"))?;
+    let bytes = read_open_file_with_limit(file, path, MAX_PACKAGE_SOURCE_BYTES)?;
+    if bytes.starts_with(ZIP_MAGIC_BYTES) {
         bail!(
             "{shown} is a zip file, which is not supported; unpack it, review it, and install the folder"
         );
@@ -117,10 +127,10 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
             "{shown} is not a source of skills: use a folder, a git repository, or a `.tar.gz` or `.tar` archive"
         );
     }
-    let entries = archive::read_entries(&bytes, skipped_prefix_length)
+    let entries = archive::read_archive_entries(&bytes, skipped_directory_depth)
         .with_context(|| format!("cannot read {shown}"))?;
     Ok(of(
-        SourceTree::archive_tree(entries, &name),
+        SkillSourceTree::from_archive_entries(entries, &name),
         None,
         Some(bytes),
     ))

@@ -9,26 +9,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{bail, ensure};
 
-use super::super::contents::Files;
-use super::tree::{ListedSourceNode, SourceTree, skipped_prefix_length};
+use super::super::contents::FileContentsByPath;
+use super::tree::{SkillSourceEntryKind, SkillSourceTree, skipped_directory_depth};
 use rind_lib::skill::{
-    self, FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped_folder_name, read_front_matter_name,
+    self, MAX_FILE_BYTES, SKILL_FILE_NAME, SKILL_JSON_FILE_NAME, is_skipped_folder_name,
+    read_front_matter_name,
 };
 
 /// Maximum size of a skill in bytes. The largest skill seen so far contains fonts of 6 MB.
-const MAX_BYTES: u64 = 32 << 20;
+const MAX_SKILL_BYTES: u64 = 32 << 20;
 
 /// Maximum number of files of a skill.
-const MAX_FILES: usize = 2_000;
+const MAX_FILES_PER_SKILL: usize = 2_000;
 
 /// Maximum depth of a skill's directory in a source.
-const MAX_DEPTH: usize = 8;
+const MAX_SKILL_FOLDER_DEPTH: usize = 8;
 
 /// Maximum number of skills in a source.
-const MAX_SKILLS: usize = 1_000;
+const MAX_SKILLS_PER_SOURCE: usize = 1_000;
 
 /// Directories that are usual in a skill, by the skill format or by convention.
-const FOLDERS: [&str; 7] = [
+const COMMON_SKILL_SUBFOLDERS: [&str; 7] = [
     "assets",
     "examples",
     "reference",
@@ -39,7 +40,7 @@ const FOLDERS: [&str; 7] = [
 ];
 
 /// Directory with a skill's test cases, or with the tests of a project.
-const TESTS: &str = "tests";
+const TESTS_FOLDER_NAME: &str = "tests";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillCandidate {
@@ -51,8 +52,8 @@ pub struct SkillCandidate {
 }
 
 #[derive(Debug)]
-pub struct CandidateBundle {
-    pub files: Files,
+pub struct SkillCandidateFiles {
+    pub files: FileContentsByPath,
     pub file: String,
     /// Files and directories next to the `SKILL.md` that are not installed, each with the number of
     /// files in it.
@@ -70,11 +71,11 @@ impl SkillCandidate {
     /// Whether a file or directory with this name is usual in a skill.
     fn is_usual_skill_entry(&self, name: &str) -> bool {
         name == self.file
-            || [SIDE_FILE, TESTS].contains(&name)
-            || FOLDERS.contains(&name)
+            || [SKILL_JSON_FILE_NAME, TESTS_FOLDER_NAME].contains(&name)
+            || COMMON_SKILL_SUBFOLDERS.contains(&name)
             || ["license", "readme"]
                 .iter()
-                .any(|kind| is_document_name(name, kind))
+                .any(|kind| is_document_file_name(name, kind))
     }
 
     /// Returns the skill's directory in the source, to be shown to users.
@@ -97,28 +98,31 @@ pub struct SkillCandidates {
 }
 
 /// Finds the skills in a source.
-pub async fn find_skill_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidates> {
+pub async fn find_skill_candidates(tree: &SkillSourceTree) -> anyhow::Result<SkillCandidates> {
     let mut found: BTreeMap<Vec<String>, String> = BTreeMap::new();
     for (names, kind) in &tree.listed {
         let Some((file, folder)) = names.split_last() else {
             continue;
         };
-        if *kind != ListedSourceNode::File
-            || !file.eq_ignore_ascii_case(FILE)
-            || folder.len() > MAX_DEPTH
-            || skipped_prefix_length(folder).is_some()
+        if *kind != SkillSourceEntryKind::File
+            || !file.eq_ignore_ascii_case(SKILL_FILE_NAME)
+            || folder.len() > MAX_SKILL_FOLDER_DEPTH
+            || skipped_directory_depth(folder).is_some()
         {
             continue;
         }
         let known = found.entry(folder.to_vec()).or_insert_with(|| file.clone());
-        if file == FILE {
+        if file == SKILL_FILE_NAME {
             known.clone_from(file);
         }
     }
     let is_index = |folder: &Vec<String>| {
         let is_around =
             |other: &Vec<String>| other.len() > folder.len() && other.starts_with(folder);
-        folder.last().is_some_and(|name| name == skill::FOLDER) && found.keys().any(is_around)
+        folder
+            .last()
+            .is_some_and(|name| name == skill::SKILLS_FOLDER_NAME)
+            && found.keys().any(is_around)
     };
     let indexes: Vec<Vec<String>> = found
         .keys()
@@ -134,12 +138,12 @@ pub async fn find_skill_candidates(tree: &SourceTree) -> anyhow::Result<SkillCan
         let is_of_root = folders.contains(&Vec::new())
             && folder
                 .first()
-                .is_some_and(|first| FOLDERS.contains(&first.as_str()));
+                .is_some_and(|first| COMMON_SKILL_SUBFOLDERS.contains(&first.as_str()));
         !is_within && !is_of_root
     });
     ensure!(
-        found.len() <= MAX_SKILLS,
-        "there are more than {MAX_SKILLS} skills; name a folder with fewer"
+        found.len() <= MAX_SKILLS_PER_SOURCE,
+        "there are more than {MAX_SKILLS_PER_SOURCE} skills; name a folder with fewer"
     );
     let mut candidates = Vec::new();
     for (at, file) in found {
@@ -147,7 +151,7 @@ pub async fn find_skill_candidates(tree: &SourceTree) -> anyhow::Result<SkillCan
             Some(name) => name.clone(),
             // A directory's name is the name of the skill. For a repository or archive, whose name
             // often differs from the skill's, the name in the front matter is used.
-            None if tree.is_folder() => tree.name.clone(),
+            None if tree.is_local_folder() => tree.name.clone(),
             None => {
                 let names = vec![file.clone()];
                 let files = tree
@@ -165,7 +169,7 @@ pub async fn find_skill_candidates(tree: &SourceTree) -> anyhow::Result<SkillCan
     candidates.sort_by(|a, b| (&a.name, &a.at).cmp(&(&b.name, &b.at)));
     let indexes = indexes
         .iter()
-        .map(|folder| format!("{}/{FILE}", folder.join("/")));
+        .map(|folder| format!("{}/{SKILL_FILE_NAME}", folder.join("/")));
     Ok(SkillCandidates {
         all: candidates,
         indexes: indexes.collect(),
@@ -175,16 +179,16 @@ pub async fn find_skill_candidates(tree: &SourceTree) -> anyhow::Result<SkillCan
 /// Reads the files of a skill: the complete directory if `is_whole`, otherwise only the files that
 /// belong to the skill. Fails if a selected file is a symlink or another special file.
 pub async fn read_skill_bundle(
-    tree: &SourceTree,
+    tree: &SkillSourceTree,
     candidate: &SkillCandidate,
     is_whole: bool,
-) -> anyhow::Result<CandidateBundle> {
+) -> anyhow::Result<SkillCandidateFiles> {
     let within = |names: &Vec<String>| {
         names
             .strip_prefix(candidate.at.as_slice())
             .map(<[String]>::to_vec)
     };
-    let inner: BTreeMap<Vec<String>, (&Vec<String>, &ListedSourceNode)> = tree
+    let inner: BTreeMap<Vec<String>, (&Vec<String>, &SkillSourceEntryKind)> = tree
         .listed
         .iter()
         .filter_map(|(names, kind)| Some((within(names)?, (names, kind))))
@@ -208,12 +212,13 @@ pub async fn read_skill_bundle(
     };
     let belongs = |names: &[String]| {
         let first = names.first().map(String::as_str).unwrap_or_default();
-        let is_own =
-            first == candidate.file || first == SIDE_FILE || is_document_name(first, "license");
+        let is_own = first == candidate.file
+            || first == SKILL_JSON_FILE_NAME
+            || is_document_file_name(first, "license");
         !names.iter().any(|name| is_skipped_folder_name(name))
             && (!is_project
                 || (names.len() == 1 && is_own)
-                || (names.len() > 1 && FOLDERS.contains(&first))
+                || (names.len() > 1 && COMMON_SKILL_SUBFOLDERS.contains(&first))
                 || is_cited_skill_path(names, &cited))
     };
     let mut wanted = Vec::new();
@@ -221,12 +226,12 @@ pub async fn read_skill_bundle(
     for (inner, (names, kind)) in &inner {
         if !belongs(inner) {
             let first = inner.first().cloned().unwrap_or_default();
-            let is_folder = inner.len() > 1 || **kind == ListedSourceNode::Hidden;
+            let is_folder = inner.len() > 1 || **kind == SkillSourceEntryKind::Hidden;
             let shown = if is_folder { first + "/" } else { first };
             *left_out.entry(shown).or_default() += 1;
             continue;
         }
-        if let ListedSourceNode::Odd(what) = kind {
+        if let SkillSourceEntryKind::Odd(what) = kind {
             let shown = names.join("/");
             bail!(
                 "`{}` {what}; skills may contain only regular files",
@@ -241,13 +246,13 @@ pub async fn read_skill_bundle(
         }
         wanted.push((*names).clone());
         ensure!(
-            wanted.len() <= MAX_FILES,
-            "it has more than {MAX_FILES} files"
+            wanted.len() <= MAX_FILES_PER_SKILL,
+            "it has more than {MAX_FILES_PER_SKILL} files"
         );
     }
-    let files = tree.read_files(&wanted, MAX_BYTES).await?;
+    let files = tree.read_files(&wanted, MAX_SKILL_BYTES).await?;
     let inner = |mut names: Vec<String>| names.split_off(candidate.at.len());
-    Ok(CandidateBundle {
+    Ok(SkillCandidateFiles {
         files: files
             .into_iter()
             .map(|(names, bytes)| (inner(names), bytes))
@@ -284,7 +289,7 @@ fn is_cited_skill_path(names: &[String], cited: &BTreeSet<String>) -> bool {
 }
 
 /// Whether `name` is the file name of a document such as `license`, with any extension.
-fn is_document_name(name: &str, kind: &str) -> bool {
+fn is_document_file_name(name: &str, kind: &str) -> bool {
     name.to_lowercase().starts_with(kind)
 }
 
@@ -293,16 +298,16 @@ mod tests {
     use super::super::super::archive::ArchiveEntries;
     use super::*;
 
-    fn tree(paths: &[&str], root: &str) -> SourceTree {
+    fn tree(paths: &[&str], root: &str) -> SkillSourceTree {
         let names = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
         let content = |path: &str| {
-            if path == FILE {
+            if path == SKILL_FILE_NAME {
                 root.as_bytes().to_vec()
             } else {
                 b"x".to_vec()
             }
         };
-        SourceTree::archive_tree(
+        SkillSourceTree::from_archive_entries(
             ArchiveEntries {
                 files: paths
                     .iter()

@@ -1,7 +1,8 @@
 //! Manages the directory of skills and its lock file. Only one command at a time can change them.
 //!
-//! [`SkillStore::open_store`] takes a lock for the duration of a command. Files that the user wrote
-//! are replaced only with `--force`, and are then moved to a directory that discovery ignores.
+//! [`InstalledSkillStore::open_and_lock_store`] takes a lock for the duration of a command. Files
+//! that the user wrote are replaced only with `--force`, and are then moved to a directory that
+//! discovery ignores.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,12 +10,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::super::contents::Files;
+use super::super::contents::FileContentsByPath;
 use super::super::lock_file::{LockEntry, LockFile};
 use super::super::place;
 use super::super::source;
 use rind_lib::disk::acquire_file_lock;
-use rind_lib::skill::{FILE, FOLDER, MachineWithEverything, SkillRoot, Source, discover, key};
+use rind_lib::skill::{
+    MachineWithEverything, SKILL_FILE_NAME, SKILLS_FOLDER_NAME, SkillSearchDirectory, Source,
+    discover, key,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,7 +69,7 @@ impl LockedSkill {
 
 /// State of a skill name in the directory of skills: whether the name is used, and by which files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SkillNameState {
+pub enum SkillNameUsage {
     /// Unused: no file has the name, and no skill was installed under it.
     Free,
     Installed,
@@ -79,7 +83,7 @@ pub enum SkillNameState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SkillChange {
+pub enum SkillInstallResult {
     /// The skill is new: the name was not in use.
     Installed,
     /// A previously installed skill is replaced by other files.
@@ -91,7 +95,7 @@ pub enum SkillChange {
     Forced,
 }
 
-pub struct SkillStore {
+pub struct InstalledSkillStore {
     pub skills: PathBuf,
     lock_path: PathBuf,
     lock: LockFile<LockedSkill>,
@@ -101,14 +105,14 @@ pub struct SkillStore {
     _exclusive: File,
 }
 
-impl SkillStore {
+impl InstalledSkillStore {
     /// Opens the store, after waiting until no other command uses it. Calls `waits` first if it has
     /// to wait.
-    pub fn open_store(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
+    pub fn open_and_lock_store(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
         let lock_path = config.join(LockedSkill::FILE_NAME);
         let exclusive = acquire_file_lock(&lock_path, waits)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
-        let skills = config.join(FOLDER);
+        let skills = config.join(SKILLS_FOLDER_NAME);
         place::remove_temporary_folders(&skills);
         let mut lock = LockFile::<LockedSkill>::read_file(&lock_path)?;
         lock.complete_interrupted_replacements(|name| {
@@ -125,42 +129,44 @@ impl SkillStore {
 
     /// Reads the skill names in use again: the user may have created a skill while the command
     /// waited for an answer.
-    pub fn reread_skill_names_in_use(&mut self) {
+    pub fn refresh_skill_names_in_use(&mut self) {
         self.taken = skill_names_in_use(&self.skills);
     }
 
     /// Returns the exact name that a skill was installed under; `name` may be spelled differently.
-    pub fn installed_name(&self, name: &str) -> String {
-        let own = find_name_spelling(self.lock.entries.keys(), name);
+    pub fn exact_installed_skill_name(&self, name: &str) -> String {
+        let own = find_name_in_any_spelling(self.lock.entries.keys(), name);
         own.map_or_else(|| name.to_owned(), Clone::clone)
     }
 
     /// Returns the key that a name is pinned to; `name` may be spelled differently.
-    pub fn pinned_key(&self, name: &str) -> Option<&str> {
-        let own = find_name_spelling(self.lock.keys.keys(), name)?;
+    pub fn key_pinned_to_skill_name(&self, name: &str) -> Option<&str> {
+        let own = find_name_in_any_spelling(self.lock.keys.keys(), name)?;
         self.lock.keys.get(own).map(String::as_str)
     }
 
-    pub fn determine_skill_name_state(&self, name: &str) -> SkillNameState {
-        let own = self.installed_name(name);
+    pub fn determine_skill_name_usage(&self, name: &str) -> SkillNameUsage {
+        let own = self.exact_installed_skill_name(name);
         let Some(locked) = self.lock.entries.get(&own) else {
             let place = self.skills.join(name);
-            let mut there = self.paths_with_name(name);
-            let own = self.paths_with_name(name).find(|path| **path == place);
+            let mut there = self.paths_using_skill_name(name);
+            let own = self
+                .paths_using_skill_name(name)
+                .find(|path| **path == place);
             let own = own.or_else(|| there.next()).cloned();
-            return own.map_or(SkillNameState::Free, SkillNameState::Own);
+            return own.map_or(SkillNameUsage::Free, SkillNameUsage::Own);
         };
         let folder = self.skills.join(&own);
         match place::compute_folder_digest(&folder) {
-            _ if folder.symlink_metadata().is_err() => SkillNameState::Gone,
-            Some(digest) if digest == locked.digest => SkillNameState::Installed,
-            _ => SkillNameState::Edited,
+            _ if folder.symlink_metadata().is_err() => SkillNameUsage::Gone,
+            Some(digest) if digest == locked.digest => SkillNameUsage::Installed,
+            _ => SkillNameUsage::Edited,
         }
     }
 
     /// Lists the paths that use `name` in any spelling. If there are several, a session loads only
     /// one of them.
-    fn paths_with_name(&self, name: &str) -> impl Iterator<Item = &PathBuf> {
+    fn paths_using_skill_name(&self, name: &str) -> impl Iterator<Item = &PathBuf> {
         let name = key(name);
         let named = self.taken.iter().filter(move |(taken, _)| *taken == name);
         named.map(|(_, path)| path)
@@ -168,20 +174,20 @@ impl SkillStore {
 
     /// Determines what installing a skill would change. Files that the user wrote are replaced only
     /// if `is_forced`.
-    pub fn determine_skill_change(
+    pub fn predict_skill_install_result(
         &self,
         name: &str,
         new: &LockedSkill,
         is_forced: bool,
         may_change_source: bool,
-    ) -> anyhow::Result<SkillChange> {
-        let own = self.installed_name(name);
+    ) -> anyhow::Result<SkillInstallResult> {
+        let own = self.exact_installed_skill_name(name);
         ensure!(
             own == name,
             "{own} is already installed, and its name counts as the same; `rind skill remove {own}` first, or give this one another name with --name"
         );
-        let place = self.determine_skill_name_state(name);
-        let mut others = self.paths_with_name(name);
+        let place = self.determine_skill_name_usage(name);
+        let mut others = self.paths_using_skill_name(name);
         if let Some(other) = others.find(|path| **path != self.skills.join(name)) {
             bail!(
                 "{} has the same name; rename or move it, or give this one another name with --name",
@@ -196,32 +202,32 @@ impl SkillStore {
                 locked.display_origin(),
                 new.display_origin()
             );
-            if place == SkillNameState::Installed {
+            if place == SkillNameUsage::Installed {
                 return Ok(match locked.digest == new.digest {
-                    true => SkillChange::Unchanged,
-                    false => SkillChange::Replaced,
+                    true => SkillInstallResult::Unchanged,
+                    false => SkillInstallResult::Replaced,
                 });
             }
         }
         match place {
-            SkillNameState::Free | SkillNameState::Gone | SkillNameState::Installed => {
-                Ok(SkillChange::Installed)
+            SkillNameUsage::Free | SkillNameUsage::Gone | SkillNameUsage::Installed => {
+                Ok(SkillInstallResult::Installed)
             }
-            SkillNameState::Edited => {
+            SkillNameUsage::Edited => {
                 ensure!(
                     is_forced,
                     "{name} was changed since it was installed, in {}; copy your changes and pass --force, which moves it to .kept in the same folder, or give this one another name with --name",
                     self.skills.join(name).display()
                 );
-                Ok(SkillChange::Forced)
+                Ok(SkillInstallResult::Forced)
             }
-            SkillNameState::Own(path) => {
+            SkillNameUsage::Own(path) => {
                 ensure!(
                     is_forced,
                     "{} already exists and was not installed; give this one another name with --name, or pass --force, which moves yours to .kept in the same folder",
                     path.display()
                 );
-                Ok(SkillChange::Forced)
+                Ok(SkillInstallResult::Forced)
             }
         }
     }
@@ -231,29 +237,37 @@ impl SkillStore {
     pub fn install_skill(
         &mut self,
         name: &str,
-        files: &Files,
+        files: &FileContentsByPath,
         new: LockedSkill,
-        change: SkillChange,
+        change: SkillInstallResult,
     ) -> anyhow::Result<Option<PathBuf>> {
         let folder = self.skills.join(name);
         // The user may have edited the skill while the command waited for an answer.
-        let now = self.determine_skill_change(name, &new, change == SkillChange::Forced, true)?;
+        let now = self.predict_skill_install_result(
+            name,
+            &new,
+            change == SkillInstallResult::Forced,
+            true,
+        )?;
         ensure!(
             now == change,
             "{} was changed meanwhile; run the command again",
             folder.display()
         );
         let staged = match change {
-            SkillChange::Unchanged => None,
+            SkillInstallResult::Unchanged => None,
             _ => Some(place::stage_files(files, name, &self.skills)?),
         };
-        let pinned = find_name_spelling(self.lock.keys.keys(), name).map_or(name, String::as_str);
+        let pinned =
+            find_name_in_any_spelling(self.lock.keys.keys(), name).map_or(name, String::as_str);
         let pinned = pinned.to_owned();
         let _exchange = place::lock_out_package_readers(&self.skills)?;
         let skills = &self.skills;
         let put = || {
             let kept = match change {
-                SkillChange::Forced => Some(place::hide_from_discovery(&folder, skills)?),
+                SkillInstallResult::Forced => {
+                    Some(place::move_to_undiscovered_folder(&folder, skills)?)
+                }
                 _ => None,
             };
             let put = staged.map_or(Ok(()), |staged| staged.move_staged_install_to(&folder));
@@ -276,25 +290,25 @@ impl SkillStore {
     pub fn remove_skill(
         &mut self,
         name: &str,
-        place: &SkillNameState,
+        place: &SkillNameUsage,
     ) -> anyhow::Result<Option<PathBuf>> {
-        let own = self.installed_name(name);
+        let own = self.exact_installed_skill_name(name);
         let folder = match place {
-            SkillNameState::Own(path) => path.clone(),
+            SkillNameUsage::Own(path) => path.clone(),
             _ => self.skills.join(&own),
         };
         let mut lock = self.lock.clone();
         lock.entries.remove(&own);
         let _exchange = place::lock_out_package_readers(&self.skills)?;
         let kept = match place {
-            SkillNameState::Own(_) | SkillNameState::Edited => {
-                Some(place::hide_from_discovery(&folder, &self.skills)?)
+            SkillNameUsage::Own(_) | SkillNameUsage::Edited => {
+                Some(place::move_to_undiscovered_folder(&folder, &self.skills)?)
             }
-            SkillNameState::Installed => {
+            SkillNameUsage::Installed => {
                 place::remove_installed_path(&folder, &self.skills)?;
                 None
             }
-            SkillNameState::Free | SkillNameState::Gone => None,
+            SkillNameUsage::Free | SkillNameUsage::Gone => None,
         };
         lock.write_file(&self.lock_path)?;
         self.lock = lock;
@@ -304,7 +318,7 @@ impl SkillStore {
 
 /// Returns the name that equals `name` apart from the spelling, preferably one with the same
 /// spelling.
-fn find_name_spelling<'a>(
+fn find_name_in_any_spelling<'a>(
     names: impl Iterator<Item = &'a String> + Clone,
     name: &str,
 ) -> Option<&'a String> {
@@ -328,12 +342,12 @@ pub fn skill_names_in_use(skills: &Path) -> Vec<(String, PathBuf)> {
         let names = stem.into_iter().chain([key(&name)]);
         names.map(move |name| (name, entry.path()))
     });
-    let root = SkillRoot::new(Source::User, skills.to_owned());
+    let root = SkillSearchDirectory::new(Source::User, skills.to_owned());
     let found = discover(&[root], &[], &MachineWithEverything);
     let deeper = found.skill_locations().map(|(name, path, _)| {
         let is_file = path
             .file_name()
-            .is_some_and(|name| name.eq_ignore_ascii_case(FILE));
+            .is_some_and(|name| name.eq_ignore_ascii_case(SKILL_FILE_NAME));
         let folder = path.parent().filter(|_| is_file).unwrap_or(path);
         (key(name), folder.to_owned())
     });

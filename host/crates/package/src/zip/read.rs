@@ -1,6 +1,6 @@
 //! Reads a zip archive into memory.
 //!
-//! Start from [`read_zip`].
+//! Start from [`read_zip_files`].
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -9,35 +9,40 @@ use anyhow::{Context, bail, ensure};
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 
-use super::{DEFLATED, END_MAGIC, ENTRY_MAGIC, MAGIC, STORED, UTF8};
-use crate::contents::{Files, MAX_BYTES, MAX_FILES, split_path};
+use super::{
+    CENTRAL_DIRECTORY_ENTRY_MAGIC, DEFLATE_COMPRESSION_METHOD, END_OF_CENTRAL_DIRECTORY_MAGIC,
+    LOCAL_FILE_HEADER_MAGIC, STORED_COMPRESSION_METHOD, UTF8_NAME_FLAG,
+};
+use crate::contents::{
+    FileContentsByPath, MAX_PACKAGE_SOURCE_BYTES, MAX_PACKAGE_SOURCE_FILES, split_relative_path,
+};
 
 /// Size in bytes of the end-of-central-directory record, without a comment.
-const END_BYTES: usize = 22;
+const END_OF_CENTRAL_DIRECTORY_BYTES: usize = 22;
 
 /// Flag of an entry whose sizes are in a data descriptor after the file; the sizes in its header
 /// may be 0.
-const SIZES_FOLLOW: u16 = 1 << 3;
+const DATA_DESCRIPTOR_FLAG: u16 = 1 << 3;
 
 /// Flags for the compression level, which have no effect on reading.
-const LEVELS: u16 = 3 << 1;
+const COMPRESSION_LEVEL_FLAGS: u16 = 3 << 1;
 
 /// Kinds of extra fields that override names or sizes: zip64 sizes, and Info-ZIP's Unicode path.
-const STRONG_EXTRAS: [u16; 2] = [0x0001, 0x7075];
+const OVERRIDING_EXTRA_FIELD_KINDS: [u16; 2] = [0x0001, 0x7075];
 
 /// Mask for the file type in a Unix mode, and the types. The mode is the upper half of an entry's
 /// external attributes.
-const KIND: u32 = 0o170_000;
-const FOLDER: u32 = 0o040_000;
-const REGULAR: u32 = 0o100_000;
-const LINK: u32 = 0o120_000;
+const UNIX_FILE_TYPE_MASK: u32 = 0o170_000;
+const UNIX_FOLDER_FILE_TYPE: u32 = 0o040_000;
+const UNIX_REGULAR_FILE_TYPE: u32 = 0o100_000;
+const UNIX_SYMLINK_FILE_TYPE: u32 = 0o120_000;
 
 /// Reads little-endian numbers from a header of a zip archive.
-struct HeaderReader<'a> {
+struct ZipHeaderReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> HeaderReader<'a> {
+impl<'a> ZipHeaderReader<'a> {
     fn take_header_bytes(&mut self, n_bytes: usize) -> anyhow::Result<&'a [u8]> {
         let (head, rest) = self
             .rest
@@ -83,7 +88,7 @@ impl<'a> HeaderReader<'a> {
 
 /// Fields that occur both in an entry of the central directory and in a local file header.
 #[derive(Debug, PartialEq)]
-struct CommonEntryFields {
+struct CommonZipEntryFields {
     flags: u16,
     method: u16,
     crc: u32,
@@ -93,8 +98,8 @@ struct CommonEntryFields {
 
 /// Entry in the central directory.
 #[derive(Debug)]
-struct DirectoryEntry<'a> {
-    common: CommonEntryFields,
+struct ZipCentralDirectoryEntry<'a> {
+    common: CommonZipEntryFields,
     name: &'a [u8],
     attributes: u32,
     /// Offset of the local file header in the archive.
@@ -102,25 +107,25 @@ struct DirectoryEntry<'a> {
 }
 
 /// Reads all files of an archive.
-pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
-    let (entries, directory_at) = read_directory(bytes)?;
-    let mut files = Files::new();
+pub(crate) fn read_zip_files(bytes: &[u8]) -> anyhow::Result<FileContentsByPath> {
+    let (entries, directory_at) = read_central_directory(bytes)?;
+    let mut files = FileContentsByPath::new();
     let mut names_seen = BTreeSet::new();
-    let mut bytes_left = MAX_BYTES;
+    let mut bytes_left = MAX_PACKAGE_SOURCE_BYTES;
     let mut at = 0;
     for entry in &entries {
         let name = std::str::from_utf8(entry.name)
             .context("it contains an entry whose name is not UTF-8")?;
         let shown = name.escape_debug();
         ensure!(
-            name.is_ascii() || entry.common.flags & UTF8 != 0,
+            name.is_ascii() || entry.common.flags & UTF8_NAME_FLAG != 0,
             "the name `{shown}` is in an ambiguous encoding"
         );
         ensure!(
             !name.contains('\\'),
             "the path `{shown}` is refused: it has a `\\` in it"
         );
-        let names = split_path(name)?;
+        let names = split_relative_path(name)?;
         ensure!(names_seen.insert(names.clone()), "it has `{shown}` twice");
         ensure!(
             entry.offset == at,
@@ -133,7 +138,7 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
         let is_folder = name.ends_with('/');
         check_entry_type(entry, is_folder).with_context(about)?;
         let n_bytes = u64::try_from(entry.common.bytes)?;
-        let too_large = || format!("it has more than {} MiB", MAX_BYTES >> 20);
+        let too_large = || format!("it has more than {} MiB", MAX_PACKAGE_SOURCE_BYTES >> 20);
         bytes_left = bytes_left.checked_sub(n_bytes).with_context(too_large)?;
         let content = decompress_entry(&entry.common, packed).with_context(about)?;
         if !is_folder {
@@ -149,16 +154,19 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
 
 /// Reads the central directory of the archive. Returns its entries, and the offset at which it
 /// begins.
-fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usize)> {
+fn read_central_directory(
+    bytes: &[u8],
+) -> anyhow::Result<(Vec<ZipCentralDirectoryEntry<'_>>, usize)> {
     let end_at = bytes
         .len()
-        .checked_sub(END_BYTES)
+        .checked_sub(END_OF_CENTRAL_DIRECTORY_BYTES)
         .context("it is truncated")?;
-    let mut end = HeaderReader {
+    let mut end = ZipHeaderReader {
         rest: bytes.get(end_at..).unwrap_or_default(),
     };
     ensure!(
-        end.take_header_bytes(END_MAGIC.len())? == END_MAGIC,
+        end.take_header_bytes(END_OF_CENTRAL_DIRECTORY_MAGIC.len())?
+            == END_OF_CENTRAL_DIRECTORY_MAGIC,
         "it does not end with its directory: it is truncated, or has trailing data"
     );
     let disks = (end.take_u16()?, end.take_u16()?);
@@ -171,17 +179,17 @@ fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usiz
         "it is a part of an archive, or has a comment"
     );
     ensure!(
-        n_entries <= MAX_FILES,
-        "it has more than {MAX_FILES} entries"
+        n_entries <= MAX_PACKAGE_SOURCE_FILES,
+        "it has more than {MAX_PACKAGE_SOURCE_FILES} entries"
     );
     ensure!(
         offset.checked_add(size) == Some(end_at),
         "its directory is not at the stated offset"
     );
-    let mut reader = HeaderReader {
+    let mut reader = ZipHeaderReader {
         rest: bytes.get(offset..end_at).context("it is truncated")?,
     };
-    let entries = (0..n_entries).map(|_| read_entry(&mut reader));
+    let entries = (0..n_entries).map(|_| read_central_directory_entry(&mut reader));
     let entries = entries.collect::<anyhow::Result<Vec<_>>>()?;
     ensure!(
         reader.rest.is_empty(),
@@ -190,12 +198,14 @@ fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usiz
     Ok((entries, offset))
 }
 
-fn read_entry<'a>(reader: &mut HeaderReader<'a>) -> anyhow::Result<DirectoryEntry<'a>> {
-    reader.expect_zip_magic(ENTRY_MAGIC)?;
+fn read_central_directory_entry<'a>(
+    reader: &mut ZipHeaderReader<'a>,
+) -> anyhow::Result<ZipCentralDirectoryEntry<'a>> {
+    reader.expect_zip_magic(CENTRAL_DIRECTORY_ENTRY_MAGIC)?;
     // Skip the version of the program that wrote the entry, and the version that is needed to read
     // it.
     reader.take_header_bytes(4)?;
-    let (common, lengths) = read_common_fields(reader)?;
+    let (common, lengths) = read_common_entry_fields(reader)?;
     let n_comment = usize::from(reader.take_u16()?);
     let disk = reader.take_u16()?;
     ensure!(disk == 0, "it is a part of an archive");
@@ -206,7 +216,7 @@ fn read_entry<'a>(reader: &mut HeaderReader<'a>) -> anyhow::Result<DirectoryEntr
     let name = reader.take_header_bytes(lengths.0)?;
     check_extra_fields(reader.take_header_bytes(lengths.1)?)?;
     reader.take_header_bytes(n_comment)?;
-    Ok(DirectoryEntry {
+    Ok(ZipCentralDirectoryEntry {
         common,
         name,
         attributes,
@@ -216,13 +226,13 @@ fn read_entry<'a>(reader: &mut HeaderReader<'a>) -> anyhow::Result<DirectoryEntr
 
 /// Reads the common fields, from the flags to the sizes. Also returns the lengths of the name and
 /// of the extra fields, which follow in the archive.
-fn read_common_fields(
-    reader: &mut HeaderReader<'_>,
-) -> anyhow::Result<(CommonEntryFields, (usize, usize))> {
+fn read_common_entry_fields(
+    reader: &mut ZipHeaderReader<'_>,
+) -> anyhow::Result<(CommonZipEntryFields, (usize, usize))> {
     let (flags, method) = (reader.take_u16()?, reader.take_u16()?);
     // Skip the time and date.
     reader.take_header_bytes(4)?;
-    let common = CommonEntryFields {
+    let common = CommonZipEntryFields {
         flags,
         method,
         crc: reader.take_u32()?,
@@ -238,11 +248,11 @@ fn read_common_fields(
 
 /// Refuses extra fields that override the name or the size of a file.
 fn check_extra_fields(extras: &[u8]) -> anyhow::Result<()> {
-    let mut reader = HeaderReader { rest: extras };
+    let mut reader = ZipHeaderReader { rest: extras };
     while !reader.rest.is_empty() {
         let kind = reader.take_u16()?;
         ensure!(
-            !STRONG_EXTRAS.contains(&kind),
+            !OVERRIDING_EXTRA_FIELD_KINDS.contains(&kind),
             "it has zip64 sizes or alternative names, which programs interpret differently"
         );
         let n_bytes = usize::from(reader.take_u16()?);
@@ -255,20 +265,20 @@ fn check_extra_fields(extras: &[u8]) -> anyhow::Result<()> {
 /// compressed bytes and the offset of the end of the entry.
 fn find_compressed_bytes<'a>(
     bytes: &'a [u8],
-    entry: &DirectoryEntry<'_>,
+    entry: &ZipCentralDirectoryEntry<'_>,
     directory_at: usize,
 ) -> anyhow::Result<(&'a [u8], usize)> {
     let before = bytes.get(..directory_at).context("it is truncated")?;
-    let mut reader = HeaderReader {
+    let mut reader = ZipHeaderReader {
         rest: before.get(entry.offset..).context("it is truncated")?,
     };
-    reader.expect_zip_magic(MAGIC)?;
+    reader.expect_zip_magic(LOCAL_FILE_HEADER_MAGIC)?;
     reader.take_header_bytes(2)?;
-    let (own, lengths) = read_common_fields(&mut reader)?;
+    let (own, lengths) = read_common_entry_fields(&mut reader)?;
     let name = reader.take_header_bytes(lengths.0)?;
     check_extra_fields(reader.take_header_bytes(lengths.1)?)?;
     let common = &entry.common;
-    let follow = common.flags & SIZES_FOLLOW != 0;
+    let follow = common.flags & DATA_DESCRIPTOR_FLAG != 0;
     let are_left_out = follow && (own.crc, own.packed_bytes, own.bytes) == (0, 0, 0);
     let is_same = own == *common
         || (are_left_out && (own.flags, own.method) == (common.flags, common.method));
@@ -276,7 +286,7 @@ fn find_compressed_bytes<'a>(
         is_same && name == entry.name,
         "its header and the directory differ"
     );
-    let known = UTF8 | SIZES_FOLLOW | LEVELS;
+    let known = UTF8_NAME_FLAG | DATA_DESCRIPTOR_FLAG | COMPRESSION_LEVEL_FLAGS;
     ensure!(
         common.flags & !known == 0,
         "it is encrypted or has an unknown flag"
@@ -301,17 +311,17 @@ fn find_compressed_bytes<'a>(
 }
 
 /// Refuses an entry that is neither a plain file nor a directory.
-fn check_entry_type(entry: &DirectoryEntry<'_>, is_folder: bool) -> anyhow::Result<()> {
+fn check_entry_type(entry: &ZipCentralDirectoryEntry<'_>, is_folder: bool) -> anyhow::Result<()> {
     let mode = entry.attributes >> 16;
-    let kind = mode & KIND;
-    ensure!(kind != LINK, "it is a link");
+    let kind = mode & UNIX_FILE_TYPE_MASK;
+    ensure!(kind != UNIX_SYMLINK_FILE_TYPE, "it is a link");
     let is_plain = match is_folder {
-        true => kind == 0 || kind == FOLDER,
-        false => kind == 0 || kind == REGULAR,
+        true => kind == 0 || kind == UNIX_FOLDER_FILE_TYPE,
+        false => kind == 0 || kind == UNIX_REGULAR_FILE_TYPE,
     };
     ensure!(is_plain, "it is neither a file nor a folder");
     ensure!(
-        is_folder || mode & crate::archive::SET_ID == 0,
+        is_folder || mode & crate::archive::SETUID_SETGID_MODE_BITS == 0,
         "it is a setuid or setgid file"
     );
     ensure!(
@@ -322,10 +332,10 @@ fn check_entry_type(entry: &DirectoryEntry<'_>, is_folder: bool) -> anyhow::Resu
 }
 
 /// Decompresses the bytes of an entry, and stops as soon as they exceed the announced size.
-fn decompress_entry(common: &CommonEntryFields, packed: &[u8]) -> anyhow::Result<Vec<u8>> {
+fn decompress_entry(common: &CommonZipEntryFields, packed: &[u8]) -> anyhow::Result<Vec<u8>> {
     let content = match common.method {
-        STORED => packed.to_vec(),
-        DEFLATED => {
+        STORED_COMPRESSION_METHOD => packed.to_vec(),
+        DEFLATE_COMPRESSION_METHOD => {
             let mut decoder = DeflateDecoder::new(packed);
             let mut content = Vec::new();
             let limit = u64::try_from(common.bytes)?.saturating_add(1);

@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
 use super::limits::Limits;
-use super::obstacle::{ConfinementObstacle, MISSING};
+use super::obstacle::{ConfinementFailureReason, MISSING_KERNEL_FEATURE_EXIT_CODE};
 use super::policy::{
     ConfinedFileAccess, ConfinementRules, ConfinementTrialRequest, NamespaceIsolation, SocketAccess,
 };
@@ -21,67 +21,69 @@ use super::probe::ConfinementReport;
 
 /// Exit code that shells use for a program that cannot be executed. The helper also uses it for a
 /// program that cannot be confined.
-pub(super) const CANNOT_RUN: u8 = 126;
+pub(super) const CANNOT_RUN_EXIT_CODE: u8 = 126;
 
 /// First argument that makes the helper test the confinement. It replaces the policy. In a trial,
 /// the helper starts itself with this argument as the confined program.
-pub(super) const TRY: &str = "--try";
+pub(super) const TEST_CONFINEMENT_ARGUMENT: &str = "--try";
 
 /// First argument that makes the helper run a program without confinement and keep track of all its
 /// descendants. It replaces the policy. The next two arguments are the paths of the program's
 /// standard input and of its control group; each is empty if there is none.
-pub(super) const KEEP: &str = "--keep";
+pub(super) const RUN_UNCONFINED_ARGUMENT: &str = "--keep";
 
-/// Runs the helper with the arguments after [`super::HELPER_COMMAND`]. Returns the exit code with
-/// the text for standard output or, on an error, for standard error.
+/// Runs the helper with the arguments after [`super::HIDDEN_HELPER_SUBCOMMAND`]. Returns the exit
+/// code with the text for standard output or, on an error, for standard error.
 pub fn main(
     args: impl Iterator<Item = OsString>,
 ) -> Result<(String, ExitCode), (String, ExitCode)> {
-    run(args).map_err(|obstacle| {
+    run_helper_stage(args).map_err(|obstacle| {
         let code = match obstacle {
-            ConfinementObstacle::Missing(_) => MISSING,
-            ConfinementObstacle::Failed(_) => CANNOT_RUN,
+            ConfinementFailureReason::Missing(_) => MISSING_KERNEL_FEATURE_EXIT_CODE,
+            ConfinementFailureReason::Failed(_) => CANNOT_RUN_EXIT_CODE,
         };
         (format!("rind: {obstacle}"), ExitCode::from(code))
     })
 }
 
 #[cfg(target_os = "linux")]
-fn run(
+fn run_helper_stage(
     mut args: impl Iterator<Item = OsString>,
-) -> Result<(String, ExitCode), ConfinementObstacle> {
-    use super::namespaces::{MAP, map_users_of_parent};
-    use super::supervise::{INNER, run_unconfined, supervise_program};
+) -> Result<(String, ExitCode), ConfinementFailureReason> {
+    use super::namespaces::{MAP_USER_IDS_ARGUMENT, map_users_in_parent_namespace};
+    use super::supervise::{SECOND_STAGE_ARGUMENT, run_unconfined_program, supervise_program};
     let first = args.next().unwrap_or_default();
     let silent = |code| (String::new(), code);
-    if first == TRY {
+    if first == TEST_CONFINEMENT_ARGUMENT {
         return Ok((run_confinement_trial(args)?, ExitCode::SUCCESS));
     }
-    if first == MAP {
-        map_users_of_parent()?;
+    if first == MAP_USER_IDS_ARGUMENT {
+        map_users_in_parent_namespace()?;
         return Ok(silent(ExitCode::SUCCESS));
     }
-    if first == INNER {
-        let policy = parse_confined_policy(&args.next().unwrap_or_default())?;
+    if first == SECOND_STAGE_ARGUMENT {
+        let policy = parse_confinement_rules(&args.next().unwrap_or_default())?;
         return run_second_confinement_stage(policy, args.collect()).map(silent);
     }
-    if first == KEEP {
-        return Ok(silent(run_unconfined(args.collect())?));
+    if first == RUN_UNCONFINED_ARGUMENT {
+        return Ok(silent(run_unconfined_program(args.collect())?));
     }
-    let policy = parse_confined_policy(&first)?;
+    let policy = parse_confinement_rules(&first)?;
     let program = args.collect();
     supervise_program(&policy, &first.to_string_lossy(), program)
         .map(silent)
-        .map_err(|obstacle| obstacle.with_failed_step(CANNOT_CONFINE))
+        .map_err(|obstacle| obstacle.with_failed_step(CANNOT_CONFINE_ERROR_PREFIX))
 }
 
 /// Prefix of every error about a command that was not started because it could not be confined.
 #[cfg(target_os = "linux")]
-const CANNOT_CONFINE: &str = "cannot confine the command";
+const CANNOT_CONFINE_ERROR_PREFIX: &str = "cannot confine the command";
 
 #[cfg(not(target_os = "linux"))]
-fn run(_args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), ConfinementObstacle> {
-    Err(ConfinementObstacle::Missing(ONLY_LINUX.to_owned()))
+fn run_helper_stage(
+    _args: impl Iterator<Item = OsString>,
+) -> Result<(String, ExitCode), ConfinementFailureReason> {
+    Err(ConfinementFailureReason::Missing(ONLY_LINUX.to_owned()))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -91,7 +93,7 @@ fn format_helper_argument_error(error: serde_json::Error) -> String {
     format!("the helper that confines the command got invalid arguments: {error}")
 }
 
-fn parse_confined_policy(json: &OsString) -> Result<ConfinementRules, String> {
+fn parse_confinement_rules(json: &OsString) -> Result<ConfinementRules, String> {
     serde_json::from_str(&json.to_string_lossy()).map_err(format_helper_argument_error)
 }
 
@@ -114,13 +116,14 @@ fn run_confinement_trial(mut args: impl Iterator<Item = OsString>) -> Result<Str
 fn run_second_confinement_stage(
     policy: ConfinementRules,
     program: Vec<OsString>,
-) -> Result<ExitCode, ConfinementObstacle> {
-    use super::{FOR_PROGRAM, kernel, limits, namespaces, rights, supervise};
+) -> Result<ExitCode, ConfinementFailureReason> {
+    use super::{PROGRAM_ONLY_VARIABLE_PREFIX, kernel, limits, namespaces, rights, supervise};
     use crate::environment::variables_of_this_process;
     limits::die_with_parent();
-    let confined = |obstacle: ConfinementObstacle| obstacle.with_failed_step(CANNOT_CONFINE);
+    let confined =
+        |obstacle: ConfinementFailureReason| obstacle.with_failed_step(CANNOT_CONFINE_ERROR_PREFIX);
     let uncalled = |what: &str, error: std::io::Error| {
-        confined(ConfinementObstacle::from_system_error(what, &error))
+        confined(ConfinementFailureReason::from_system_error(what, &error))
     };
     if let NamespaceIsolation::Namespaces { base, mounts } = &policy.around {
         namespaces::make_file_view_root(base, mounts).map_err(confined)?;
@@ -134,11 +137,11 @@ fn run_second_confinement_stage(
         .map_err(|error| format!("cannot enter {}: {error}", policy.cwd.display()))?;
     let stdin = open_stdin(policy.stdin.as_deref())?;
     if matches!(policy.around, NamespaceIsolation::Nothing) {
-        let _ = rustix::process::nice(limits::NICENESS);
+        let _ = rustix::process::nice(limits::COMMAND_NICENESS);
     }
-    let mut report = restrict_self(&policy).map_err(confined)?;
+    let mut report = restrict_this_process(&policy).map_err(confined)?;
     let is_root_of_groups = matches!(policy.around, NamespaceIsolation::Program(_));
-    let is_in = |group| super::super::cgroup::is_in_cgroup(group, is_root_of_groups);
+    let is_in = |group| super::super::cgroup::is_this_process_in_cgroup(group, is_root_of_groups);
     report.cgroup = policy.cgroup.as_deref().is_some_and(is_in);
     let mut program = program.into_iter().skip_while(|word| word == "--");
     let name = program
@@ -147,10 +150,10 @@ fn run_second_confinement_stage(
     let mut command = Command::new(&name);
     command.args(program).stdin(stdin);
     for (name, value) in variables_of_this_process() {
-        // Give variables that `rename_loader_variables` renamed their original names.
+        // Give variables that `rename_dynamic_loader_variables` renamed their original names.
         if let Some(own) = name
             .to_str()
-            .and_then(|name| name.strip_prefix(FOR_PROGRAM))
+            .and_then(|name| name.strip_prefix(PROGRAM_ONLY_VARIABLE_PREFIX))
         {
             command.env_remove(&name).env(own, value);
         }
@@ -172,12 +175,12 @@ fn run_second_confinement_stage(
     // and drop its capabilities.
     super::deny_process_inspection();
     let rights = |error| uncalled("capabilities", error);
-    rights::drop_own_capabilities().map_err(rights)?;
+    rights::drop_uninherited_capabilities().map_err(rights)?;
     let start = kernel::ProcessStartAttributes {
-        niceness: limits::NICENESS,
+        niceness: limits::COMMAND_NICENESS,
         ..kernel::ProcessStartAttributes::default()
     };
-    kernel::set_start_attributes(&mut command, start);
+    kernel::set_process_start_attributes(&mut command, start);
     let child = command.process_group(0).spawn().map_err(failed)?;
     rights::drop_every_capability().map_err(rights)?;
     let id = i64::from(child.id());
@@ -203,11 +206,13 @@ pub(super) fn open_stdin(path: Option<&std::path::Path>) -> Result<Stdio, String
 }
 
 #[cfg(target_os = "linux")]
-fn restrict_self(policy: &ConfinementRules) -> Result<ConfinementReport, ConfinementObstacle> {
+fn restrict_this_process(
+    policy: &ConfinementRules,
+) -> Result<ConfinementReport, ConfinementFailureReason> {
     let shares_processes = matches!(policy.around, NamespaceIsolation::Nothing);
     super::limits::limit_program_resources(&policy.limits, shares_processes)
         .map_err(|error| format!("resource limits: {error}"))?;
-    super::rights::limit_bounding_set();
+    super::rights::limit_capability_bounding_set();
     let mut report = ConfinementReport::default();
     let mut unix_sockets = policy.unix_sockets;
     let mut network = policy.network;
@@ -215,7 +220,7 @@ fn restrict_self(policy: &ConfinementRules) -> Result<ConfinementReport, Confine
         network = SocketAccess::Off;
     }
     report.loopback = network == SocketAccess::Loopback;
-    match super::landlock::restrict_files(&policy.files, network != SocketAccess::Off) {
+    match super::landlock::restrict_files_and_tcp(&policy.files, network != SocketAccess::Off) {
         Ok(enforced) => {
             report.landlock = Some(enforced.abi);
             unix_sockets |= enforced.unix_sockets;
@@ -238,8 +243,10 @@ fn can_listen_on_loopback() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn restrict_self(_policy: &ConfinementRules) -> Result<ConfinementReport, ConfinementObstacle> {
-    Err(ConfinementObstacle::Missing(ONLY_LINUX.to_owned()))
+fn restrict_this_process(
+    _policy: &ConfinementRules,
+) -> Result<ConfinementReport, ConfinementFailureReason> {
+    Err(ConfinementFailureReason::Missing(ONLY_LINUX.to_owned()))
 }
 
 /// Confines this process, which must be single-threaded, to one directory. Programs and libraries
@@ -247,12 +254,12 @@ fn restrict_self(_policy: &ConfinementRules) -> Result<ConfinementReport, Confin
 ///
 /// # Errors
 /// Reason why the process is not confined. Some restrictions may be in force even then.
-pub fn confine_this_process(folder: &std::path::Path) -> Result<(), ConfinementObstacle> {
+pub fn confine_this_process(folder: &std::path::Path) -> Result<(), ConfinementFailureReason> {
     let policy = ConfinementRules {
         around: NamespaceIsolation::Nothing,
         files: ConfinedFileAccess {
             write: vec![folder.to_owned()],
-            read: super::system_folders(),
+            read: super::readable_system_paths(),
         },
         needs_landlock: true,
         cwd: folder.to_owned(),
@@ -263,5 +270,5 @@ pub fn confine_this_process(folder: &std::path::Path) -> Result<(), ConfinementO
         cgroup: None,
         tells: false,
     };
-    restrict_self(&policy).map(drop)
+    restrict_this_process(&policy).map(drop)
 }

@@ -27,7 +27,7 @@ const CLOSE_RANGE_CLOEXEC: c_uint = 4;
 const LANDLOCK_CREATE_RULESET_VERSION: c_uint = 1;
 
 /// First descriptor after standard input, output and error.
-const FIRST_EXTRA: c_uint = 3;
+const FIRST_NON_STDIO_DESCRIPTOR: c_uint = 3;
 
 #[expect(unsafe_code, reason = "the C library, declared as in its manual")]
 unsafe extern "C" {
@@ -41,7 +41,7 @@ unsafe extern "C" {
 /// Call this only in a signal domain (Landlock) that contains only this process and its
 /// descendants. Otherwise the call would kill every process of the user.
 #[expect(unsafe_code, reason = "rustix does not have it")]
-pub(super) fn kill_all_in_domain() {
+pub(super) fn kill_all_signalable_processes() {
     // SAFETY: the call passes only numbers.
     let _ = unsafe { kill(-1, Signal::KILL.as_raw()) };
 }
@@ -94,7 +94,7 @@ pub(super) fn add_mount_attributes(
 /// Checks that the kernel supports Landlock. The error code distinguishes missing support from
 /// other failures.
 #[expect(unsafe_code, reason = "rustix does not have it")]
-pub(super) fn check_landlock() -> io::Result<()> {
+pub(super) fn check_landlock_support() -> io::Result<()> {
     let no_rules = std::ptr::null::<u8>();
     let flags = LANDLOCK_CREATE_RULESET_VERSION;
     // SAFETY: with this flag the kernel reads no memory and creates nothing.
@@ -103,11 +103,16 @@ pub(super) fn check_landlock() -> io::Result<()> {
 
 /// Sets close-on-exec on every descriptor except the standard ones.
 #[expect(unsafe_code, reason = "rustix does not have it")]
-pub(super) fn set_close_on_exec() -> io::Result<()> {
+pub(super) fn set_close_on_exec_on_all_fds() -> io::Result<()> {
     let last = c_uint::MAX;
     // SAFETY: the call passes only numbers, and closes no descriptor of this process.
     check_syscall_result(unsafe {
-        syscall(SYS_CLOSE_RANGE, FIRST_EXTRA, last, CLOSE_RANGE_CLOEXEC)
+        syscall(
+            SYS_CLOSE_RANGE,
+            FIRST_NON_STDIO_DESCRIPTOR,
+            last,
+            CLOSE_RANGE_CLOEXEC,
+        )
     })
 }
 
@@ -116,19 +121,19 @@ pub(super) fn set_close_on_exec() -> io::Result<()> {
 pub(super) fn enable_loopback() -> io::Result<()> {
     const SIOCSIFFLAGS: Opcode = 0x8914;
     /// `IFF_UP` and `IFF_RUNNING`.
-    const UP: i16 = 0x41;
+    const INTERFACE_UP_AND_RUNNING_FLAGS: i16 = 0x41;
     /// The kernel's `ifreq`: a name, and a union of 24 bytes that starts with the flags.
     #[repr(C)]
-    struct InterfaceRequest {
+    struct NetworkInterfaceRequest {
         name: [u8; 16],
         flags: i16,
         rest: [u8; 22],
     }
     let mut name = [0; 16];
     name[..2].copy_from_slice(b"lo");
-    let mut request = InterfaceRequest {
+    let mut request = NetworkInterfaceRequest {
         name,
-        flags: UP,
+        flags: INTERFACE_UP_AND_RUNNING_FLAGS,
         rest: [0; 22],
     };
     // Any socket in the namespace can be used for this request.
@@ -138,7 +143,7 @@ pub(super) fn enable_loopback() -> io::Result<()> {
     unsafe {
         ioctl(
             &socket,
-            Updater::<SIOCSIFFLAGS, InterfaceRequest>::new(&mut request),
+            Updater::<SIOCSIFFLAGS, NetworkInterfaceRequest>::new(&mut request),
         )?;
     }
     Ok(())
@@ -159,7 +164,7 @@ pub(super) struct ProcessStartAttributes {
 /// Makes `command` start its program with the attributes in `start`. Failures to set an attribute
 /// are ignored. This process must be single-threaded.
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
-pub(super) fn set_start_attributes(command: &mut Command, start: ProcessStartAttributes) {
+pub(super) fn set_process_start_attributes(command: &mut Command, start: ProcessStartAttributes) {
     let prepare = move || {
         if start.session {
             let _ = rustix::process::setsid();

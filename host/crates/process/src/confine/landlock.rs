@@ -1,7 +1,7 @@
 //! Restricts files, network and scopes with Landlock, as far as the kernel supports it.
 //!
 //! Kernels below a minimum version are refused; restrictions that were added later are best effort.
-//! Start from [`restrict_files`].
+//! Start from [`restrict_files_and_tcp`].
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
@@ -10,20 +10,20 @@ use landlock::{
 use rustix::io::Errno;
 
 use super::kernel;
-use super::obstacle::ConfinementObstacle;
+use super::obstacle::ConfinementFailureReason;
 use super::policy::ConfinedFileAccess;
-use super::system::DEVICES;
+use super::system::SAFE_DEVICE_PATHS;
 
 /// Newest version of the Landlock interface (ABI) to request. Older kernels enforce the subset that
 /// they support.
-const ABI_ASKED: ABI = ABI::V9;
+const NEWEST_REQUESTED_LANDLOCK_ABI: ABI = ABI::V9;
 
 /// First ABI version (Linux 6.2) that prevents `truncate` on files outside the allowed directories.
-const ABI_NEEDED: i32 = 3;
+const MIN_LANDLOCK_ABI: i32 = 3;
 
 /// First ABI version (Linux 7.1) that distinguishes Unix sockets in the allowed directories from
 /// others.
-const ABI_UNIX: i32 = 9;
+const MIN_LANDLOCK_ABI_FOR_UNIX_SOCKETS: i32 = 9;
 
 pub(super) struct EnforcedLandlockRights {
     pub(super) abi: u32,
@@ -32,37 +32,37 @@ pub(super) struct EnforcedLandlockRights {
 
 /// Permanently restricts this thread, which must be the only one of the process, and every process
 /// that it starts. If `tcp`, TCP is allowed on all ports; otherwise it is refused on all.
-pub(super) fn restrict_files(
+pub(super) fn restrict_files_and_tcp(
     files: &ConfinedFileAccess,
     tcp: bool,
-) -> Result<EnforcedLandlockRights, ConfinementObstacle> {
+) -> Result<EnforcedLandlockRights, ConfinementFailureReason> {
     check_landlock_available()?;
-    let status = build_ruleset(files, tcp)
+    let status = build_landlock_ruleset(files, tcp)
         .and_then(|rules| rules.restrict_self().map_err(|error| error.to_string()))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
         // Cannot happen: the kernel has just reported support.
         _ => {
-            return Err(ConfinementObstacle::Failed(
+            return Err(ConfinementFailureReason::Failed(
                 "Landlock was not enforced".to_owned(),
             ));
         }
     };
-    if abi < ABI_NEEDED || status.ruleset == RulesetStatus::NotEnforced {
-        return Err(ConfinementObstacle::Missing(format!(
-            "this kernel's Landlock is too old: it has version {abi}, and {ABI_NEEDED} is needed (Linux 6.2)"
+    if abi < MIN_LANDLOCK_ABI || status.ruleset == RulesetStatus::NotEnforced {
+        return Err(ConfinementFailureReason::Missing(format!(
+            "this kernel's Landlock is too old: it has version {abi}, and {MIN_LANDLOCK_ABI} is needed (Linux 6.2)"
         )));
     }
     Ok(EnforcedLandlockRights {
         abi: abi.unsigned_abs(),
-        unix_sockets: abi >= ABI_UNIX,
+        unix_sockets: abi >= MIN_LANDLOCK_ABI_FOR_UNIX_SOCKETS,
     })
 }
 
 /// Moves this process, which must be single-threaded, and its descendants into their own signal
 /// domain. Returns whether it is certain that these processes cannot signal processes outside of
 /// the domain (Linux 6.12 or newer).
-pub(super) fn isolate_signals() -> bool {
+pub(super) fn isolate_signal_domain() -> bool {
     let Some(parent) = rustix::process::getppid() else {
         return false;
     };
@@ -88,22 +88,22 @@ pub(super) fn isolate_signals() -> bool {
 
 /// Checks that the kernel supports Landlock. The `landlock` crate does not help here: it treats
 /// every error as missing support.
-fn check_landlock_available() -> Result<(), ConfinementObstacle> {
-    kernel::check_landlock().map_err(|error| match Errno::from_io_error(&error) {
+fn check_landlock_available() -> Result<(), ConfinementFailureReason> {
+    kernel::check_landlock_support().map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOSYS) => {
-            ConfinementObstacle::Missing("this kernel has no Landlock".to_owned())
+            ConfinementFailureReason::Missing("this kernel has no Landlock".to_owned())
         }
         Some(Errno::OPNOTSUPP) => {
-            ConfinementObstacle::Missing("Landlock is switched off in this kernel".to_owned())
+            ConfinementFailureReason::Missing("Landlock is switched off in this kernel".to_owned())
         }
-        _ => ConfinementObstacle::from_system_error("Landlock", &error),
+        _ => ConfinementFailureReason::from_system_error("Landlock", &error),
     })
 }
 
-fn build_ruleset(files: &ConfinedFileAccess, tcp: bool) -> Result<RulesetCreated, String> {
+fn build_landlock_ruleset(files: &ConfinedFileAccess, tcp: bool) -> Result<RulesetCreated, String> {
     let said = |error: landlock::RulesetError| error.to_string();
     let mut rules = Ruleset::default()
-        .handle_access(AccessFs::from_all(ABI_ASKED))
+        .handle_access(AccessFs::from_all(NEWEST_REQUESTED_LANDLOCK_ABI))
         .map_err(said)?;
     if !tcp {
         let tcp = AccessNet::BindTcp | AccessNet::ConnectTcp;
@@ -113,14 +113,19 @@ fn build_ruleset(files: &ConfinedFileAccess, tcp: bool) -> Result<RulesetCreated
         .scope(Scope::AbstractUnixSocket | Scope::Signal)
         .and_then(Ruleset::create)
         .and_then(|rules| rules.add_rules(path_beneath_rules(&files.read, landlock_read_rights())))
-        .and_then(|rules| rules.add_rules(path_beneath_rules(DEVICES, landlock_device_rights())))
+        .and_then(|rules| {
+            rules.add_rules(path_beneath_rules(
+                SAFE_DEVICE_PATHS,
+                landlock_device_rights(),
+            ))
+        })
         .map_err(said)?;
     for path in &files.write {
         let found = PathFd::new(path).map_err(|error| error.to_string())?;
         let access = if path.is_dir() {
             landlock_write_rights()
         } else {
-            landlock_write_rights() & AccessFs::from_file(ABI_ASKED)
+            landlock_write_rights() & AccessFs::from_file(NEWEST_REQUESTED_LANDLOCK_ABI)
         };
         rules = rules
             .add_rule(PathBeneath::new(found, access))
@@ -130,13 +135,14 @@ fn build_ruleset(files: &ConfinedFileAccess, tcp: bool) -> Result<RulesetCreated
 }
 
 fn landlock_read_rights() -> BitFlags<AccessFs> {
-    AccessFs::from_read(ABI_ASKED)
+    AccessFs::from_read(NEWEST_REQUESTED_LANDLOCK_ABI)
 }
 
 /// Returns all rights to write files and directories, except those for device files: with them,
 /// root could create a device node for a disk, or control a device with an ioctl.
 fn landlock_write_rights() -> BitFlags<AccessFs> {
-    AccessFs::from_all(ABI_ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+    AccessFs::from_all(NEWEST_REQUESTED_LANDLOCK_ABI)
+        & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
 
 fn landlock_device_rights() -> BitFlags<AccessFs> {

@@ -35,7 +35,8 @@ impl Default for Limits {
         let memory = meminfo_bytes("MemTotal:").unwrap_or(16 << 30);
         Self {
             memory_bytes: memory / 4 * 3,
-            processes: (PROCESSES_FOR_PROCESSOR * processors).clamp(MIN_PROCESSES, MAX_PROCESSES),
+            processes: (PROCESS_LIMIT_PER_CPU * processors)
+                .clamp(MIN_COMMAND_PROCESS_LIMIT, MAX_COMMAND_PROCESS_LIMIT),
             file_bytes: 16 << 30,
             disk_bytes: 64 << 30,
             temporary_bytes: (memory / 4).min(4 << 30),
@@ -46,29 +47,30 @@ impl Default for Limits {
 /// Maximum number of processes and threads of a command: the number per processor, and the least
 /// and greatest value of the product. A compiler may start one process per processor, each with one
 /// thread per processor; a browser has about 300 processes and threads on any machine.
-const PROCESSES_FOR_PROCESSOR: u64 = 128;
-const MIN_PROCESSES: u64 = 512;
-const MAX_PROCESSES: u64 = 4096;
+const PROCESS_LIMIT_PER_CPU: u64 = 128;
+const MIN_COMMAND_PROCESS_LIMIT: u64 = 512;
+const MAX_COMMAND_PROCESS_LIMIT: u64 = 4096;
 
 /// Niceness of commands. With 5, a command that competes with a program of normal priority gets a
 /// quarter of a processor. With 10, it would get a tenth, and one of several concurrent builds
 /// would hardly progress.
-pub(super) const NICENESS: i32 = 5;
+pub(super) const COMMAND_NICENESS: i32 = 5;
 
 /// Number from which the kernel subtracts `RLIMIT_NICE` to get the lowest niceness that a process
 /// may set.
 #[cfg(target_os = "linux")]
-const MAX_NICENESS_LIMIT: u64 = 20;
+const RLIMIT_NICE_CONVERSION_BASE: u64 = 20;
 
 /// Addition to the process limit on kernels that count the user's other processes and threads
 /// together with those of a command. Suffices for a complete desktop session.
-const OTHER_PROCESSES: u64 = 12_288;
+const OTHER_USER_PROCESSES_ALLOWANCE: u64 = 12_288;
 
 impl Limits {
     /// Returns the process limit to set on kernels that also count the user's other processes.
     #[must_use]
-    pub fn shared_count_process_limit(&self) -> u64 {
-        self.processes.saturating_add(OTHER_PROCESSES)
+    pub fn per_user_process_limit(&self) -> u64 {
+        self.processes
+            .saturating_add(OTHER_USER_PROCESSES_ALLOWANCE)
     }
 }
 
@@ -103,7 +105,7 @@ pub(super) fn limit_program_resources(limits: &Limits, shares_processes: bool) -
     // A core dump would contain the memory of the process.
     lower_resource_limit(Resource::Core, 0)?;
     let processes = if shares_processes {
-        limits.shared_count_process_limit()
+        limits.per_user_process_limit()
     } else {
         limits.processes
     };
@@ -111,7 +113,7 @@ pub(super) fn limit_program_resources(limits: &Limits, shares_processes: bool) -
     // Prevents the program from raising its priority again.
     lower_resource_limit(
         Resource::Nice,
-        MAX_NICENESS_LIMIT - u64::from(NICENESS.unsigned_abs()),
+        RLIMIT_NICE_CONVERSION_BASE - u64::from(COMMAND_NICENESS.unsigned_abs()),
     )?;
     lower_resource_limit(Resource::Rtprio, 0)?;
     lower_resource_limit(Resource::Fsize, limits.file_bytes)

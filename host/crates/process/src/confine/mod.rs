@@ -15,10 +15,11 @@
 //! files below `/etc` that only root may read.
 //!
 //! No code here falls back to running a program unconfined: a failure is returned as an error, see
-//! [`ConfinementObstacle`].
+//! [`ConfinementFailureReason`].
 //!
 //! This module must not depend on the program that runs, nor on the location of Rind's files. Start
-//! from [`Confinement`]; [`detect_confinement`] finds the mechanism to use on this machine.
+//! from [`ConfinementPermissions`]; [`detect_confinement`] finds the mechanism to use on this
+//! machine.
 
 mod bwrap;
 mod helper;
@@ -46,24 +47,27 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Process;
+use super::ProcessSpec;
 use super::cgroup::ProcessCgroup;
-use super::environment::{is_program_found, set_variable};
+use super::environment::{is_program_in_path, set_environment_variable};
 use super::group::ProcessTreeResources;
 pub use helper::{confine_this_process, main as helper_main};
 pub use limits::{Limits, deny_process_inspection, die_with_parent, limit_memory_and_cpu};
-pub use obstacle::ConfinementObstacle;
+pub use obstacle::ConfinementFailureReason;
 use policy::{ConfinedFileAccess, ConfinementRules, NamespaceIsolation, SocketAccess};
 pub use probe::{
-    ConfinementReport, DetectedConfinement, detect_confinement, find_program_in, test_confinement,
+    ConfinementReport, DetectedConfinement, detect_confinement, find_program_in_folders,
+    test_confinement,
 };
 use rind_base::beneath::real_path;
 use rind_base::disk::TemporaryFolder;
-pub use system::{DEVICES, list_tool_folders_in_env, list_tool_folders_in_home, system_folders};
-use view::{FileViewMountPlan, MEMORY_FOLDERS, SHARED_MEMORY_BYTES};
+pub use system::{
+    SAFE_DEVICE_PATHS, list_tool_folders_in_env, list_tool_folders_in_home, readable_system_paths,
+};
+use view::{FileViewMountPlan, IN_MEMORY_FOLDERS, MAX_DEV_SHM_BYTES};
 
 /// Hidden command of the helper.
-pub const HELPER_COMMAND: &str = "__confined";
+pub const HIDDEN_HELPER_SUBCOMMAND: &str = "__confined";
 
 /// Mechanism that separates a program from other files and processes. Landlock and the seccomp
 /// filter are used in addition to each mechanism.
@@ -89,13 +93,14 @@ impl ConfinementMechanism {
 
 /// Permissions of a confined program.
 ///
-/// In addition to these, the program may use [harmless devices](DEVICES), and write to a private
-/// temporary directory. That directory is created for the program, named by its variable `TMPDIR`,
-/// and removed afterwards. Before using a confinement, call [`Confinement::check`] with Rind's own
-/// directories, and [`detect_confinement`] to choose the mechanism.
+/// In addition to these, the program may use [harmless devices](SAFE_DEVICE_PATHS), and write to a
+/// private temporary directory. That directory is created for the program, named by its variable
+/// `TMPDIR`, and removed afterwards. Before using a confinement, call
+/// [`ConfinementPermissions::check_forbidden_path_overlaps`] with Rind's own directories, and
+/// [`detect_confinement`] to choose the mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Confinement {
-    /// Rind's own binary, which implements [`HELPER_COMMAND`].
+pub struct ConfinementPermissions {
+    /// Rind's own binary, which implements [`HIDDEN_HELPER_SUBCOMMAND`].
     pub helper: PathBuf,
     /// Mechanism that enforces the confinement.
     pub mechanism: ConfinementMechanism,
@@ -123,20 +128,23 @@ pub struct Confinement {
 #[error(
     "commands would have access to {}, which overlaps {}, a folder of Rind's own that no command may read", allowed.display(), own.display()
 )]
-pub struct PathOverlap {
+pub struct ForbiddenPathOverlapError {
     /// Path to which the confinement would give access.
     pub allowed: PathBuf,
     /// Forbidden path.
     pub own: PathBuf,
 }
 
-impl Confinement {
+impl ConfinementPermissions {
     /// Checks that no allowed path equals, contains or is inside a path in `never`. As an
     /// exception, a writable path may contain the paths in `hidden`.
     ///
     /// # Errors
     /// Returns the first pair of overlapping paths.
-    pub fn check(&self, never: &[PathBuf]) -> Result<(), PathOverlap> {
+    pub fn check_forbidden_path_overlaps(
+        &self,
+        never: &[PathBuf],
+    ) -> Result<(), ForbiddenPathOverlapError> {
         let is_shown = |own: &&PathBuf| !self.hidden.contains(&real_path(own));
         let shown: Vec<PathBuf> = never.iter().filter(is_shown).cloned().collect();
         let mut read = self.read.iter();
@@ -146,7 +154,7 @@ impl Confinement {
             let real = real_path(allowed);
             let within = never.iter().find(|own| real.starts_with(real_path(own)));
             within.map_or(Ok(()), |own| {
-                Err(PathOverlap {
+                Err(ForbiddenPathOverlapError {
                     allowed: allowed.clone(),
                     own: own.clone(),
                 })
@@ -156,20 +164,20 @@ impl Confinement {
 
     /// Returns the combined size limit in bytes of the in-memory directories: `/dev/shm`, `/tmp`
     /// and the temporary directory.
-    pub(super) fn folders_in_memory_bytes(&self) -> u64 {
+    pub(super) fn max_in_memory_folder_bytes(&self) -> u64 {
         if !self.mechanism.hides_outside_files_and_processes() {
             return 0;
         }
         let temporary = self.limits.temporary_bytes.saturating_mul(2);
-        temporary.saturating_add(SHARED_MEMORY_BYTES)
+        temporary.saturating_add(MAX_DEV_SHM_BYTES)
     }
 
     /// Returns the command line of the helper, which the host starts instead of the program. The
     /// helper confines itself and then starts the program.
     pub(super) fn wrap_in_confinement_helper(
         &self,
-        process: &Process,
-    ) -> io::Result<HelperProcessCommand> {
+        process: &ProcessSpec,
+    ) -> io::Result<ConfinementHelperCommand> {
         check_programs_exist(&self.helper, process)?;
         let temporary = create_confinement_folder(&self.git_settings)?;
         // In a trial, the confined program is the helper itself, which receives the report as an
@@ -178,26 +186,33 @@ impl Confinement {
         let is_trial = process
             .args
             .first()
-            .is_some_and(|word| word == HELPER_COMMAND);
+            .is_some_and(|word| word == HIDDEN_HELPER_SUBCOMMAND);
         let tells = is_trial && Path::new(&process.program) == self.helper;
         let memory_bytes = self
             .limits
             .memory_bytes
-            .saturating_add(self.folders_in_memory_bytes());
+            .saturating_add(self.max_in_memory_folder_bytes());
         let cgroup = ProcessCgroup::create_cgroup(Some((&self.limits, memory_bytes)));
-        let mut policy = self.build_confined_policy(temporary.path(), process, tells);
+        let mut policy = self.build_confinement_rules(temporary.path(), process, tells);
         policy.cgroup = cgroup.as_ref().map(|group| group.path().to_owned());
-        let mut args = vec![OsString::from(HELPER_COMMAND), policy.to_json()?.into()];
+        let mut args = vec![
+            OsString::from(HIDDEN_HELPER_SUBCOMMAND),
+            policy.to_json()?.into(),
+        ];
         args.extend(["--".into(), process.program.clone()]);
         args.extend(process.args.iter().cloned());
         let mut env = process.env.clone();
-        rename_loader_variables(&mut env);
-        set_variable(&mut env, "TMPDIR", temporary.path());
+        rename_dynamic_loader_variables(&mut env);
+        set_environment_variable(&mut env, "TMPDIR", temporary.path());
         // Some tools need a cache directory and fail if the usual one is read-only.
-        set_variable(&mut env, "XDG_CACHE_HOME", temporary.path().join(CACHE));
-        let git_settings = temporary.path().join(GIT_SETTINGS);
-        set_variable(&mut env, "GIT_CONFIG_GLOBAL", git_settings);
-        Ok(HelperProcessCommand {
+        set_environment_variable(
+            &mut env,
+            "XDG_CACHE_HOME",
+            temporary.path().join(CACHE_FOLDER_NAME),
+        );
+        let git_settings = temporary.path().join(GIT_CONFIG_FILE_NAME);
+        set_environment_variable(&mut env, "GIT_CONFIG_GLOBAL", git_settings);
+        Ok(ConfinementHelperCommand {
             program: self.helper.clone().into(),
             args,
             env,
@@ -210,10 +225,10 @@ impl Confinement {
     }
 
     /// Builds the policy for the helper. `tells` is the value of [`ConfinementRules::tells`].
-    fn build_confined_policy(
+    fn build_confinement_rules(
         &self,
         temporary: &Path,
-        process: &Process,
+        process: &ProcessSpec,
         tells: bool,
     ) -> ConfinementRules {
         let mut write = self.write.clone();
@@ -234,7 +249,7 @@ impl Confinement {
         let around = match &self.mechanism {
             ConfinementMechanism::Landlock => NamespaceIsolation::Nothing,
             ConfinementMechanism::Namespaces => NamespaceIsolation::Namespaces {
-                base: temporary.join(BASE),
+                base: temporary.join(VIEW_MOUNT_POINT_NAME),
                 mounts: plan.plan_mounts(),
             },
             ConfinementMechanism::Bwrap(bwrap) => NamespaceIsolation::Program(
@@ -242,7 +257,7 @@ impl Confinement {
             ),
         };
         if is_apart {
-            write.extend(MEMORY_FOLDERS.iter().map(PathBuf::from));
+            write.extend(IN_MEMORY_FOLDERS.iter().map(PathBuf::from));
         }
         ConfinementRules {
             around,
@@ -272,13 +287,13 @@ impl Confinement {
 /// # Errors
 /// The kernel is older than Linux 5.11.
 #[cfg(target_os = "linux")]
-pub fn set_close_on_exec() -> io::Result<()> {
-    kernel::set_close_on_exec()
+pub fn set_close_on_exec_on_all_fds() -> io::Result<()> {
+    kernel::set_close_on_exec_on_all_fds()
 }
 
 /// Does nothing: descriptors can be made close-on-exec in this way on Linux only.
 #[cfg(not(target_os = "linux"))]
-pub fn set_close_on_exec() -> io::Result<()> {
+pub fn set_close_on_exec_on_all_fds() -> io::Result<()> {
     Ok(())
 }
 
@@ -286,10 +301,10 @@ pub fn set_close_on_exec() -> io::Result<()> {
 /// starts the process and reaps orphaned descendants.
 pub(super) fn wrap_in_unconfined_helper(
     helper: &Path,
-    process: &Process,
-) -> io::Result<HelperProcessCommand> {
+    process: &ProcessSpec,
+) -> io::Result<ConfinementHelperCommand> {
     check_programs_exist(helper, process)?;
-    let words = [HELPER_COMMAND, helper::KEEP].map(OsString::from);
+    let words = [HIDDEN_HELPER_SUBCOMMAND, helper::RUN_UNCONFINED_ARGUMENT].map(OsString::from);
     let mut args = words.to_vec();
     let stdin = process.stdin.clone().map(OsString::from);
     args.push(stdin.unwrap_or_default());
@@ -298,7 +313,7 @@ pub(super) fn wrap_in_unconfined_helper(
     args.push(path.unwrap_or_default());
     args.push(process.program.clone());
     args.extend(process.args.iter().cloned());
-    Ok(HelperProcessCommand {
+    Ok(ConfinementHelperCommand {
         program: helper.into(),
         args,
         env: process.env.clone(),
@@ -311,16 +326,16 @@ pub(super) fn wrap_in_unconfined_helper(
 }
 
 /// Prefix for the names of environment variables that apply to the program but not to the helper.
-const FOR_PROGRAM: &str = "RIND_FOR_PROGRAM_";
+const PROGRAM_ONLY_VARIABLE_PREFIX: &str = "RIND_FOR_PROGRAM_";
 
 /// Renames environment variables that make the dynamic loader load code from other paths, because
 /// the helper must not run code that a command wrote to such a path. The helper passes the
 /// variables to the program under their original names.
-fn rename_loader_variables(env: &mut [(OsString, OsString)]) {
+fn rename_dynamic_loader_variables(env: &mut [(OsString, OsString)]) {
     for (name, _) in env {
         let bytes = name.as_encoded_bytes();
         if bytes.starts_with(b"LD_") || bytes == b"GLIBC_TUNABLES" || bytes == b"GCONV_PATH" {
-            let mut renamed = OsString::from(FOR_PROGRAM);
+            let mut renamed = OsString::from(PROGRAM_ONLY_VARIABLE_PREFIX);
             renamed.push(&*name);
             *name = renamed;
         }
@@ -329,7 +344,7 @@ fn rename_loader_variables(env: &mut [(OsString, OsString)]) {
 
 /// Returns an error if the helper or the program is missing. Otherwise only the helper would notice
 /// that the program is missing, and could report it only by its exit code.
-fn check_programs_exist(helper: &Path, process: &Process) -> io::Result<()> {
+fn check_programs_exist(helper: &Path, process: &ProcessSpec) -> io::Result<()> {
     if let Err(error) = helper.metadata() {
         let why = if error.kind() == io::ErrorKind::NotFound {
             "which no longer exists; restart rind".to_owned()
@@ -343,7 +358,7 @@ fn check_programs_exist(helper: &Path, process: &Process) -> io::Result<()> {
             helper.display()
         )));
     }
-    if !is_program_found(&process.program, &process.env) {
+    if !is_program_in_path(&process.program, &process.env) {
         return Err(io::ErrorKind::NotFound.into());
     }
     Ok(())
@@ -354,7 +369,10 @@ fn check_programs_exist(helper: &Path, process: &Process) -> io::Result<()> {
 /// # Errors
 /// Returns the overlapping pair. Landlock rules can only add permissions, so they cannot exclude a
 /// forbidden path inside an allowed directory.
-pub fn check_paths_do_not_overlap(allowed: &Path, never: &[PathBuf]) -> Result<(), PathOverlap> {
+pub fn check_paths_do_not_overlap(
+    allowed: &Path,
+    never: &[PathBuf],
+) -> Result<(), ForbiddenPathOverlapError> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let real_allowed = real(allowed);
     let overlaps = |own: &&PathBuf| {
@@ -362,7 +380,7 @@ pub fn check_paths_do_not_overlap(allowed: &Path, never: &[PathBuf]) -> Result<(
         real_allowed.starts_with(&own) || own.starts_with(&real_allowed)
     };
     never.iter().find(overlaps).map_or(Ok(()), |own| {
-        Err(PathOverlap {
+        Err(ForbiddenPathOverlapError {
             allowed: allowed.to_owned(),
             own: own.clone(),
         })
@@ -370,7 +388,7 @@ pub fn check_paths_do_not_overlap(allowed: &Path, never: &[PathBuf]) -> Result<(
 }
 
 /// Command line of the helper process that is started in place of the program to confine.
-pub(super) struct HelperProcessCommand {
+pub(super) struct ConfinementHelperCommand {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
@@ -379,19 +397,19 @@ pub(super) struct HelperProcessCommand {
 
 /// Names in the temporary directory: a cache directory, the mount point of the view, and the git
 /// configuration file.
-const CACHE: &str = "cache";
-const BASE: &str = "view";
-const GIT_SETTINGS: &str = "gitconfig";
+const CACHE_FOLDER_NAME: &str = "cache";
+const VIEW_MOUNT_POINT_NAME: &str = "view";
+const GIT_CONFIG_FILE_NAME: &str = "gitconfig";
 
 /// Prefix of the names of temporary directories.
-const TEMPORARY_PREFIX: &str = "rind-command-";
+const TEMPORARY_FOLDER_NAME_PREFIX: &str = "rind-command-";
 
 fn create_confinement_folder(git_settings: &str) -> io::Result<TemporaryFolder> {
-    let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
-    for name in [CACHE, BASE] {
+    let folder = TemporaryFolder::new(TEMPORARY_FOLDER_NAME_PREFIX)?;
+    for name in [CACHE_FOLDER_NAME, VIEW_MOUNT_POINT_NAME] {
         std::fs::create_dir(folder.path().join(name))?;
     }
-    std::fs::write(folder.path().join(GIT_SETTINGS), git_settings)?;
+    std::fs::write(folder.path().join(GIT_CONFIG_FILE_NAME), git_settings)?;
     Ok(folder)
 }
 
@@ -408,7 +426,7 @@ mod tests {
         std::fs::create_dir_all(home.join("project")).unwrap();
         std::os::unix::fs::symlink(&home, folder.path().join("link")).unwrap();
         let check = |write: &Path, read: &Path| {
-            let confinement = Confinement {
+            let confinement = ConfinementPermissions {
                 helper: PathBuf::new(),
                 mechanism: ConfinementMechanism::Landlock,
                 write: vec![write.to_owned()],
@@ -419,7 +437,9 @@ mod tests {
                 git_settings: String::new(),
                 records: None,
             };
-            confinement.check(std::slice::from_ref(&own)).is_ok()
+            confinement
+                .check_forbidden_path_overlaps(std::slice::from_ref(&own))
+                .is_ok()
         };
         let project = home.join("project");
         assert!(check(&project, Path::new("/usr")));

@@ -18,24 +18,24 @@ use rustix::mount::{
 };
 use rustix::thread::{CapabilitySet, UnshareFlags as New};
 
-use super::obstacle::ConfinementObstacle;
+use super::obstacle::ConfinementFailureReason;
 use super::view::{FileViewMount, MountSource};
-use super::{HELPER_COMMAND, kernel, rights};
+use super::{HIDDEN_HELPER_SUBCOMMAND, kernel, rights};
 
 /// First argument that makes the helper map users and groups into the user namespace of its parent
 /// process. It replaces the policy.
-pub(super) const MAP: &str = "--map";
+pub(super) const MAP_USER_IDS_ARGUMENT: &str = "--map";
 
 /// Mount options of the root of the view, which contains only mount points and symlinks.
-const ROOT_OPTIONS: &CStr = c"size=4m,mode=755";
+const VIEW_ROOT_MOUNT_OPTIONS: &CStr = c"size=4m,mode=755";
 
 /// Smallest process limit that the kernel accepts for a PID namespace.
-pub(super) const MIN_PROCESSES: u64 = 301;
+pub(super) const MIN_PID_NAMESPACE_PROCESS_LIMIT: u64 = 301;
 
 /// Moves this process, which must be single-threaded, into new namespaces. The next process that it
 /// starts becomes the first process of the PID namespace; when that process exits, the namespace
 /// ends.
-pub(super) fn enter_namespaces(network: bool) -> Result<(), ConfinementObstacle> {
+pub(super) fn enter_namespaces(network: bool) -> Result<(), ConfinementFailureReason> {
     let user = rustix::process::geteuid();
     let group = rustix::process::getegid();
     let mapper = user.is_root().then(start_user_mapping_process).transpose();
@@ -43,10 +43,13 @@ pub(super) fn enter_namespaces(network: bool) -> Result<(), ConfinementObstacle>
     flags |= New::NEWIPC | New::NEWUTS | New::NEWCGROUP;
     flags.set(New::NEWNET, !network);
     kernel::enter_namespaces(flags).map_err(|error| {
-        ConfinementObstacle::from_system_error("this machine does not allow namespaces", &error)
+        ConfinementFailureReason::from_system_error(
+            "this machine does not allow namespaces",
+            &error,
+        )
     })?;
     let is_mapped = match mapper {
-        Ok(Some(mapper)) => mapper.finish_mapping(),
+        Ok(Some(mapper)) => mapper.request_user_mapping(),
         Ok(None) | Err(_) => false,
     };
     if !is_mapped {
@@ -57,19 +60,20 @@ pub(super) fn enter_namespaces(network: bool) -> Result<(), ConfinementObstacle>
         // works.
         let _ = kernel::enable_loopback();
     }
-    rights::keep_only_capabilities(NEEDED)
-        .map_err(|error| ConfinementObstacle::from_system_error("capabilities", &error))
+    rights::keep_only_capabilities(SECOND_STAGE_CAPABILITIES)
+        .map_err(|error| ConfinementFailureReason::from_system_error("capabilities", &error))
 }
 
 /// Capabilities that the second stage of the helper needs inside the namespaces: `SETPCAP` to drop
 /// capabilities, and `SYS_ADMIN` to mount.
-const NEEDED: CapabilitySet = CapabilitySet::SETPCAP.union(CapabilitySet::SYS_ADMIN);
+const SECOND_STAGE_CAPABILITIES: CapabilitySet =
+    CapabilitySet::SETPCAP.union(CapabilitySet::SYS_ADMIN);
 
-fn map_own_user(user: u32, group: u32) -> Result<(), ConfinementObstacle> {
+fn map_own_user(user: u32, group: u32) -> Result<(), ConfinementFailureReason> {
     let write = |file: &str, text: String| {
         let path = Path::new("/proc/self").join(file);
         fs::write(&path, text)
-            .map_err(|error| ConfinementObstacle::from_system_error(path.display(), &error))
+            .map_err(|error| ConfinementFailureReason::from_system_error(path.display(), &error))
     };
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{user} {user} 1"))?;
@@ -80,22 +84,22 @@ fn map_own_user(user: u32, group: u32) -> Result<(), ConfinementObstacle> {
 /// is needed if this user is root: then all users are mapped, so that a command of root can work
 /// with files of other users as usual, and such a mapping must be written from outside the
 /// namespace.
-struct UserMappingProcess(std::process::Child);
+struct UserNamespaceMappingProcess(std::process::Child);
 
-fn start_user_mapping_process() -> io::Result<UserMappingProcess> {
-    let mut command = Command::new(OWN_PROGRAM);
+fn start_user_mapping_process() -> io::Result<UserNamespaceMappingProcess> {
+    let mut command = Command::new(OWN_EXECUTABLE_PATH);
     command
-        .args([HELPER_COMMAND, MAP])
+        .args([HIDDEN_HELPER_SUBCOMMAND, MAP_USER_IDS_ARGUMENT])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    command.spawn().map(UserMappingProcess)
+    command.spawn().map(UserNamespaceMappingProcess)
 }
 
-impl UserMappingProcess {
+impl UserNamespaceMappingProcess {
     /// Makes the child process write the user and group mapping of the new user namespace. Returns
     /// whether it succeeded.
-    fn finish_mapping(mut self) -> bool {
+    fn request_user_mapping(mut self) -> bool {
         let told = self.0.stdin.take().map(|mut pipe| pipe.write_all(b"go\n"));
         matches!(told, Some(Ok(()))) && self.0.wait().is_ok_and(|status| status.success())
     }
@@ -103,11 +107,11 @@ impl UserMappingProcess {
 
 /// Path of the running program. It is valid even if the file at the program's original path was
 /// replaced.
-pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
+pub(super) const OWN_EXECUTABLE_PATH: &str = "/proc/self/exe";
 
 /// Runs the child process that writes the mapping: waits until its parent has entered the
 /// namespace, then maps all users and groups of this process into that namespace.
-pub(super) fn map_users_of_parent() -> Result<(), String> {
+pub(super) fn map_users_in_parent_namespace() -> Result<(), String> {
     let said = |error: io::Error| format!("cannot map users: {error}");
     let mut line = String::new();
     if io::stdin().read_line(&mut line).map_err(said)? == 0 {
@@ -136,16 +140,19 @@ pub(super) fn map_users_of_parent() -> Result<(), String> {
 pub(super) fn make_file_view_root(
     base: &Path,
     mounts: &[FileViewMount],
-) -> Result<(), ConfinementObstacle> {
+) -> Result<(), ConfinementFailureReason> {
     let failed = |what: &str, path: &Path, error: io::Error| {
-        ConfinementObstacle::from_system_error(format!("cannot {what} {}", path.display()), &error)
+        ConfinementFailureReason::from_system_error(
+            format!("cannot {what} {}", path.display()),
+            &error,
+        )
     };
     mount_change(
         "/",
         MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
     )
     .map_err(|error| failed("keep mounts of", Path::new("/"), error.into()))?;
-    mount_tmpfs(base, ROOT_OPTIONS).map_err(|error| failed("mount", base, error))?;
+    mount_tmpfs(base, VIEW_ROOT_MOUNT_OPTIONS).map_err(|error| failed("mount", base, error))?;
     for mount in mounts {
         add_mount(base, mount).map_err(|error| failed("mount", &mount.at, error))?;
     }
@@ -247,13 +254,13 @@ fn path_inside_mount_base(base: &Path, at: &Path) -> PathBuf {
 /// root. Kernels before 6.14 have a single such limit for the whole machine, which is not changed.
 pub(super) fn limit_namespace_processes(processes: u64) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    if supports_namespace_limit(&release) {
-        let most = processes.max(MIN_PROCESSES).to_string();
+    if supports_process_limit_per_namespace(&release) {
+        let most = processes.max(MIN_PID_NAMESPACE_PROCESS_LIMIT).to_string();
         let _ = fs::write("/proc/sys/kernel/pid_max", most);
     }
 }
 
-fn supports_namespace_limit(release: &str) -> bool {
+fn supports_process_limit_per_namespace(release: &str) -> bool {
     let mut numbers = release
         .split(['.', '-'])
         .map_while(|part| part.parse::<u32>().ok());
@@ -273,7 +280,11 @@ mod tests {
             ("5.15.0", false),
             ("", false),
         ] {
-            assert_eq!(supports_namespace_limit(release), expected, "{release}");
+            assert_eq!(
+                supports_process_limit_per_namespace(release),
+                expected,
+                "{release}"
+            );
         }
     }
 }

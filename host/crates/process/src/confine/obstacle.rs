@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 /// Reason why a program was not confined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConfinementObstacle {
+pub enum ConfinementFailureReason {
     /// The machine does not offer or does not enforce the confinement mechanism. Another attempt
     /// would fail too.
     Missing(String),
@@ -21,12 +21,12 @@ pub enum ConfinementObstacle {
     Failed(String),
 }
 
-/// Exit code of the helper for [`ConfinementObstacle::Missing`].
-pub(super) const MISSING: u8 = 125;
+/// Exit code of the helper for [`ConfinementFailureReason::Missing`].
+pub(super) const MISSING_KERNEL_FEATURE_EXIT_CODE: u8 = 125;
 
 /// Error codes with which a kernel reports that it does not offer a system call, or does not offer
 /// it to this user.
-const OF_MISSING: &[Errno] = &[
+const MISSING_KERNEL_FEATURE_ERRNOS: &[Errno] = &[
     Errno::PERM,
     Errno::ACCESS,
     Errno::NOSYS,
@@ -35,9 +35,9 @@ const OF_MISSING: &[Errno] = &[
     Errno::NODEV,
 ];
 
-/// Messages of `bwrap` for the errors in [`OF_MISSING`], and the message of a `bwrap` that is too
-/// old.
-const OF_MISSING_IN_WORDS: &[&str] = &[
+/// Messages of `bwrap` for the errors in [`MISSING_KERNEL_FEATURE_ERRNOS`], and the message of a
+/// `bwrap` that is too old.
+const BWRAP_MISSING_FEATURE_MESSAGES: &[&str] = &[
     "Operation not permitted",
     "Permission denied",
     "No permissions to create",
@@ -51,16 +51,17 @@ const OF_MISSING_IN_WORDS: &[&str] = &[
 /// Kinds of namespaces whose number the kernel limits. With the limit 0, an administrator disabled
 /// the kind.
 #[cfg(target_os = "linux")]
-const NAMESPACE_LIMITS: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "net", "cgroup"];
+const LIMITED_NAMESPACE_KINDS: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "net", "cgroup"];
 
-impl ConfinementObstacle {
+impl ConfinementFailureReason {
     /// Classifies an error of a system call that sets up the confinement. `what` names the failed
     /// step.
     pub(super) fn from_system_error(what: impl fmt::Display, error: &io::Error) -> Self {
         let why = format!("{what}: {error}");
         let errno = Errno::from_io_error(error);
         let is_missing = errno.is_some_and(|errno| {
-            OF_MISSING.contains(&errno) || (errno == Errno::NOSPC && are_namespaces_disabled())
+            MISSING_KERNEL_FEATURE_ERRNOS.contains(&errno)
+                || (errno == Errno::NOSPC && are_namespaces_disabled())
         });
         if is_missing {
             Self::Missing(why)
@@ -70,13 +71,15 @@ impl ConfinementObstacle {
     }
 
     /// Classifies the error text `said` of the helper or of `bwrap`, which exited with `code`.
-    pub(super) fn from_helper(code: i32, said: String) -> Self {
+    pub(super) fn from_helper_failure(code: i32, said: String) -> Self {
         let is_of_bwrap = said.lines().any(|line| line.starts_with("bwrap: "));
         let says_so = || {
-            OF_MISSING_IN_WORDS.iter().any(|words| said.contains(words))
+            BWRAP_MISSING_FEATURE_MESSAGES
+                .iter()
+                .any(|words| said.contains(words))
                 || (said.contains("ENOSPC") && are_namespaces_disabled())
         };
-        if code == i32::from(MISSING) || (is_of_bwrap && says_so()) {
+        if code == i32::from(MISSING_KERNEL_FEATURE_EXIT_CODE) || (is_of_bwrap && says_so()) {
             Self::Missing(said)
         } else {
             Self::Failed(said)
@@ -93,21 +96,21 @@ impl ConfinementObstacle {
 
     /// Returns the reason, to be shown to users.
     #[must_use]
-    pub fn why(&self) -> &str {
+    pub fn reason_text(&self) -> &str {
         let (Self::Missing(why) | Self::Failed(why)) = self;
         why
     }
 }
 
-impl From<String> for ConfinementObstacle {
+impl From<String> for ConfinementFailureReason {
     fn from(why: String) -> Self {
         Self::Failed(why)
     }
 }
 
-impl fmt::Display for ConfinementObstacle {
+impl fmt::Display for ConfinementFailureReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.why())
+        f.write_str(self.reason_text())
     }
 }
 
@@ -115,7 +118,7 @@ impl fmt::Display for ConfinementObstacle {
 /// also reports when a limit is reached.
 #[cfg(target_os = "linux")]
 fn are_namespaces_disabled() -> bool {
-    NAMESPACE_LIMITS.iter().any(|kind| {
+    LIMITED_NAMESPACE_KINDS.iter().any(|kind| {
         let most = std::fs::read_to_string(format!("/proc/sys/user/max_{kind}_namespaces"));
         most.is_ok_and(|most| most.trim() == "0")
     })
@@ -132,10 +135,11 @@ mod tests {
 
     #[test]
     fn only_a_definite_no_of_the_kernel_means_that_a_mechanism_is_missing() {
-        let call = |errno: Errno| ConfinementObstacle::from_system_error("unshare", &errno.into());
-        for errno in OF_MISSING {
+        let call =
+            |errno: Errno| ConfinementFailureReason::from_system_error("unshare", &errno.into());
+        for errno in MISSING_KERNEL_FEATURE_ERRNOS {
             assert!(
-                matches!(call(*errno), ConfinementObstacle::Missing(_)),
+                matches!(call(*errno), ConfinementFailureReason::Missing(_)),
                 "{errno}"
             );
         }
@@ -150,13 +154,13 @@ mod tests {
             Errno::NOENT,
         ] {
             assert!(
-                matches!(call(errno), ConfinementObstacle::Failed(_)),
+                matches!(call(errno), ConfinementFailureReason::Failed(_)),
                 "{errno}"
             );
         }
         let unknown =
-            ConfinementObstacle::from_system_error("unshare", &io::Error::other("cut off"));
-        assert!(matches!(unknown, ConfinementObstacle::Failed(_)));
+            ConfinementFailureReason::from_system_error("unshare", &io::Error::other("cut off"));
+        assert!(matches!(unknown, ConfinementFailureReason::Failed(_)));
         for (code, said, is_missing) in [
             (125, "this kernel has no Landlock", true),
             (126, "this kernel has no Landlock", false),
@@ -168,9 +172,9 @@ mod tests {
             ),
             (1, "Operation not permitted", false),
         ] {
-            let found = ConfinementObstacle::from_helper(code, said.to_owned());
+            let found = ConfinementFailureReason::from_helper_failure(code, said.to_owned());
             assert_eq!(
-                matches!(found, ConfinementObstacle::Missing(_)),
+                matches!(found, ConfinementFailureReason::Missing(_)),
                 is_missing,
                 "{said}"
             );

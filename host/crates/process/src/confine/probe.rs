@@ -11,18 +11,18 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::helper::TRY;
-use super::obstacle::ConfinementObstacle;
+use super::helper::TEST_CONFINEMENT_ARGUMENT;
+use super::obstacle::ConfinementFailureReason;
 use super::policy::ConfinementTrialRequest;
-use super::{Confinement, ConfinementMechanism, HELPER_COMMAND};
-use crate::{CgroupParent, OutputPipes, Process, ProcessEnding};
+use super::{ConfinementMechanism, ConfinementPermissions, HIDDEN_HELPER_SUBCOMMAND};
+use crate::{OutputPipeMode, ParentCgroup, ProcessEndReason, ProcessSpec};
 use rind_base::disk::{TemporaryFolder, create_private_folder};
 
 /// Timeout of a trial, which takes milliseconds unless the machine is very busy.
-const DEADLINE: Duration = Duration::from_secs(20);
+const CONFINEMENT_TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum number of bytes of the helper's output that are kept.
-const CAPTURE_BYTES: usize = 16 * 1024;
+const MAX_HELPER_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// Report on a confined process: the restrictions in force, and the actions that were possible
 /// although they are forbidden.
@@ -55,7 +55,7 @@ pub struct ConfinementReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetectedConfinement {
     /// Confinement with a mechanism that works.
-    pub confinement: Confinement,
+    pub confinement: ConfinementPermissions,
     /// Report of the trial of the mechanism that `confinement` uses.
     pub report: ConfinementReport,
     /// Reasons why the mechanisms that are preferred to this one were skipped.
@@ -73,11 +73,11 @@ pub struct DetectedConfinement {
 /// # Errors
 /// Returns the reasons why no mechanism works.
 pub async fn detect_confinement(
-    mut confinement: Confinement,
+    mut confinement: ConfinementPermissions,
     bwrap: Option<&Path>,
     only_that: bool,
     forbidden: &Path,
-) -> Result<DetectedConfinement, ConfinementObstacle> {
+) -> Result<DetectedConfinement, ConfinementFailureReason> {
     let mut mechanisms = vec![ConfinementMechanism::Namespaces];
     mechanisms.extend(bwrap.map(|bwrap| ConfinementMechanism::Bwrap(bwrap.to_owned())));
     mechanisms.push(ConfinementMechanism::Landlock);
@@ -100,8 +100,10 @@ pub async fn detect_confinement(
                     passed_over: (!passed_over.is_empty()).then(|| passed_over.join("; ")),
                 });
             }
-            Err(ConfinementObstacle::Missing(why)) => passed_over.push(format!("{name}: {why}")),
-            Err(failed @ ConfinementObstacle::Failed(_)) => {
+            Err(ConfinementFailureReason::Missing(why)) => {
+                passed_over.push(format!("{name}: {why}"))
+            }
+            Err(failed @ ConfinementFailureReason::Failed(_)) => {
                 return Err(failed.with_failed_step(name));
             }
         }
@@ -109,12 +111,15 @@ pub async fn detect_confinement(
     if bwrap.is_none() && !only_that {
         passed_over.push("and bwrap is not installed".to_owned());
     }
-    Err(ConfinementObstacle::Missing(passed_over.join("; ")))
+    Err(ConfinementFailureReason::Missing(passed_over.join("; ")))
 }
 
 /// Returns the path of the first file called `name` in `folders`. Relative folders are skipped.
 #[must_use]
-pub fn find_program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+pub fn find_program_in_folders(
+    name: &str,
+    folders: impl IntoIterator<Item = PathBuf>,
+) -> Option<PathBuf> {
     folders
         .into_iter()
         .filter(|folder| folder.is_absolute())
@@ -128,16 +133,16 @@ pub fn find_program_in(name: &str, folders: impl IntoIterator<Item = PathBuf>) -
 /// # Errors
 /// Reason why the confinement does not work or could not be tested.
 pub async fn test_confinement(
-    confinement: &Confinement,
+    confinement: &ConfinementPermissions,
     forbidden: &Path,
-) -> Result<ConfinementReport, ConfinementObstacle> {
+) -> Result<ConfinementReport, ConfinementFailureReason> {
     let broken = |error: std::io::Error| {
-        ConfinementObstacle::Failed(format!("the confinement cannot be tried: {error}"))
+        ConfinementFailureReason::Failed(format!("the confinement cannot be tried: {error}"))
     };
     create_private_folder(forbidden).map_err(broken)?;
     let outside = TemporaryFolder::new_in("canary-", forbidden).map_err(broken)?;
     std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
-    let bait = TrialForbiddenServers::new();
+    let bait = ConfinementTrialServers::new();
     let trial = ConfinementTrialRequest {
         forbidden: outside.path().to_owned(),
         host: std::process::id(),
@@ -146,20 +151,22 @@ pub async fn test_confinement(
         host_socket: bait.socket_name.clone(),
         is_apart: confinement.mechanism.hides_outside_files_and_processes(),
         processes: confinement.limits.processes,
-        is_counted: CgroupParent::find_cgroup_parent()
-            .is_ok_and(CgroupParent::can_limit_process_count),
+        is_counted: ParentCgroup::find_cgroup_parent()
+            .is_ok_and(ParentCgroup::can_limit_process_count),
         report: ConfinementReport::default(),
     };
     let trial = serde_json::to_string(&trial).map_err(|error| broken(error.into()))?;
-    let process = Process {
+    let process = ProcessSpec {
         program: confinement.helper.clone().into(),
-        args: [HELPER_COMMAND, TRY, &trial].map(OsString::from).to_vec(),
+        args: [HIDDEN_HELPER_SUBCOMMAND, TEST_CONFINEMENT_ARGUMENT, &trial]
+            .map(OsString::from)
+            .to_vec(),
         cwd: PathBuf::from("/"),
         env: Vec::new(),
         stdin: None,
-        deadline: DEADLINE,
-        streams: OutputPipes::Separate,
-        capture_bytes: CAPTURE_BYTES,
+        deadline: CONFINEMENT_TRIAL_TIMEOUT,
+        streams: OutputPipeMode::Separate,
+        capture_bytes: MAX_HELPER_OUTPUT_BYTES,
         on_line: None,
         on_bytes: None,
         confine: Some(confinement.clone()),
@@ -169,21 +176,21 @@ pub async fn test_confinement(
         .run(&CancellationToken::new())
         .await
         .map_err(|error| error.to_string())?;
-    if finished.ending != ProcessEnding::Exited(0) {
+    if finished.ending != ProcessEndReason::Exited(0) {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ");
         return Err(match finished.ending {
-            ProcessEnding::Deadline => ConfinementObstacle::Failed(format!(
+            ProcessEndReason::Deadline => ConfinementFailureReason::Failed(format!(
                 "the trial of the confinement took more than {} s",
-                DEADLINE.as_secs()
+                CONFINEMENT_TRIAL_TIMEOUT.as_secs()
             )),
-            ProcessEnding::Exited(code) if !said.is_empty() => {
-                ConfinementObstacle::from_helper(code, said.to_owned())
+            ProcessEndReason::Exited(code) if !said.is_empty() => {
+                ConfinementFailureReason::from_helper_failure(code, said.to_owned())
             }
-            ending if said.is_empty() => ConfinementObstacle::Failed(format!(
+            ending if said.is_empty() => ConfinementFailureReason::Failed(format!(
                 "the helper process that confines commands failed ({ending:?})"
             )),
-            ending => ConfinementObstacle::Failed(format!(
+            ending => ConfinementFailureReason::Failed(format!(
                 "the helper process that confines commands failed ({ending:?}): {said}"
             )),
         });
@@ -197,14 +204,14 @@ pub async fn test_confinement(
         Err(error) => return Err(broken(error)),
     };
     match (report.holes.is_empty() && is_kept, report.lacks.is_empty()) {
-        (false, _) if report.holes.is_empty() => Err(ConfinementObstacle::Missing(
+        (false, _) if report.holes.is_empty() => Err(ConfinementFailureReason::Missing(
             "a confined command could still change files outside its folders".to_owned(),
         )),
-        (false, _) => Err(ConfinementObstacle::Missing(format!(
+        (false, _) => Err(ConfinementFailureReason::Missing(format!(
             "a confined command could still {}",
             report.holes.join(", ")
         ))),
-        (_, false) => Err(ConfinementObstacle::Failed(format!(
+        (_, false) => Err(ConfinementFailureReason::Failed(format!(
             "a confined command could not {}",
             report.lacks.join(", ")
         ))),
@@ -213,16 +220,16 @@ pub async fn test_confinement(
 }
 
 /// Servers that the host runs during a trial and that a confined program must not reach.
-struct TrialForbiddenServers {
+struct ConfinementTrialServers {
     tcp: Option<std::net::TcpListener>,
     socket_name: String,
     #[cfg(target_os = "linux")]
     _socket: Option<std::os::unix::net::UnixListener>,
 }
 
-impl TrialForbiddenServers {
+impl ConfinementTrialServers {
     fn new() -> Self {
-        let socket_name = format!("rind-canary-{}", rind_base::clock::new_id());
+        let socket_name = format!("rind-canary-{}", rind_base::clock::new_uuid_v7());
         Self {
             tcp: std::net::TcpListener::bind("127.0.0.1:0").ok(),
             #[cfg(target_os = "linux")]
@@ -320,7 +327,7 @@ impl ConfinementTrialRequest {
         if self.is_apart {
             hole(self.forbidden.exists(), "see files outside its folders");
             hole(
-                count_visible_processes() > MAX_PROCESSES,
+                count_visible_processes() > MAX_VISIBLE_TRIAL_PROCESSES,
                 "see processes outside",
             );
         }
@@ -331,9 +338,9 @@ impl ConfinementTrialRequest {
         }
         // In a PID namespace, the host's process id would name a different process, so a signal to
         // that id would prove nothing.
-        report.can_signal = !self.is_apart && can_signal(self.host);
-        report.bounds_processes = !runs_as_root()
-            || (self.is_apart && are_processes_bounded(self.processes))
+        report.can_signal = !self.is_apart && can_signal_process(self.host);
+        report.bounds_processes = !is_running_as_root()
+            || (self.is_apart && is_process_count_limited(self.processes))
             || (report.cgroup && self.is_counted);
         report
     }
@@ -341,7 +348,7 @@ impl ConfinementTrialRequest {
 
 /// Maximum number of processes that are visible inside a PID namespace during the trial: its first
 /// process, and the trial itself.
-const MAX_PROCESSES: usize = 2;
+const MAX_VISIBLE_TRIAL_PROCESSES: usize = 2;
 
 fn count_visible_processes() -> usize {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -352,26 +359,26 @@ fn count_visible_processes() -> usize {
 /// Whether the PID namespace limits the number of processes and threads, also for root, to
 /// `processes` or to the smallest limit that the kernel accepts.
 #[cfg(target_os = "linux")]
-fn are_processes_bounded(processes: u64) -> bool {
+fn is_process_count_limited(processes: u64) -> bool {
     let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
-    let least = super::namespaces::MIN_PROCESSES;
+    let least = super::namespaces::MIN_PID_NAMESPACE_PROCESS_LIMIT;
     most.trim()
         .parse()
         .is_ok_and(|most: u64| most <= processes.max(least))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn are_processes_bounded(_processes: u64) -> bool {
+fn is_process_count_limited(_processes: u64) -> bool {
     false
 }
 
 /// Whether this process runs as root, to which rlimits on the number of processes do not apply.
-fn runs_as_root() -> bool {
+fn is_running_as_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 #[cfg(target_os = "linux")]
-fn can_signal(process: u32) -> bool {
+fn can_signal_process(process: u32) -> bool {
     let process = i32::try_from(process)
         .ok()
         .and_then(rustix::process::Pid::from_raw);
@@ -379,6 +386,6 @@ fn can_signal(process: u32) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn can_signal(_process: u32) -> bool {
+fn can_signal_process(_process: u32) -> bool {
     true
 }

@@ -6,23 +6,25 @@
 
 use std::path::{Path, PathBuf};
 
-use rind_base::git::is_repository;
+use rind_base::git::is_git_repository;
 
 /// Entries of a git directory that determine which programs git runs, or where git finds the
 /// configuration and hooks.
-const DECIDES: &[&str] = &["config", "config.worktree", "hooks", "commondir", "gitdir"];
+const READ_ONLY_GIT_FOLDER_ENTRIES: &[&str] =
+    &["config", "config.worktree", "hooks", "commondir", "gitdir"];
 
 /// Returns the paths of a repository in the writable directory `folder` that must be protected, in
 /// the order in which they are mounted, each with a flag that is true for read-only. The git
 /// directory itself (`.git`, or `folder` if it is the shared git directory of a linked worktree)
-/// stays writable but cannot be renamed. The entries in [`DECIDES`] are read-only.
+/// stays writable but cannot be renamed. The entries in [`READ_ONLY_GIT_FOLDER_ENTRIES`] are
+/// read-only.
 pub(super) fn repository_paths_to_protect(folder: &Path) -> Vec<(PathBuf, bool)> {
     let inner = folder.join(".git");
     let mut found = Vec::new();
     let repository = if is_folder(&inner) {
         found.push((inner.clone(), false));
         inner
-    } else if is_repository(folder) {
+    } else if is_git_repository(folder) {
         folder.to_owned()
     } else {
         // A linked worktree has a file `.git` that contains the path of the git directory.
@@ -35,7 +37,7 @@ pub(super) fn repository_paths_to_protect(folder: &Path) -> Vec<(PathBuf, bool)>
     let mut n_seen = 0;
     while let Some(folder) = repositories.pop() {
         n_seen += 1;
-        if n_seen > MAX_FOLDERS {
+        if n_seen > MAX_SEARCHED_GIT_FOLDERS {
             break;
         }
         let mut below = vec![folder.clone()];
@@ -57,10 +59,12 @@ pub(super) fn repository_paths_to_protect(folder: &Path) -> Vec<(PathBuf, bool)>
     found
 }
 
-const MAX_FOLDERS: usize = 1_000;
+const MAX_SEARCHED_GIT_FOLDERS: usize = 1_000;
 
 fn add_protected_paths(found: &mut Vec<(PathBuf, bool)>, repository: &Path) {
-    let parts = DECIDES.iter().map(|part| repository.join(part));
+    let parts = READ_ONLY_GIT_FOLDER_ENTRIES
+        .iter()
+        .map(|part| repository.join(part));
     let there = parts.filter(|part| {
         part.symlink_metadata()
             .is_ok_and(|found| !found.is_symlink())

@@ -12,7 +12,7 @@ use rustix::thread::{
 };
 
 /// Capabilities that a program of root keeps, so that root can install and unpack files as usual.
-const KEPT: CapabilitySet = CapabilitySet::CHOWN
+const KEPT_ROOT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID)
@@ -20,25 +20,25 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::NET_BIND_SERVICE);
 
-/// Drops all capabilities but those in [`KEPT`] from the bounding set, which takes effect at the
-/// next `exec`. Errors are ignored, because the kernel also reports an error if there is nothing to
-/// drop; the test of the confinement (`probe`) checks the actual result.
-pub(super) fn limit_bounding_set() {
+/// Drops all capabilities but those in [`KEPT_ROOT_CAPABILITIES`] from the bounding set, which
+/// takes effect at the next `exec`. Errors are ignored, because the kernel also reports an error if
+/// there is nothing to drop; the test of the confinement (`probe`) checks the actual result.
+pub(super) fn limit_capability_bounding_set() {
     let _ = clear_ambient_capability_set();
     // Try every capability bit: the kernel refuses bits that it does not know.
     for right in (0..u64::BITS).map(|bit| CapabilitySet::from_bits_retain(1 << bit)) {
-        if !KEPT.contains(right) {
+        if !KEPT_ROOT_CAPABILITIES.contains(right) {
             let _ = remove_capability_from_bounding_set(right);
         }
     }
 }
 
-/// Drops all capabilities of this process except those that the program shall inherit: [`KEPT`] if
-/// this user is root, otherwise none.
-pub(super) fn drop_own_capabilities() -> io::Result<()> {
+/// Drops all capabilities of this process except those that the program shall inherit:
+/// [`KEPT_ROOT_CAPABILITIES`] if this user is root, otherwise none.
+pub(super) fn drop_uninherited_capabilities() -> io::Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     let kept = if is_root {
-        KEPT
+        KEPT_ROOT_CAPABILITIES
     } else {
         CapabilitySet::empty()
     };

@@ -30,14 +30,14 @@ const IPPROTO_UDP: u64 = 17;
 /// Mask for the type in the type argument of `socket`, which also contains flags.
 const SOCK_TYPE_MASK: u64 = 0xf;
 /// Refused socket types: raw, reliable datagrams, sequenced packets, DCCP, packets.
-const OTHER_TYPES: &[u64] = &[3, 4, 5, 6, 10];
+const REFUSED_SOCKET_TYPES: &[u64] = &[3, 4, 5, 6, 10];
 
 /// Ioctls that inject input into a terminal as if the user had typed it.
-const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
+const TERMINAL_INPUT_INJECTION_IOCTLS: [u64; 2] = [0x5412, 0x541C];
 
 /// Flags of `clone` that create a namespace: mounts, cgroups, hostname, IPC, users, PIDs, network.
 /// Inside a new user namespace, a program could reach kernel interfaces that only root may use.
-const NEW_NAMESPACES: [u64; 7] = [
+const CLONE_NEW_NAMESPACE_FLAGS: [u64; 7] = [
     0x0002_0000,
     0x0200_0000,
     0x0400_0000,
@@ -49,10 +49,10 @@ const NEW_NAMESPACES: [u64; 7] = [
 
 /// Name of a system call, and its number on x86_64 and aarch64; `None` if the architecture does not
 /// have the call.
-type SyscallRow = (&'static str, Option<i64>, Option<i64>);
+type SyscallNumbersRow = (&'static str, Option<i64>, Option<i64>);
 
 /// System calls that are refused with any arguments.
-const REFUSED: &[SyscallRow] = &[
+const ALWAYS_REFUSED_SYSCALLS: &[SyscallNumbersRow] = &[
     // Calls that access the memory and descriptors of other processes.
     ("ptrace", Some(101), Some(117)),
     ("process_vm_readv", Some(310), Some(270)),
@@ -111,16 +111,28 @@ const REFUSED: &[SyscallRow] = &[
     ("iopl", Some(172), None),
     ("ioperm", Some(173), None),
     // Calls of this table that have a different number in the x32 ABI.
-    ("x32 ptrace", Some(X32 + 521), None),
-    ("x32 process_vm_readv", Some(X32 + 539), None),
-    ("x32 process_vm_writev", Some(X32 + 540), None),
-    ("x32 kexec_load", Some(X32 + 528), None),
+    ("x32 ptrace", Some(X32_SYSCALL_NUMBER_OFFSET + 521), None),
+    (
+        "x32 process_vm_readv",
+        Some(X32_SYSCALL_NUMBER_OFFSET + 539),
+        None,
+    ),
+    (
+        "x32 process_vm_writev",
+        Some(X32_SYSCALL_NUMBER_OFFSET + 540),
+        None,
+    ),
+    (
+        "x32 kexec_load",
+        Some(X32_SYSCALL_NUMBER_OFFSET + 528),
+        None,
+    ),
 ];
 
 /// System calls that are refused with any arguments if processes of other programs are visible:
 /// shared memory, semaphores and queues outside the file system, and the memory layout of a
 /// process.
-const REFUSED_AMONG_OTHERS: &[SyscallRow] = &[
+const REFUSED_SYSCALLS_IF_OTHERS_VISIBLE: &[SyscallNumbersRow] = &[
     ("shmget", Some(29), Some(194)),
     ("shmat", Some(30), Some(196)),
     ("shmctl", Some(31), Some(195)),
@@ -139,10 +151,14 @@ const REFUSED_AMONG_OTHERS: &[SyscallRow] = &[
     ("mq_timedreceive", Some(243), Some(183)),
     ("mq_notify", Some(244), Some(184)),
     ("mq_getsetattr", Some(245), Some(185)),
-    ("x32 mq_notify", Some(X32 + 527), None),
+    ("x32 mq_notify", Some(X32_SYSCALL_NUMBER_OFFSET + 527), None),
     ("migrate_pages", Some(256), Some(238)),
     ("move_pages", Some(279), Some(239)),
-    ("x32 move_pages", Some(X32 + 533), None),
+    (
+        "x32 move_pages",
+        Some(X32_SYSCALL_NUMBER_OFFSET + 533),
+        None,
+    ),
     ("process_mrelease", Some(448), Some(448)),
 ];
 
@@ -150,7 +166,7 @@ const REFUSED_AMONG_OTHERS: &[SyscallRow] = &[
 /// may use them only on itself: the argument with the process id, whose index is in the row, must
 /// be 0, which means the caller. If the call accepts other kinds of ids as well, argument 0 must
 /// have the value in the last column, which means a process id; other kinds are refused.
-const OF_PROCESS: &[(SyscallRow, u8, Option<u64>)] = &[
+const OWN_PROCESS_ONLY_SYSCALLS: &[(SyscallNumbersRow, u8, Option<u64>)] = &[
     (("prlimit64", Some(302), Some(261)), 0, None),
     (("setpriority", Some(141), Some(140)), 1, Some(0)),
     (("ioprio_set", Some(251), Some(30)), 1, Some(1)),
@@ -162,37 +178,57 @@ const OF_PROCESS: &[(SyscallRow, u8, Option<u64>)] = &[
 
 /// System calls that set the mode of a file, each with the index of the mode argument and the
 /// condition under which this argument is used.
-const OF_MODE: &[(SyscallRow, u8, FileModeCondition)] = &[
-    (("chmod", Some(90), None), 1, FileModeCondition::Always),
-    (("fchmod", Some(91), Some(52)), 1, FileModeCondition::Always),
+const FILE_MODE_SYSCALLS: &[(SyscallNumbersRow, u8, FileModeArgumentCondition)] = &[
+    (
+        ("chmod", Some(90), None),
+        1,
+        FileModeArgumentCondition::Always,
+    ),
+    (
+        ("fchmod", Some(91), Some(52)),
+        1,
+        FileModeArgumentCondition::Always,
+    ),
     (
         ("fchmodat", Some(268), Some(53)),
         2,
-        FileModeCondition::Always,
+        FileModeArgumentCondition::Always,
     ),
     (
         ("fchmodat2", Some(452), Some(452)),
         2,
-        FileModeCondition::Always,
+        FileModeArgumentCondition::Always,
     ),
-    (("mknod", Some(133), None), 1, FileModeCondition::Always),
+    (
+        ("mknod", Some(133), None),
+        1,
+        FileModeArgumentCondition::Always,
+    ),
     (
         ("mknodat", Some(259), Some(33)),
         2,
-        FileModeCondition::Always,
+        FileModeArgumentCondition::Always,
     ),
-    (("creat", Some(85), None), 1, FileModeCondition::Always),
-    (("open", Some(2), None), 2, FileModeCondition::Created),
+    (
+        ("creat", Some(85), None),
+        1,
+        FileModeArgumentCondition::Always,
+    ),
+    (
+        ("open", Some(2), None),
+        2,
+        FileModeArgumentCondition::Created,
+    ),
     (
         ("openat", Some(257), Some(56)),
         3,
-        FileModeCondition::Created,
+        FileModeArgumentCondition::Created,
     ),
 ];
 
 /// Condition under which the kernel uses an argument as the mode of a file.
 #[derive(Clone, Copy)]
-enum FileModeCondition {
+enum FileModeArgumentCondition {
     Always,
     /// The argument is a mode only if the argument before it contains `O_CREAT` or `O_TMPFILE`;
     /// otherwise the kernel ignores it.
@@ -200,23 +236,24 @@ enum FileModeCondition {
 }
 
 /// Set-uid and set-gid bits of a mode.
-const SET_ID: [u64; 2] = [0o4000, 0o2000];
+const SETUID_SETGID_MODE_BITS: [u64; 2] = [0o4000, 0o2000];
 
 /// Flag bits with which `open` creates a file: `O_CREAT`, and the bit that occurs only in
 /// `O_TMPFILE`.
-const MAKES_FILE: [u64; 2] = [0o100, 0o20_000_000];
+const FILE_CREATING_OPEN_FLAGS: [u64; 2] = [0o100, 0o20_000_000];
 
-const SOCKET: SyscallRow = ("socket", Some(41), Some(198));
-const IOCTL: SyscallRow = ("ioctl", Some(16), Some(29));
-const X32_IOCTL: SyscallRow = ("x32 ioctl", Some(X32 + 514), None);
-const CLONE: SyscallRow = ("clone", Some(56), Some(220));
-const CLONE3: SyscallRow = ("clone3", Some(435), Some(435));
-const OPENAT2: SyscallRow = ("openat2", Some(437), Some(437));
+const SOCKET_SYSCALL: SyscallNumbersRow = ("socket", Some(41), Some(198));
+const IOCTL_SYSCALL: SyscallNumbersRow = ("ioctl", Some(16), Some(29));
+const X32_IOCTL_SYSCALL: SyscallNumbersRow =
+    ("x32 ioctl", Some(X32_SYSCALL_NUMBER_OFFSET + 514), None);
+const CLONE_SYSCALL: SyscallNumbersRow = ("clone", Some(56), Some(220));
+const CLONE3_SYSCALL: SyscallNumbersRow = ("clone3", Some(435), Some(435));
+const OPENAT2_SYSCALL: SyscallNumbersRow = ("openat2", Some(437), Some(437));
 
 /// Number that is added to an x86_64 call number to get its x32 variant.
-const X32: i64 = 0x4000_0000;
+const X32_SYSCALL_NUMBER_OFFSET: i64 = 0x4000_0000;
 
-type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
+type SyscallFilterRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Permanently filters the system calls of this thread, which must be the only one of the process,
 /// and of every process that it starts. `shares_processes` is whether processes and IPC objects of
@@ -232,15 +269,15 @@ pub(super) fn restrict_system_calls(
             refused_syscall_rules(network, unix_sockets, shares_processes)?,
             EPERM,
         ),
-        (rules_failing_with_enosys(), ENOSYS),
+        (build_enosys_syscall_rules(), ENOSYS),
     ] {
-        let program = compile_filter(rules, errno)?;
+        let program = compile_seccomp_filter(rules, errno)?;
         seccompiler::apply_filter(&program).map_err(failed)?;
     }
     Ok(())
 }
 
-fn compile_filter(rules: SyscallRules, errno: u32) -> Result<BpfProgram, String> {
+fn compile_seccomp_filter(rules: SyscallFilterRules, errno: u32) -> Result<BpfProgram, String> {
     let arch = if cfg!(target_arch = "x86_64") {
         TargetArch::x86_64
     } else if cfg!(target_arch = "aarch64") {
@@ -255,39 +292,39 @@ fn compile_filter(rules: SyscallRules, errno: u32) -> Result<BpfProgram, String>
         arch,
     )
     .and_then(BpfProgram::try_from)
-    .map_err(filter_error)
+    .map_err(seccomp_filter_error)
 }
 
 fn refused_syscall_rules(
     network: SocketAccess,
     unix_sockets: bool,
     shares_processes: bool,
-) -> Result<SyscallRules, String> {
-    let mut rules = SyscallRules::new();
-    for row in REFUSED {
-        add_rule(&mut rules, row, Vec::new());
+) -> Result<SyscallFilterRules, String> {
+    let mut rules = SyscallFilterRules::new();
+    for row in ALWAYS_REFUSED_SYSCALLS {
+        add_syscall_refusal_rules(&mut rules, row, Vec::new());
     }
-    for (row, argument, when) in OF_MODE {
-        add_rule(&mut rules, row, set_id_bit_rules(*argument, *when)?);
+    for (row, argument, when) in FILE_MODE_SYSCALLS {
+        add_syscall_refusal_rules(&mut rules, row, build_setuid_bit_rules(*argument, *when)?);
     }
     if shares_processes {
-        for row in REFUSED_AMONG_OTHERS {
-            add_rule(&mut rules, row, Vec::new());
+        for row in REFUSED_SYSCALLS_IF_OTHERS_VISIBLE {
+            add_syscall_refusal_rules(&mut rules, row, Vec::new());
         }
-        for (row, argument, kind) in OF_PROCESS {
-            let mut of_others = vec![single_condition_rule(argument_condition(
+        for (row, argument, kind) in OWN_PROCESS_ONLY_SYSCALLS {
+            let mut of_others = vec![single_condition_rule(build_argument_condition(
                 *argument,
                 SeccompCmpOp::Ne,
                 0,
             ))?];
             if let Some(kind) = kind {
-                of_others.push(single_condition_rule(argument_condition(
+                of_others.push(single_condition_rule(build_argument_condition(
                     0,
                     SeccompCmpOp::Ne,
                     *kind,
                 ))?);
             }
-            add_rule(&mut rules, row, of_others);
+            add_syscall_refusal_rules(&mut rules, row, of_others);
         }
     }
     let mut families = Vec::new();
@@ -297,29 +334,33 @@ fn refused_syscall_rules(
     if unix_sockets {
         families.push(AF_UNIX);
     }
-    let is_other = |family: &u64| argument_condition(0, SeccompCmpOp::Ne, *family);
+    let is_other = |family: &u64| build_argument_condition(0, SeccompCmpOp::Ne, *family);
     let others: Vec<SeccompCondition> = families.iter().map(is_other).collect::<Result<_, _>>()?;
     let mut socket = Vec::new();
     if !others.is_empty() {
-        socket.push(SeccompRule::new(others).map_err(filter_error)?);
+        socket.push(SeccompRule::new(others).map_err(seccomp_filter_error)?);
         if network == SocketAccess::Loopback {
-            socket.extend(build_non_loopback_rules()?);
+            socket.extend(build_non_loopback_socket_rules()?);
         }
     }
-    add_rule(&mut rules, &SOCKET, socket);
-    let typing: Vec<SeccompRule> = TERMINAL_INPUT
+    add_syscall_refusal_rules(&mut rules, &SOCKET_SYSCALL, socket);
+    let typing: Vec<SeccompRule> = TERMINAL_INPUT_INJECTION_IOCTLS
         .iter()
-        .map(|code| single_condition_rule(argument_condition(1, SeccompCmpOp::Eq, *code)))
+        .map(|code| single_condition_rule(build_argument_condition(1, SeccompCmpOp::Eq, *code)))
         .collect::<Result<_, _>>()?;
-    add_rule(&mut rules, &IOCTL, typing.clone());
-    add_rule(&mut rules, &X32_IOCTL, typing);
-    let namespaces: Vec<SeccompRule> = NEW_NAMESPACES
+    add_syscall_refusal_rules(&mut rules, &IOCTL_SYSCALL, typing.clone());
+    add_syscall_refusal_rules(&mut rules, &X32_IOCTL_SYSCALL, typing);
+    let namespaces: Vec<SeccompRule> = CLONE_NEW_NAMESPACE_FLAGS
         .iter()
         .map(|flag| {
-            single_condition_rule(argument_condition(0, SeccompCmpOp::MaskedEq(*flag), *flag))
+            single_condition_rule(build_argument_condition(
+                0,
+                SeccompCmpOp::MaskedEq(*flag),
+                *flag,
+            ))
         })
         .collect::<Result<_, _>>()?;
-    add_rule(&mut rules, &CLONE, namespaces);
+    add_syscall_refusal_rules(&mut rules, &CLONE_SYSCALL, namespaces);
     if rules.is_empty() {
         return Err(missing_syscall_numbers_error());
     }
@@ -329,38 +370,46 @@ fn refused_syscall_rules(
 /// Returns rules that refuse sockets that a server and its clients on loopback do not need and that
 /// expose much kernel code: types other than streams and datagrams, protocols other than TCP and
 /// UDP, and netlink except for routes.
-fn build_non_loopback_rules() -> Result<Vec<SeccompRule>, String> {
-    let is = |argument, value| argument_condition(argument, SeccompCmpOp::Eq, value);
-    let is_not = |argument, value| argument_condition(argument, SeccompCmpOp::Ne, value);
+fn build_non_loopback_socket_rules() -> Result<Vec<SeccompRule>, String> {
+    let is = |argument, value| build_argument_condition(argument, SeccompCmpOp::Eq, value);
+    let is_not = |argument, value| build_argument_condition(argument, SeccompCmpOp::Ne, value);
     let mut rules = vec![
         SeccompRule::new(vec![is(0, AF_NETLINK)?, is_not(2, NETLINK_ROUTE)?])
-            .map_err(filter_error)?,
+            .map_err(seccomp_filter_error)?,
     ];
     for family in [AF_INET, AF_INET6] {
         let mut protocol = vec![is(0, family)?];
         for allowed in [0, IPPROTO_TCP, IPPROTO_UDP] {
             protocol.push(is_not(2, allowed)?);
         }
-        rules.push(SeccompRule::new(protocol).map_err(filter_error)?);
-        for kind in OTHER_TYPES {
-            let is_kind = argument_condition(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), *kind)?;
-            rules.push(SeccompRule::new(vec![is(0, family)?, is_kind]).map_err(filter_error)?);
+        rules.push(SeccompRule::new(protocol).map_err(seccomp_filter_error)?);
+        for kind in REFUSED_SOCKET_TYPES {
+            let is_kind =
+                build_argument_condition(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), *kind)?;
+            rules.push(
+                SeccompRule::new(vec![is(0, family)?, is_kind]).map_err(seccomp_filter_error)?,
+            );
         }
     }
     Ok(rules)
 }
 
-fn set_id_bit_rules(argument: u8, when: FileModeCondition) -> Result<Vec<SeccompRule>, String> {
+fn build_setuid_bit_rules(
+    argument: u8,
+    when: FileModeArgumentCondition,
+) -> Result<Vec<SeccompRule>, String> {
     let mut rules = Vec::new();
-    for bit in SET_ID {
-        let has_bit = || argument_condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
+    for bit in SETUID_SETGID_MODE_BITS {
+        let has_bit = || build_argument_condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
         match when {
-            FileModeCondition::Always => rules.push(single_condition_rule(has_bit())?),
-            FileModeCondition::Created => {
-                for flag in MAKES_FILE {
+            FileModeArgumentCondition::Always => rules.push(single_condition_rule(has_bit())?),
+            FileModeArgumentCondition::Created => {
+                for flag in FILE_CREATING_OPEN_FLAGS {
                     let makes =
-                        argument_condition(argument - 1, SeccompCmpOp::MaskedEq(flag), flag)?;
-                    rules.push(SeccompRule::new(vec![makes, has_bit()?]).map_err(filter_error)?);
+                        build_argument_condition(argument - 1, SeccompCmpOp::MaskedEq(flag), flag)?;
+                    rules.push(
+                        SeccompRule::new(vec![makes, has_bit()?]).map_err(seccomp_filter_error)?,
+                    );
                 }
             }
         }
@@ -370,21 +419,25 @@ fn set_id_bit_rules(argument: u8, when: FileModeCondition) -> Result<Vec<Seccomp
 
 /// Returns rules for the calls that fail with ENOSYS: `clone3` and `openat2`. Their flags and modes
 /// are in memory, which a filter cannot read. Programs fall back to `clone` and `openat`.
-fn rules_failing_with_enosys() -> SyscallRules {
-    let mut rules = SyscallRules::new();
-    for row in [&CLONE3, &OPENAT2] {
-        add_rule(&mut rules, row, Vec::new());
+fn build_enosys_syscall_rules() -> SyscallFilterRules {
+    let mut rules = SyscallFilterRules::new();
+    for row in [&CLONE3_SYSCALL, &OPENAT2_SYSCALL] {
+        add_syscall_refusal_rules(&mut rules, row, Vec::new());
     }
     rules
 }
 
 /// Adds rules for the call in a row of the tables. The call is refused if one of `when` matches; if
 /// `when` is empty, it is always refused.
-fn add_rule(rules: &mut SyscallRules, (_, x86_64, aarch64): &SyscallRow, when: Vec<SeccompRule>) {
+fn add_syscall_refusal_rules(
+    rules: &mut SyscallFilterRules,
+    (_, x86_64, aarch64): &SyscallNumbersRow,
+    when: Vec<SeccompRule>,
+) {
     if cfg!(target_arch = "x86_64") {
         if let Some(number) = x86_64 {
             rules.insert(*number, when.clone());
-            rules.insert(number | X32, when);
+            rules.insert(number | X32_SYSCALL_NUMBER_OFFSET, when);
         }
     } else if cfg!(target_arch = "aarch64")
         && let Some(number) = aarch64
@@ -395,21 +448,22 @@ fn add_rule(rules: &mut SyscallRules, (_, x86_64, aarch64): &SyscallRow, when: V
 
 /// Returns a condition on the lower 32 bits of an argument. The kernel ignores the upper bits of
 /// these arguments.
-fn argument_condition(
+fn build_argument_condition(
     argument: u8,
     how: SeccompCmpOp,
     value: u64,
 ) -> Result<SeccompCondition, String> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value).map_err(filter_error)
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value)
+        .map_err(seccomp_filter_error)
 }
 
 fn single_condition_rule(
     condition: Result<SeccompCondition, String>,
 ) -> Result<SeccompRule, String> {
-    SeccompRule::new(vec![condition?]).map_err(filter_error)
+    SeccompRule::new(vec![condition?]).map_err(seccomp_filter_error)
 }
 
-fn filter_error(error: seccompiler::BackendError) -> String {
+fn seccomp_filter_error(error: seccompiler::BackendError) -> String {
     format!("cannot build the system call filter: {error}")
 }
 
@@ -428,22 +482,34 @@ mod tests {
             for mode in 0..4 {
                 let [unix_sockets, shares_processes] = [1, 2].map(|bit| mode & bit != 0);
                 let rules = refused_syscall_rules(network, unix_sockets, shares_processes).unwrap();
-                compile_filter(rules, EPERM).unwrap();
+                compile_seccomp_filter(rules, EPERM).unwrap();
             }
         }
-        compile_filter(rules_failing_with_enosys(), ENOSYS).unwrap();
+        compile_seccomp_filter(build_enosys_syscall_rules(), ENOSYS).unwrap();
     }
 
     #[test]
     fn no_number_stands_for_two_calls() {
-        let single = [&SOCKET, &IOCTL, &X32_IOCTL, &CLONE, &CLONE3, &OPENAT2];
+        let single = [
+            &SOCKET_SYSCALL,
+            &IOCTL_SYSCALL,
+            &X32_IOCTL_SYSCALL,
+            &CLONE_SYSCALL,
+            &CLONE3_SYSCALL,
+            &OPENAT2_SYSCALL,
+        ];
         let rows = || {
-            let of_process = OF_PROCESS.iter().map(|(row, ..)| row);
-            let of_mode = OF_MODE.iter().map(|(row, ..)| row);
-            let whole = REFUSED.iter().chain(REFUSED_AMONG_OTHERS);
+            let of_process = OWN_PROCESS_ONLY_SYSCALLS.iter().map(|(row, ..)| row);
+            let of_mode = FILE_MODE_SYSCALLS.iter().map(|(row, ..)| row);
+            let whole = ALWAYS_REFUSED_SYSCALLS
+                .iter()
+                .chain(REFUSED_SYSCALLS_IF_OTHERS_VISIBLE);
             whole.chain(of_process).chain(of_mode).chain(single)
         };
-        for of in [|row: &SyscallRow| row.1, |row: &SyscallRow| row.2] {
+        for of in [
+            |row: &SyscallNumbersRow| row.1,
+            |row: &SyscallNumbersRow| row.2,
+        ] {
             let mut seen: Vec<i64> = rows().filter_map(of).collect();
             let n = seen.len();
             seen.sort_unstable();

@@ -19,27 +19,27 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-use super::HELPER_COMMAND;
-use super::kernel::{self, ProcessStartAttributes, set_start_attributes};
+use super::HIDDEN_HELPER_SUBCOMMAND;
+use super::kernel::{self, ProcessStartAttributes, set_process_start_attributes};
 use super::landlock;
-use super::limits::NICENESS;
-use super::namespaces::{self, OWN_PROGRAM};
-use super::obstacle::ConfinementObstacle;
+use super::limits::COMMAND_NICENESS;
+use super::namespaces::{self, OWN_EXECUTABLE_PATH};
+use super::obstacle::ConfinementFailureReason;
 use super::policy::{ConfinementRules, NamespaceIsolation, SocketAccess};
-use crate::tree::{IdentifiedProcess, find_descendants, list_own_children};
+use crate::tree::{IdentifiedProcess, find_living_descendants, list_own_children};
 
 /// First argument that makes the helper run the second stage. The next argument is the policy.
-pub(super) const INNER: &str = "--inner";
+pub(super) const SECOND_STAGE_ARGUMENT: &str = "--inner";
 
 /// Interval at which orphaned processes are reaped while the program runs.
-const ORPHANS: Timespec = Timespec {
+const ORPHAN_REAP_INTERVAL: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
 /// Interval at which orphaned processes are reaped, and the remaining processes are killed again,
 /// after the program or the host has ended.
-const AGAIN: Timespec = Timespec {
+const KILL_REPEAT_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 5_000_000,
 };
@@ -47,18 +47,18 @@ const AGAIN: Timespec = Timespec {
 /// Maximum number of processes that are reaped in a row while the host is connected. If processes
 /// fork and exit as fast as they can, there is always another one to reap; without this limit, the
 /// loop would never notice that the host has ended.
-const MAX_REAPED: usize = 256;
+const MAX_PROCESSES_REAPED_IN_A_ROW: usize = 256;
 
 /// Maximum number of scans for descendants below the direct children. Each scan stops the
 /// descendants that it finds; all are killed after the last scan.
-const STOP_ROUNDS: usize = 20;
+const MAX_DESCENDANT_SCANS: usize = 20;
 
 /// Maximum number of rounds that kill direct children before each scan for deeper descendants.
-const CHILD_ROUNDS: usize = 100;
+const MAX_CHILD_KILL_ROUNDS_PER_SCAN: usize = 100;
 
 /// Number that is added to the number of a signal to get the exit code of a program that the signal
 /// killed, as in shells.
-const SIGNALED: i32 = 128;
+const SIGNAL_EXIT_CODE_OFFSET: i32 = 128;
 
 /// Method of killing the descendants, which depends on the isolation of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,11 +79,11 @@ pub(super) fn supervise_program(
     policy: &ConfinementRules,
     json: &str,
     program: Vec<OsString>,
-) -> Result<ExitCode, ConfinementObstacle> {
+) -> Result<ExitCode, ConfinementFailureReason> {
     let said = |what: &str, error: io::Error| format!("{what}: {error}");
     // If a child inherited a duplicate of the socket, the socket would stay open after this process
     // has ended, and the host would not notice the end.
-    super::kernel::set_close_on_exec().map_err(|error| said("descriptors", error))?;
+    super::kernel::set_close_on_exec_on_all_fds().map_err(|error| said("descriptors", error))?;
     let mut command = match &policy.around {
         NamespaceIsolation::Program(line) => {
             let mut words = line.iter();
@@ -94,7 +94,7 @@ pub(super) fn supervise_program(
             command
         }
         NamespaceIsolation::Nothing | NamespaceIsolation::Namespaces { .. } => {
-            Command::new(OWN_PROGRAM)
+            Command::new(OWN_EXECUTABLE_PATH)
         }
     };
     let scope = match policy.around {
@@ -103,16 +103,20 @@ pub(super) fn supervise_program(
             DescendantKillMethod::Namespace
         }
         NamespaceIsolation::Program(_) => DescendantKillMethod::Descendants,
-        NamespaceIsolation::Nothing if landlock::isolate_signals() => DescendantKillMethod::Domain,
+        NamespaceIsolation::Nothing if landlock::isolate_signal_domain() => {
+            DescendantKillMethod::Domain
+        }
         NamespaceIsolation::Nothing => DescendantKillMethod::Descendants,
     };
-    command.args([HELPER_COMMAND, INNER, json]).args(program);
+    command
+        .args([HIDDEN_HELPER_SUBCOMMAND, SECOND_STAGE_ARGUMENT, json])
+        .args(program);
     // The second stage opens the program's standard input itself. If the second stage keeps running
     // next to the program, it inherits the socket and reports the exit status. If the program
     // replaces the second stage, this process reports the exit status.
     let is_told_by_us = matches!(policy.around, NamespaceIsolation::Nothing);
     let stdin = is_told_by_us.then(Stdio::null);
-    set_start_attributes(
+    set_process_start_attributes(
         &mut command,
         ProcessStartAttributes {
             session: true,
@@ -122,13 +126,13 @@ pub(super) fn supervise_program(
             cgroup: build_cgroup_procs_path(policy.cgroup.as_deref()),
         },
     );
-    run_command(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
+    run_supervised_command(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
 }
 
 /// Runs a program without confinement until all its descendants have ended. The first two entries
 /// of `program` are the paths of its standard input and control group, see
-/// [`KEEP`](super::helper::KEEP).
-pub(super) fn run_unconfined(program: Vec<OsString>) -> Result<ExitCode, String> {
+/// [`RUN_UNCONFINED_ARGUMENT`](super::helper::RUN_UNCONFINED_ARGUMENT).
+pub(super) fn run_unconfined_program(program: Vec<OsString>) -> Result<ExitCode, String> {
     let mut words = program.into_iter();
     let stdin = words.next().filter(|path| !path.is_empty());
     let stdin = super::helper::open_stdin(stdin.as_deref().map(Path::new))?;
@@ -137,18 +141,18 @@ pub(super) fn run_unconfined(program: Vec<OsString>) -> Result<ExitCode, String>
         .next()
         .ok_or("the helper was called without a program")?;
     let said = |error: io::Error| format!("cannot run `{}`: {error}", name.to_string_lossy());
-    super::kernel::set_close_on_exec().map_err(said)?;
+    super::kernel::set_close_on_exec_on_all_fds().map_err(said)?;
     let mut command = Command::new(&name);
     command.args(words);
-    set_start_attributes(
+    set_process_start_attributes(
         &mut command,
         ProcessStartAttributes {
             session: true,
-            niceness: NICENESS,
+            niceness: COMMAND_NICENESS,
             cgroup: build_cgroup_procs_path(cgroup.as_deref().map(Path::new)),
         },
     );
-    run_command(command, Some(stdin), DescendantKillMethod::Descendants)
+    run_supervised_command(command, Some(stdin), DescendantKillMethod::Descendants)
         .map_err(|(_, error)| said(error))
 }
 
@@ -158,7 +162,7 @@ fn build_cgroup_procs_path(cgroup: Option<&Path>) -> Option<CString> {
 
 /// Starts the command, and waits until it and all its descendants have ended. If `stdin` is set,
 /// the command is the program itself, and this process reports the program's exit status.
-fn run_command(
+fn run_supervised_command(
     mut command: Command,
     stdin: Option<Stdio>,
     scope: DescendantKillMethod,
@@ -201,10 +205,10 @@ fn wait_for_descendants(
     loop {
         let mut is_more = true;
         if scope == DescendantKillMethod::Domain && !host_is_there {
-            kernel::kill_all_in_domain();
+            kernel::kill_all_signalable_processes();
         }
         let most = match host_is_there {
-            true => MAX_REAPED,
+            true => MAX_PROCESSES_REAPED_IN_A_ROW,
             false => usize::MAX,
         };
         for _ in 0..most {
@@ -241,9 +245,9 @@ fn wait_for_descendants(
         let timeout = if is_more {
             Timespec::default()
         } else if watched.is_some() && host_is_there {
-            ORPHANS
+            ORPHAN_REAP_INTERVAL
         } else {
-            AGAIN
+            KILL_REPEAT_INTERVAL
         };
         let mut waiting: Vec<PollFd<'_>> = Vec::new();
         if host_is_there {
@@ -278,9 +282,9 @@ fn wait_for_descendants(
 fn kill_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
     let own_group = rustix::process::getpgrp();
     let mut known = BTreeSet::new();
-    for _ in 0..STOP_ROUNDS {
+    for _ in 0..MAX_DESCENDANT_SCANS {
         let mut n_new = 0;
-        for _ in 0..CHILD_ROUNDS {
+        for _ in 0..MAX_CHILD_KILL_ROUNDS_PER_SCAN {
             while let Ok(Some((pid, status))) = reap_exited_child(WaitOptions::NOHANG) {
                 // The process has been reaped, so its id may be reused for another process from now
                 // on.
@@ -298,7 +302,7 @@ fn kill_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
                 break;
             }
         }
-        for process in find_descendants(own) {
+        for process in find_living_descendants(own) {
             if !known.insert(process.pid.as_raw_nonzero()) {
                 continue;
             }
@@ -316,7 +320,7 @@ fn kill_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
             break;
         }
     }
-    for process in find_descendants(own) {
+    for process in find_living_descendants(own) {
         process.signal(Signal::KILL);
     }
 }
@@ -348,10 +352,15 @@ pub(super) fn report_exit_status_to_host(status: ExitStatus) {
 }
 
 fn helper_exit_code(status: Option<ExitStatus>) -> ExitCode {
-    let code = status.map_or(Some(i32::from(super::helper::CANNOT_RUN)), |status| {
-        let signaled = status.signal().map(|signal| SIGNALED + signal);
-        status.code().or(signaled)
-    });
+    let code = status.map_or(
+        Some(i32::from(super::helper::CANNOT_RUN_EXIT_CODE)),
+        |status| {
+            let signaled = status
+                .signal()
+                .map(|signal| SIGNAL_EXIT_CODE_OFFSET + signal);
+            status.code().or(signaled)
+        },
+    );
     ExitCode::from(
         code.and_then(|code| u8::try_from(code).ok())
             .unwrap_or(u8::MAX),

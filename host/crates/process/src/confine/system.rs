@@ -1,7 +1,7 @@
 //! Lists the files of the system and of the user's tools that a confined program may read.
 //!
 //! The lists contain only paths of programs, libraries and settings, and leave out files that
-//! contain keys. Start from [`system_folders`] and [`list_tool_folders_in_home`].
+//! contain keys. Start from [`readable_system_paths`] and [`list_tool_folders_in_home`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::environment::split_path_list;
 
 /// Devices that are safe for every program.
-pub const DEVICES: &[&str] = &[
+pub const SAFE_DEVICE_PATHS: &[&str] = &[
     "/dev/null",
     "/dev/zero",
     "/dev/full",
@@ -20,7 +20,7 @@ pub const DEVICES: &[&str] = &[
 /// Programs, libraries and settings of the system. `/proc` is readable, but for processes outside
 /// of the confinement only the information that every user can read. `/var`, `/run`, `/tmp` and
 /// `/dev/shm` are left out: they contain data and sockets of other programs.
-const SYSTEM: &[&str] = &[
+const READABLE_SYSTEM_PATHS: &[&str] = &[
     "/bin",
     "/etc",
     "/gnu/store",
@@ -44,7 +44,7 @@ const SYSTEM: &[&str] = &[
 /// Paths of tools, and of the files that they need, in the home directory. No path contains a key:
 /// for example, `~/.npmrc`, `~/.gitconfig`, Cargo's `credentials.toml` and
 /// `~/.config/git/credentials` are left out.
-const TOOLS: &[&str] = &[
+const READABLE_HOME_TOOL_PATHS: &[&str] = &[
     ".cargo/bin",
     ".cargo/config",
     ".cargo/config.toml",
@@ -67,7 +67,7 @@ const TOOLS: &[&str] = &[
 
 /// System files that only root may read: passwords, and private keys of the machine. They are
 /// hidden from a command of root, which does not need them.
-const SECRETS: &[&str] = &[
+const HIDDEN_SYSTEM_SECRET_PATHS: &[&str] = &[
     "/etc/NetworkManager/system-connections",
     "/etc/gshadow",
     "/etc/gshadow-",
@@ -84,28 +84,29 @@ const SECRETS: &[&str] = &[
     "/etc/wpa_supplicant",
 ];
 
-pub(super) fn system_secrets() -> Vec<PathBuf> {
-    existing_paths(SECRETS.iter().map(PathBuf::from))
+pub(super) fn system_secret_paths() -> Vec<PathBuf> {
+    filter_existing_paths(HIDDEN_SYSTEM_SECRET_PATHS.iter().map(PathBuf::from))
 }
 
 /// Returns the existing paths of the system's programs, libraries and settings.
 #[must_use]
-pub fn system_folders() -> Vec<PathBuf> {
-    existing_paths(SYSTEM.iter().map(PathBuf::from))
+pub fn readable_system_paths() -> Vec<PathBuf> {
+    filter_existing_paths(READABLE_SYSTEM_PATHS.iter().map(PathBuf::from))
 }
 
 /// Returns the existing paths of tools in `home`. Settings files that may contain a password or
 /// token are skipped.
 #[must_use]
 pub fn list_tool_folders_in_home(home: &Path) -> Vec<PathBuf> {
-    let mut found = existing_paths(TOOLS.iter().map(|name| home.join(name)));
+    let mut found =
+        filter_existing_paths(READABLE_HOME_TOOL_PATHS.iter().map(|name| home.join(name)));
     found.retain(|path| !path.is_file() || is_file_free_of_secrets(path));
     found
 }
 
 /// Environment variables with directories of tools and libraries, either one path or several
 /// separated by `:`.
-const TOOL_VARIABLES: &[&str] = &[
+const TOOL_FOLDER_ENVIRONMENT_VARIABLES: &[&str] = &[
     "ANDROID_HOME",
     "ANDROID_SDK_ROOT",
     "BUN_INSTALL",
@@ -136,9 +137,10 @@ const TOOL_VARIABLES: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// Entries of Cargo's home directory that the program may read. As in [`TOOLS`], none contains a
-/// key.
-const IN_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
+/// Entries of Cargo's home directory that the program may read. As in [`READABLE_HOME_TOOL_PATHS`],
+/// none contains a key.
+const READABLE_CARGO_HOME_ENTRIES: &[&str] =
+    &["bin", "config", "config.toml", "env", "git", "registry"];
 
 /// Returns the tool directories that the environment variables of a command name. Settings files
 /// that may contain a password or token are skipped.
@@ -147,19 +149,24 @@ pub fn list_tool_folders_in_env(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for (name, value) in env {
         if name == "CARGO_HOME" {
-            let parts = IN_CARGO_HOME.iter().map(|part| Path::new(value).join(part));
+            let parts = READABLE_CARGO_HOME_ENTRIES
+                .iter()
+                .map(|part| Path::new(value).join(part));
             found.extend(parts.filter(|path| !path.is_file() || is_file_free_of_secrets(path)));
-        } else if TOOL_VARIABLES.iter().any(|tool| name == tool) {
-            found.extend(split_path_list(value).flat_map(tool_folder_without_secrets));
+        } else if TOOL_FOLDER_ENVIRONMENT_VARIABLES
+            .iter()
+            .any(|tool| name == tool)
+        {
+            found.extend(split_path_list(value).flat_map(exclude_secrets_from_tool_folder));
         }
     }
     found.retain(|path| path.is_absolute());
-    existing_paths(found.into_iter())
+    filter_existing_paths(found.into_iter())
 }
 
 /// Names of files with keys that tools keep directly in their directory, such as
 /// `~/.gem/credentials`.
-const KEY_FILES: &[&str] = &[
+const TOOL_KEY_FILE_NAMES: &[&str] = &[
     ".condarc",
     ".netrc",
     ".npmrc",
@@ -174,7 +181,7 @@ const KEY_FILES: &[&str] = &[
 
 /// Subdirectories of a tool directory that remain readable although the directory contains a key
 /// file.
-const BESIDE_KEYS: &[&str] = &[
+const READABLE_SUBFOLDERS_BESIDE_KEY_FILES: &[&str] = &[
     "bin",
     "bundle",
     "extensions",
@@ -188,16 +195,22 @@ const BESIDE_KEYS: &[&str] = &[
 
 /// Returns a tool directory or, if it contains a key file, only its subdirectories with programs
 /// and libraries.
-fn tool_folder_without_secrets(folder: PathBuf) -> Vec<PathBuf> {
-    let has_keys = KEY_FILES.iter().any(|file| folder.join(file).exists());
+fn exclude_secrets_from_tool_folder(folder: PathBuf) -> Vec<PathBuf> {
+    let has_keys = TOOL_KEY_FILE_NAMES
+        .iter()
+        .any(|file| folder.join(file).exists());
     match has_keys {
-        true => BESIDE_KEYS.iter().map(|part| folder.join(part)).collect(),
+        true => READABLE_SUBFOLDERS_BESIDE_KEY_FILES
+            .iter()
+            .map(|part| folder.join(part))
+            .collect(),
         false => vec![folder],
     }
 }
 
 /// Words that indicate a secret in a settings file.
-const SECRET_WORDS: &[&str] = &["token", "password", "passwd", "secret", "credential"];
+const SETTINGS_FILE_SECRET_WORDS: &[&str] =
+    &["token", "password", "passwd", "secret", "credential"];
 
 /// Whether a file contains neither a secret word nor a URL with a user name. Returns false if the
 /// file cannot be read.
@@ -211,10 +224,13 @@ fn is_file_free_of_secrets(path: &Path) -> bool {
             .next()
             .is_some_and(|host| host.contains('@'))
     };
-    !SECRET_WORDS.iter().any(|word| text.contains(word)) && !text.split("://").skip(1).any(has_user)
+    !SETTINGS_FILE_SECRET_WORDS
+        .iter()
+        .any(|word| text.contains(word))
+        && !text.split("://").skip(1).any(has_user)
 }
 
-fn existing_paths(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+fn filter_existing_paths(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     paths.filter(|path| path.exists()).collect()
 }
 

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::protect;
-use super::system::{DEVICES, system_secrets};
-use super::{CACHE, GIT_SETTINGS};
+use super::system::{SAFE_DEVICE_PATHS, system_secret_paths};
+use super::{CACHE_FOLDER_NAME, GIT_CONFIG_FILE_NAME};
 
 /// Maximum size of named shared memory (`/dev/shm`), in bytes.
-pub(super) const SHARED_MEMORY_BYTES: u64 = 256 << 20;
+pub(super) const MAX_DEV_SHM_BYTES: u64 = 256 << 20;
 
 /// Maximum size in bytes of the empty directory that replaces a hidden one; 0 would mean no limit.
-const HIDDEN_BYTES: u64 = 4096;
+const MAX_HIDDEN_FOLDER_REPLACEMENT_BYTES: u64 = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileViewMount {
@@ -41,7 +41,7 @@ pub(super) enum MountSource {
 }
 
 /// Symlinks to the descriptors of the program that opens them.
-const LINKS: &[(&str, &str)] = &[
+const DEV_DESCRIPTOR_SYMLINKS: &[(&str, &str)] = &[
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
     ("/dev/stdout", "/proc/self/fd/1"),
@@ -50,7 +50,7 @@ const LINKS: &[(&str, &str)] = &[
 
 /// Directories that every view keeps in memory. The directory that the program's variable `TMPDIR`
 /// names is added to them.
-pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
+pub(super) const IN_MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 
 pub(super) struct FileViewMountPlan<'a> {
     pub(super) write: &'a [PathBuf],
@@ -71,14 +71,14 @@ impl FileViewMountPlan<'_> {
         let mut mounts = vec![
             new_mount("/proc", MountSource::Processes),
             new_mount("/dev", MountSource::Folder),
-            new_mount("/dev/shm", MountSource::Memory(SHARED_MEMORY_BYTES)),
+            new_mount("/dev/shm", MountSource::Memory(MAX_DEV_SHM_BYTES)),
         ];
         let device = |path: &&str| new_mount(path, MountSource::Device(PathBuf::from(path)));
-        mounts.extend(DEVICES.iter().map(device));
+        mounts.extend(SAFE_DEVICE_PATHS.iter().map(device));
         let link = |(at, to): &(&str, &str)| new_mount(at, MountSource::Link(PathBuf::from(to)));
-        mounts.extend(LINKS.iter().map(link));
+        mounts.extend(DEV_DESCRIPTOR_SYMLINKS.iter().map(link));
         mounts.extend(self.home.map(|home| new_mount(home, MountSource::Folder)));
-        self.add_temporary_folder(&mut mounts);
+        self.add_temporary_folder_mounts(&mut mounts);
         for path in self.read.iter().filter(|path| !path.starts_with("/proc")) {
             // Skip a path inside a writable directory: a read-only mount would make that part of
             // the directory read-only.
@@ -92,9 +92,9 @@ impl FileViewMountPlan<'_> {
             let mut read = self.read.iter();
             !self.read.contains(path) && read.any(|folder| path.starts_with(folder))
         };
-        for path in system_secrets().iter().filter(is_shown) {
+        for path in system_secret_paths().iter().filter(is_shown) {
             let what = if path.is_dir() {
-                MountSource::Memory(HIDDEN_BYTES)
+                MountSource::Memory(MAX_HIDDEN_FOLDER_REPLACEMENT_BYTES)
             } else {
                 MountSource::Device(PathBuf::from("/dev/null"))
             };
@@ -131,12 +131,17 @@ impl FileViewMountPlan<'_> {
             }
         }
         let hidden = self.hidden.iter();
-        mounts.extend(hidden.map(|path| new_mount(path, MountSource::Memory(HIDDEN_BYTES))));
+        mounts.extend(hidden.map(|path| {
+            new_mount(
+                path,
+                MountSource::Memory(MAX_HIDDEN_FOLDER_REPLACEMENT_BYTES),
+            )
+        }));
     }
 
     /// Mounts the temporary directory. A private directory is also mounted at `/tmp`, because many
     /// programs use this path directly.
-    fn add_temporary_folder(&self, mounts: &mut Vec<FileViewMount>) {
+    fn add_temporary_folder_mounts(&self, mounts: &mut Vec<FileViewMount>) {
         let usual = Path::new("/tmp");
         let memory = || MountSource::Memory(self.temporary_bytes);
         let mut at_temporary = memory();
@@ -147,8 +152,11 @@ impl FileViewMountPlan<'_> {
             }
         }
         mounts.push(new_mount(self.temporary, at_temporary));
-        mounts.push(new_mount(self.temporary.join(CACHE), MountSource::Folder));
-        let git_settings = self.temporary.join(GIT_SETTINGS);
+        mounts.push(new_mount(
+            self.temporary.join(CACHE_FOLDER_NAME),
+            MountSource::Folder,
+        ));
+        let git_settings = self.temporary.join(GIT_CONFIG_FILE_NAME);
         mounts.push(new_mount(
             &git_settings,
             MountSource::ReadOnly(git_settings.clone()),
@@ -227,7 +235,10 @@ mod tests {
         let config = workspace.join(".config");
         assert_eq!(of(&config), Some(MountSource::Writable(config.clone())));
         let hidden = of(&config.join("rind"));
-        assert_eq!(hidden, Some(MountSource::Memory(HIDDEN_BYTES)));
+        assert_eq!(
+            hidden,
+            Some(MountSource::Memory(MAX_HIDDEN_FOLDER_REPLACEMENT_BYTES))
+        );
         assert!(at(&workspace) < at(&config) && at(&config) < at(&config.join("rind")));
         assert_eq!(of(Path::new("/tmp/rind-x")), Some(MountSource::Folder));
     }

@@ -6,28 +6,30 @@ use axum::extract::State;
 use maud::{Markup, html};
 use rind_lib::text::printable_text;
 
-use super::layout::{PageError, format_usd, render_page, render_table};
+use super::layout::{HtmlPageError, format_usd, render_page, render_table};
 use crate::ApiState;
-use crate::routes::costs::{CostSum, list_costs};
+use crate::routes::costs::{CostSum, sum_session_costs};
 
-pub(super) async fn show_costs_page(State(state): State<ApiState>) -> Result<Markup, PageError> {
-    let costs = list_costs(&state).await?;
+pub(super) async fn show_costs_page(
+    State(state): State<ApiState>,
+) -> Result<Markup, HtmlPageError> {
+    let costs = sum_session_costs(&state).await?;
     let all = &costs.all;
     let content = html! {
         h1 { "Costs" }
         p { "Sessions: " (all.sessions) ", turns: " (all.turns) ", cost: " strong { (format!("${:.4}", all.cost_usd)) } " where prices are known" }
         h2 { "By the day of the last entry (UTC)" }
-        (cost_table("Day", &costs.days))
+        (render_cost_table("Day", &costs.days))
         h2 { "By model" }
-        (cost_table("Model", &costs.models))
+        (render_cost_table("Model", &costs.models))
         h2 { "By folder" }
-        (cost_table("Folder", &costs.workspaces))
+        (render_cost_table("Folder", &costs.workspaces))
     };
     Ok(render_page(&state, "Costs", &content))
 }
 
 /// Renders a table of sums in descending order of names, so that the newest day comes first.
-fn cost_table(head: &str, sums: &BTreeMap<String, CostSum>) -> Markup {
+fn render_cost_table(head: &str, sums: &BTreeMap<String, CostSum>) -> Markup {
     let rows = html! {
         @for (name, sum) in sums.iter().rev() {
             tr {

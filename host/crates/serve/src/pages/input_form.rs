@@ -6,14 +6,14 @@ use axum::extract::{FromRequest, Request};
 use http::StatusCode;
 use maud::{Markup, html};
 
-use super::PageError;
+use super::HtmlPageError;
 use crate::error::ApiError;
 use crate::routes::turns::{NewTurn, check_new_turn};
-use crate::session_task::TurnRequest;
+use crate::session_task::SessionTurnRequest;
 
 /// Input that a browser sent with a form.
 #[derive(Default)]
-pub(super) struct InputForm {
+pub(super) struct TurnInputForm {
     text: String,
     /// Contents of the image files.
     images: Vec<Vec<u8>>,
@@ -23,9 +23,9 @@ pub(super) struct InputForm {
     pub(super) is_follow_up: bool,
 }
 
-impl InputForm {
+impl TurnInputForm {
     /// Converts the form into a request for a turn, after the same checks as in the API.
-    pub(super) fn into_turn_request(self) -> Result<TurnRequest, PageError> {
+    pub(super) fn into_turn_request(self) -> Result<SessionTurnRequest, HtmlPageError> {
         let new = NewTurn {
             text: self.text,
             images: Vec::new(),
@@ -41,7 +41,7 @@ impl InputForm {
         )?)
     }
 
-    async fn read_fields(mut fields: Multipart) -> Result<Self, MultipartError> {
+    async fn read_form_fields(mut fields: Multipart) -> Result<Self, MultipartError> {
         let mut form = Self::default();
         while let Some(field) = fields.next_field().await? {
             match field.name() {
@@ -64,16 +64,16 @@ impl InputForm {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for InputForm {
-    type Rejection = PageError;
+impl<S: Send + Sync> FromRequest<S> for TurnInputForm {
+    type Rejection = HtmlPageError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, PageError> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, HtmlPageError> {
         let fields = Multipart::from_request(request, state).await;
-        let fields = fields.map_err(|error| ApiError::invalid(error.body_text()))?;
-        let form = Self::read_fields(fields).await.map_err(|error| {
+        let fields = fields.map_err(|error| ApiError::invalid_request(error.body_text()))?;
+        let form = Self::read_form_fields(fields).await.map_err(|error| {
             match error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                true => ApiError::too_large(),
-                false => ApiError::invalid(error.body_text()),
+                true => ApiError::request_body_too_large(),
+                false => ApiError::invalid_request(error.body_text()),
             }
         })?;
         Ok(form)

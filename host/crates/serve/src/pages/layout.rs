@@ -47,15 +47,15 @@ fn render_page_frame(title: &str, n_questions: usize, content: &Markup) -> Marku
 }
 
 /// Error that is sent as an HTML page.
-pub(crate) struct PageError(pub(crate) ApiError);
+pub(crate) struct HtmlPageError(pub(crate) ApiError);
 
-impl From<ApiError> for PageError {
+impl From<ApiError> for HtmlPageError {
     fn from(error: ApiError) -> Self {
         Self(error)
     }
 }
 
-impl IntoResponse for PageError {
+impl IntoResponse for HtmlPageError {
     fn into_response(self) -> Response {
         let content = html! {
             h1 { "That did not work" }
@@ -67,7 +67,7 @@ impl IntoResponse for PageError {
 }
 
 /// Formats a time in milliseconds since 1970 as date and time in UTC.
-pub(super) fn format_time(ms: i64) -> String {
+pub(super) fn format_utc_time(ms: i64) -> String {
     match Timestamp::from_millisecond(ms) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S").to_string(),
         Err(_) => "unknown".to_owned(),

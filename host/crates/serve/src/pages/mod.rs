@@ -28,23 +28,23 @@ use crate::ApiState;
 use crate::error::ApiError;
 use crate::forward::list_open_questions;
 use crate::questions::{AnswerBody, OpenQuestion, QuestionAbout};
-use crate::queued::{queue_input, session_id_or_new};
+use crate::queued::{check_or_create_session_id, enqueue_turn_input};
 use crate::routes::sessions::{SessionRow, list_sessions};
-use input_form::{InputForm, render_image_upload_field};
-pub(crate) use layout::PageError;
-use layout::{format_time, format_usd, render_page, render_table};
+use input_form::{TurnInputForm, render_image_upload_field};
+pub(crate) use layout::HtmlPageError;
+use layout::{format_usd, format_utc_time, render_page, render_table};
 
 /// Maximum number of sessions on the first page.
-const LISTED: usize = 200;
+const MAX_SESSIONS_ON_FIRST_PAGE: usize = 200;
 
 pub(crate) fn router() -> Router<ApiState> {
     Router::new()
-        .route("/", get(show_sessions))
+        .route("/", get(show_sessions_page))
         .route("/login", get(sign_in_browser))
         .route("/style.css", get(get_stylesheet))
         .route("/page.js", get(get_page_script))
-        .route("/new", post(begin_session))
-        .route("/sessions/{id}", get(session_page::show_session))
+        .route("/new", post(create_session_from_form))
+        .route("/sessions/{id}", get(session_page::show_session_page))
         .route(
             "/sessions/{id}/diff",
             get(session_page::show_turn_diff_page),
@@ -57,12 +57,12 @@ pub(crate) fn router() -> Router<ApiState> {
             "/sessions/{id}/images/{image}",
             get(session_page::show_session_image),
         )
-        .route("/sessions/{id}/say", post(send_input))
+        .route("/sessions/{id}/say", post(steer_or_start_turn))
         .route("/sessions/{id}/interrupt", post(interrupt_turn))
         .route("/sessions/{id}/continue", post(continue_turn))
-        .route("/questions", get(show_questions))
-        .route("/questions/{id}", post(post_answer))
-        .route("/plugins", get(plugins_page::show_plugins))
+        .route("/questions", get(show_questions_page))
+        .route("/questions/{id}", post(post_question_answer))
+        .route("/plugins", get(plugins_page::show_plugins_page))
         .route("/costs", get(costs_page::show_costs_page))
 }
 
@@ -91,13 +91,13 @@ async fn sign_in_browser(
         let error = ApiError::forbidden(
             "the code belongs to an earlier run of the server: open the address that the running `rind serve` printed",
         );
-        return PageError(error).into_response();
+        return HtmlPageError(error).into_response();
     };
     ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
 }
 
-async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageError> {
-    let list = list_sessions(&state, LISTED, None).await?;
+async fn show_sessions_page(State(state): State<ApiState>) -> Result<Markup, HtmlPageError> {
+    let list = list_sessions(&state, MAX_SESSIONS_ON_FIRST_PAGE, None).await?;
     let rows = html! {
         @for row in &list.sessions {
             tr {
@@ -107,7 +107,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
                 td { (session_state_text(row)) }
                 td.number { (row.turns) }
                 td.number { (format_usd(row.cost_usd)) }
-                td { (format_time(row.updated)) }
+                td { (format_utc_time(row.updated)) }
                 td { (printable_text(&row.workspace)) }
             }
         }
@@ -118,7 +118,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
             label for="text" { "New session" }
             textarea id="text" name="text" rows="3" required placeholder="What is to be done?" {}
             (render_image_upload_field())
-            (workspace_field(&state.sessions.workspaces().folders()))
+            (render_workspace_field(&state.sessions.workspaces().folders()))
             button { "Start" }
         }
         (render_table("Sessions", &["Session", "State", "Turns", "Cost", "Changed", "Folder"], &rows))
@@ -128,7 +128,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
 }
 
 /// Renders the form field that selects a folder; empty if the server has only one.
-fn workspace_field(folders: &[String]) -> Markup {
+fn render_workspace_field(folders: &[String]) -> Markup {
     html! {
         @if folders.len() > 1 {
             label {
@@ -143,12 +143,12 @@ fn workspace_field(folders: &[String]) -> Markup {
 
 /// Milliseconds without an event after which a running turn counts as stalled on the page. A model
 /// that reasons for a long time still sends an event every few seconds.
-const STALL_MS: u64 = 30_000;
+const TURN_STALL_THRESHOLD_MS: u64 = 30_000;
 
 fn session_state_text(row: &SessionRow) -> String {
     match (row.quiet_ms, row.is_open, &*row.state) {
         (Some(_), ..) if row.is_waiting => "waits for an answer".to_owned(),
-        (Some(quiet), ..) if quiet >= STALL_MS => {
+        (Some(quiet), ..) if quiet >= TURN_STALL_THRESHOLD_MS => {
             format!("running, no event for {} s", quiet / 1000)
         }
         (Some(_), ..) => "running".to_owned(),
@@ -158,15 +158,15 @@ fn session_state_text(row: &SessionRow) -> String {
     }
 }
 
-async fn begin_session(
+async fn create_session_from_form(
     State(state): State<ApiState>,
-    mut form: InputForm,
-) -> Result<Redirect, PageError> {
+    mut form: TurnInputForm,
+) -> Result<Redirect, HtmlPageError> {
     let workspace = form.workspace.take();
     let order = form.into_turn_request()?;
     if let Some(remote) = state.worker_queue() {
-        let id = session_id_or_new(None)?;
-        queue_input(remote, &id, order).await?;
+        let id = check_or_create_session_id(None)?;
+        enqueue_turn_input(remote, &id, order).await?;
         return Ok(Redirect::to(&format!("/sessions/{id}")));
     }
     let id = state.sessions.create_session(None, workspace).await?;
@@ -176,11 +176,11 @@ async fn begin_session(
 
 /// Adds text to the running turn, or starts a turn if none runs. Images cannot be added to a
 /// running turn, so an input with images always starts a turn.
-async fn send_input(
+async fn steer_or_start_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    form: InputForm,
-) -> Result<Redirect, PageError> {
+    form: TurnInputForm,
+) -> Result<Redirect, HtmlPageError> {
     let is_follow_up = form.is_follow_up;
     let order = form.into_turn_request()?;
     let live = state.sessions.find_open_session(&id).await;
@@ -188,7 +188,7 @@ async fn send_input(
     let steered =
         live.and_then(|live| live.steer_turn(order.text.clone(), Source::Http, is_follow_up));
     if let (None, Some(remote)) = (steered, state.worker_queue()) {
-        queue_input(remote, &id, order).await?;
+        enqueue_turn_input(remote, &id, order).await?;
     } else if steered.is_none() {
         state.sessions.request_turn(&id, order, true).await?;
     }
@@ -205,13 +205,13 @@ async fn interrupt_turn(State(state): State<ApiState>, Path(id): Path<String>) -
 async fn continue_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-) -> Result<Redirect, PageError> {
-    state.require_local_turns()?;
-    state.sessions.request_continuation(&id).await?;
+) -> Result<Redirect, HtmlPageError> {
+    state.check_turns_run_locally()?;
+    state.sessions.request_turn_continuation(&id).await?;
     Ok(Redirect::to(&format!("/sessions/{id}#end")))
 }
 
-async fn show_questions(State(state): State<ApiState>) -> Result<Markup, PageError> {
+async fn show_questions_page(State(state): State<ApiState>) -> Result<Markup, HtmlPageError> {
     let questions = list_open_questions(&state, None).await?;
     let content = html! {
         h1 { "Questions" }
@@ -294,7 +294,7 @@ fn render_question_text(about: &QuestionAbout) -> Markup {
 }
 
 #[derive(Deserialize)]
-struct AnswerForm {
+struct QuestionAnswerForm {
     answer: String,
     #[serde(default)]
     reason: Option<String>,
@@ -302,11 +302,11 @@ struct AnswerForm {
     back: String,
 }
 
-async fn post_answer(
+async fn post_question_answer(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    Form(form): Form<AnswerForm>,
-) -> Result<Redirect, PageError> {
+    Form(form): Form<QuestionAnswerForm>,
+) -> Result<Redirect, HtmlPageError> {
     let body = AnswerBody {
         answer: form.answer,
         reason: form.reason.filter(|reason| !reason.trim().is_empty()),

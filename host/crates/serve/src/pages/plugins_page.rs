@@ -6,35 +6,35 @@ use maud::{Markup, html};
 use rind_lib::clock::now_ms;
 use rind_lib::text::printable_text;
 
-use super::layout::{PageError, format_time, render_page, render_table};
-use super::workspace_field;
+use super::layout::{HtmlPageError, format_utc_time, render_page, render_table};
+use super::render_workspace_field;
 use crate::ApiState;
 use crate::hook_sums::PluginSums;
 use crate::loop_board::LoopRow;
-use crate::routes::RequestQuery;
+use crate::routes::RequestQueryExtractor;
 use crate::routes::plugins::{LeftOutRow, PluginQuery, PluginRow, ScriptRow, list_plugins};
 
 /// Maximum number of hooks that are shown per plugin, the slowest first.
-const SHOWN_HOOKS: usize = 3;
+const MAX_SHOWN_HOOKS_PER_PLUGIN: usize = 3;
 
-pub(super) async fn show_plugins(
+pub(super) async fn show_plugins_page(
     State(state): State<ApiState>,
-    RequestQuery(query): RequestQuery<PluginQuery>,
-) -> Result<Markup, PageError> {
+    RequestQueryExtractor(query): RequestQueryExtractor<PluginQuery>,
+) -> Result<Markup, HtmlPageError> {
     let workspaces = state.sessions.workspaces();
-    let host = workspaces.find_workspace_host(query.workspace).await?;
+    let host = workspaces.get_workspace_host(query.workspace).await?;
     let list = list_plugins(&host);
     let folders = workspaces.folders();
     let content = html! {
         h1 { "Plugins" }
         @if folders.len() > 1 {
             p { "Of sessions in " (printable_text(&host.host.workspace().display().to_string())) }
-            form method="get" action="/plugins" { (workspace_field(&folders)) button { "Show" } }
+            form method="get" action="/plugins" { (render_workspace_field(&folders)) button { "Show" } }
         }
         (render_plugin_table(&list.plugins))
-        (script_table(&list.scripts))
+        (render_script_table(&list.scripts))
         (render_plugins_not_loaded(&list.left_out))
-        (loop_table(&state.loops.build_loop_rows()))
+        (render_loop_table(&state.loops.build_loop_rows()))
     };
     Ok(render_page(&state, "Plugins", &content))
 }
@@ -44,7 +44,7 @@ fn render_plugin_table(plugins: &[PluginRow]) -> Markup {
         @for plugin in plugins {
             tr {
                 td { strong { (printable_text(&plugin.name)) } br; small { (plugin.digest.chars().take(16).collect::<String>()) } }
-                td { (render_failures(&plugin.sums)) }
+                td { (render_hook_failures(&plugin.sums)) }
                 td { (render_slow_hooks(&plugin.sums)) }
                 td { (plugin.version) }
                 td { (plugin.trust) }
@@ -67,12 +67,12 @@ fn render_plugin_table(plugins: &[PluginRow]) -> Markup {
     render_table("Plugins", &heads, &rows)
 }
 
-fn script_table(scripts: &[ScriptRow]) -> Markup {
+fn render_script_table(scripts: &[ScriptRow]) -> Markup {
     let rows = html! {
         @for script in scripts {
             tr {
                 td { strong { (printable_text(&script.name)) } }
-                td { (render_failures(&script.sums)) }
+                td { (render_hook_failures(&script.sums)) }
                 td { (render_slow_hooks(&script.sums)) }
             }
         }
@@ -85,11 +85,11 @@ fn script_table(scripts: &[ScriptRow]) -> Markup {
     }
 }
 
-fn render_failures(sums: &PluginSums) -> Markup {
+fn render_hook_failures(sums: &PluginSums) -> Markup {
     html! {
         @if let Some(last) = &sums.last_failure {
             strong { (sums.failures) } ": "
-            a href={ "/sessions/" (last.session) } { (last.point) ", " (format_time(last.time)) }
+            a href={ "/sessions/" (last.session) } { (last.point) ", " (format_utc_time(last.time)) }
             br; small { (printable_text(&last.reason)) }
         } @else {
             "none"
@@ -99,7 +99,7 @@ fn render_failures(sums: &PluginSums) -> Markup {
 
 fn render_slow_hooks(sums: &PluginSums) -> Markup {
     html! {
-        @for hook in sums.hooks.iter().take(SHOWN_HOOKS) {
+        @for hook in sums.hooks.iter().take(MAX_SHOWN_HOOKS_PER_PLUGIN) {
             div.hook-time {
                 a href={ "/sessions/" (hook.slowest_session) } { (hook.point) }
                 (format!(" {:.1} ms ", hook.slowest_ms))
@@ -118,7 +118,7 @@ fn render_plugins_not_loaded(rows: &[LeftOutRow]) -> Markup {
     }
 }
 
-fn loop_table(loops: &[LoopRow]) -> Markup {
+fn render_loop_table(loops: &[LoopRow]) -> Markup {
     let rows = html! {
         @for row in loops {
             tr {
@@ -128,7 +128,7 @@ fn loop_table(loops: &[LoopRow]) -> Markup {
                 td {
                     @match row.next_run {
                         _ if row.has_ended => "ended",
-                        Some(time) if time > now_ms() => (format_time(time)),
+                        Some(time) if time > now_ms() => (format_utc_time(time)),
                         _ => "runs",
                     }
                 }

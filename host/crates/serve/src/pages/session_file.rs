@@ -10,14 +10,14 @@ use maud::{DOCTYPE, PreEscaped, html};
 use rind_lib::session::SessionView;
 use sha2::{Digest, Sha256};
 
-use super::waterfall::{render_session_line, render_turns, session_title};
+use super::waterfall::{render_session_summary_line, render_turns, session_title};
 
-const STYLE: &str = include_str!("style.css");
+const PAGE_STYLESHEET: &str = include_str!("style.css");
 
 /// Returns the page of a session as the content of an HTML file.
 #[must_use]
 pub fn render_session_page_file(view: &SessionView) -> String {
-    let hash = STANDARD.encode(Sha256::digest(STYLE));
+    let hash = STANDARD.encode(Sha256::digest(PAGE_STYLESHEET));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
     );
@@ -31,12 +31,12 @@ pub fn render_session_page_file(view: &SessionView) -> String {
                 meta name="referrer" content="no-referrer";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Rind" }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(PAGE_STYLESHEET)) }
             }
             body {
                 main {
                     h1 { (title) }
-                    (render_session_line(view))
+                    (render_session_summary_line(view))
                     (render_turns(view, usize::MAX, None))
                 }
             }

@@ -10,27 +10,31 @@ use rind_lib::session::{self, SessionView};
 use serde::Deserialize;
 
 use super::input_form::render_image_upload_field;
-use super::layout::{PageError, render_page};
+use super::layout::{HtmlPageError, render_page};
 use super::render_question_form;
-use super::turn_diff::render_diff;
-use super::waterfall::{mask_and_escape, render_session_line, render_turns, session_title};
+use super::turn_diff::render_turn_diff;
+use super::waterfall::{
+    mask_and_escape_text, render_session_summary_line, render_turns, session_title,
+};
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::routes::RequestQuery;
+use crate::routes::RequestQueryExtractor;
 use crate::routes::run_blocking;
-use crate::routes::sessions::{read_entry, read_session_view};
+use crate::routes::sessions::{read_session_entry_json, read_session_view};
 
 /// Maximum number of turns on the page; older ones are left out.
-const MAX_TURNS: usize = 50;
+const MAX_TURNS_PER_PAGE: usize = 50;
 
-pub(super) async fn show_session(
+pub(super) async fn show_session_page(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-) -> Result<Markup, PageError> {
+) -> Result<Markup, HtmlPageError> {
     let view = read_session_view(&state, &id).await?;
     let live = state.sessions.find_open_session(&id).await;
-    let is_running = live.as_ref().is_some_and(|live| live.is_running());
-    let after = live.as_ref().map(|live| live.events().last_number());
+    let is_running = live.as_ref().is_some_and(|live| live.has_running_turn());
+    let after = live
+        .as_ref()
+        .map(|live| live.event_log().last_event_number());
     let questions = state
         .sessions
         .question_board()
@@ -41,8 +45,8 @@ pub(super) async fn show_session(
         !is_running && last.is_some_and(|turn| turn.turn > 0 && turn.stop.is_none());
     let content = html! {
         h1 { (session_title(&view)) }
-        (render_session_line(&view))
-        (render_turns(&view, MAX_TURNS, Some(&back)))
+        (render_session_summary_line(&view))
+        (render_turns(&view, MAX_TURNS_PER_PAGE, Some(&back)))
         // The page's script fills this section with the output of running calls, and empties it
         // when the calls end.
         section #outputs aria-label="Output of running calls" {}
@@ -103,8 +107,8 @@ fn render_turn_compare_form(view: &SessionView, back: &str) -> Markup {
 pub(super) async fn show_turn_diff_page(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    RequestQuery(wanted): RequestQuery<ComparedTurnNumbers>,
-) -> Result<Markup, PageError> {
+    RequestQueryExtractor(wanted): RequestQueryExtractor<ComparedTurnNumbers>,
+) -> Result<Markup, HtmlPageError> {
     let view = read_session_view(&state, &id).await?;
     let find = |n: u32| {
         let found = view.turns.iter().find(|turn| turn.turn == n);
@@ -113,7 +117,7 @@ pub(super) async fn show_turn_diff_page(
     let (from, to) = (find(wanted.from)?, find(wanted.to)?);
     let content = html! {
         h1 { "Turn " (from.turn) " and turn " (to.turn) " of " a href={ "/sessions/" (id) } { (session_title(&view)) } }
-        (render_diff(from, to))
+        (render_turn_diff(from, to))
     };
     Ok(render_page(&state, "Two turns", &content))
 }
@@ -121,11 +125,11 @@ pub(super) async fn show_turn_diff_page(
 pub(super) async fn show_session_entry(
     State(state): State<ApiState>,
     Path((id, line)): Path<(String, u64)>,
-) -> Result<Markup, PageError> {
-    let entry = read_entry(&state, &id, line).await?;
+) -> Result<Markup, HtmlPageError> {
+    let entry = read_session_entry_json(&state, &id, line).await?;
     let content = html! {
         h1 { "Entry " (line) " of " a href={ "/sessions/" (id) } { (id) } }
-        pre tabindex="0" { (mask_and_escape(&entry)) }
+        pre tabindex="0" { (mask_and_escape_text(&entry)) }
     };
     Ok(render_page(&state, "Entry", &content))
 }
@@ -136,18 +140,22 @@ pub(super) async fn show_session_entry(
 pub(super) async fn show_session_image(
     State(state): State<ApiState>,
     Path((id, image)): Path<(String, String)>,
-) -> Result<impl IntoResponse, PageError> {
+) -> Result<impl IntoResponse, HtmlPageError> {
     // The id becomes a file name, so accept only a digest.
     if image.len() != 64 || !image.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(image_not_found_error().into());
     }
-    let store = state.sessions.store().clone();
+    let store = state.sessions.session_store().clone();
     let bytes = run_blocking(move || {
-        store.read_bytes(&id, &image).map_err(|error| match error {
-            // The file of the image is missing, or its content has changed.
-            session::Error::Read { .. } | session::Error::Blob { .. } => image_not_found_error(),
-            other => other.into(),
-        })
+        store
+            .read_binary_blob(&id, &image)
+            .map_err(|error| match error {
+                // The file of the image is missing, or its content has changed.
+                session::Error::Read { .. } | session::Error::Blob { .. } => {
+                    image_not_found_error()
+                }
+                other => other.into(),
+            })
     });
     let bytes = bytes.await?;
     let blob = Blob::from_bytes(&bytes, "");

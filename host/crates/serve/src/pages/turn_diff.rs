@@ -4,34 +4,34 @@ use maud::{Markup, html};
 use rind_lib::session::{Item, TurnView};
 use similar::{ChangeTag, TextDiff};
 
-use super::waterfall::mask_and_escape;
+use super::waterfall::mask_and_escape_text;
 
 /// Number of unchanged lines that are shown around a change.
-const CONTEXT: usize = 3;
+const DIFF_CONTEXT_LINES: usize = 3;
 
 /// Maximum number of lines on the page.
-const MAX_LINES: usize = 5000;
+const MAX_DIFF_LINES_PER_PAGE: usize = 5000;
 
 /// Maximum time for the comparison. Lines that are not compared within this time count as changed.
-const MAX_TIME: std::time::Duration = std::time::Duration::from_secs(2);
+const DIFF_COMPARISON_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Renders the differences between the conversations of two turns.
-pub(super) fn render_diff(from: &TurnView, to: &TurnView) -> Markup {
+pub(super) fn render_turn_diff(from: &TurnView, to: &TurnView) -> Markup {
     let (before, after) = (
         format_conversation_lines(from),
         format_conversation_lines(to),
     );
     let diff = TextDiff::configure()
-        .timeout(MAX_TIME)
+        .timeout(DIFF_COMPARISON_TIMEOUT)
         .diff_lines(&before, &after);
-    let groups = diff.grouped_ops(CONTEXT);
+    let groups = diff.grouped_ops(DIFF_CONTEXT_LINES);
     let mut n_lines = 0;
     html! {
         @if groups.is_empty() { p { "Both turns say and do the same." } }
         @for group in &groups {
             pre.diff {
                 @for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-                    @let is_shown = { n_lines += 1; n_lines <= MAX_LINES };
+                    @let is_shown = { n_lines += 1; n_lines <= MAX_DIFF_LINES_PER_PAGE };
                     @if is_shown {
                         @match change.tag() {
                             ChangeTag::Delete => { del { "-" (change.value()) } },
@@ -42,7 +42,7 @@ pub(super) fn render_diff(from: &TurnView, to: &TurnView) -> Markup {
                 }
             }
         }
-        @if n_lines > MAX_LINES { p { (n_lines - MAX_LINES) " more lines are not shown." } }
+        @if n_lines > MAX_DIFF_LINES_PER_PAGE { p { (n_lines - MAX_DIFF_LINES_PER_PAGE) " more lines are not shown." } }
     }
 }
 
@@ -52,7 +52,7 @@ fn format_conversation_lines(turn: &TurnView) -> String {
     let mut add = |what: &str, text: &str| {
         lines.push_str(what);
         lines.push('\n');
-        for line in mask_and_escape(text).lines() {
+        for line in mask_and_escape_text(text).lines() {
             lines.push_str("  ");
             lines.push_str(line);
             lines.push('\n');
@@ -63,14 +63,14 @@ fn format_conversation_lines(turn: &TurnView) -> String {
             Item::Said { role, by, text, .. } => {
                 let who = by
                     .as_deref()
-                    .map_or_else(|| format!("{role:?}").to_lowercase(), mask_and_escape);
+                    .map_or_else(|| format!("{role:?}").to_lowercase(), mask_and_escape_text);
                 add(&who, text);
             }
             Item::Call(call) => {
                 let arguments = call.ran_with.as_ref().unwrap_or(&call.arguments);
                 let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
                 add(
-                    &format!("call of {}", mask_and_escape(&call.tool)),
+                    &format!("call of {}", mask_and_escape_text(&call.tool)),
                     &arguments,
                 );
                 if let Some(by) = &call.refused_by {
@@ -96,7 +96,10 @@ fn format_conversation_lines(turn: &TurnView) -> String {
             }
             Item::Replaced {
                 reason, summary, ..
-            } => add(&format!("replaced: {}", mask_and_escape(reason)), summary),
+            } => add(
+                &format!("replaced: {}", mask_and_escape_text(reason)),
+                summary,
+            ),
             Item::Note { text } => add("note", text),
             Item::Step { .. } | Item::Prompt { .. } => {}
         }
@@ -105,5 +108,9 @@ fn format_conversation_lines(turn: &TurnView) -> String {
 }
 
 fn hook_decision_text(plugin: &str, outcome: &str) -> String {
-    format!("{}: {}", mask_and_escape(plugin), mask_and_escape(outcome))
+    format!(
+        "{}: {}",
+        mask_and_escape_text(plugin),
+        mask_and_escape_text(outcome)
+    )
 }

@@ -8,27 +8,27 @@ use maud::{Markup, html};
 use rind_lib::message::{Blob, Role};
 use rind_lib::secret::SecretScanner;
 use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
-use rind_lib::text::{format_count, printable_text};
+use rind_lib::text::{format_count_with_noun, printable_text};
 
-use super::layout::{format_time, format_usd};
+use super::layout::{format_usd, format_utc_time};
 
 /// Maximum length of an item's text on the page, in bytes. A longer text is truncated, with a note.
-const MAX_TEXT_BYTES: usize = 64 << 10;
+const MAX_ITEM_TEXT_BYTES: usize = 64 << 10;
 
 /// Returns the title of a session, or the first line of its first input if it has none.
 pub(super) fn session_title(view: &SessionView) -> String {
     let first = view.turns.iter().find(|turn| turn.turn > 0);
     let first = first.and_then(|turn| turn.input.lines().next());
-    mask_and_escape(view.title.as_deref().or(first).unwrap_or(&view.id))
+    mask_and_escape_text(view.title.as_deref().or(first).unwrap_or(&view.id))
 }
 
 /// Renders the line below the title of a session: its id, model, folder and time.
-pub(super) fn render_session_line(view: &SessionView) -> Markup {
+pub(super) fn render_session_summary_line(view: &SessionView) -> Markup {
     html! {
         p {
             small {
                 code { (view.id) } " · " (printable_text(&view.provider)) "/" (printable_text(&view.model)) " · "
-                (printable_text(&view.workspace)) " · " (format_time(view.created))
+                (printable_text(&view.workspace)) " · " (format_utc_time(view.created))
             }
         }
         @for notice in &view.notices { p.bad { (printable_text(notice)) } }
@@ -36,12 +36,12 @@ pub(super) fn render_session_line(view: &SessionView) -> Markup {
 }
 
 /// Masks secrets in a text, escapes deceptive characters, and truncates a text that is too long.
-pub(super) fn mask_and_escape(text: &str) -> String {
-    let text = SecretScanner::shared().masked(text);
-    if text.len() <= MAX_TEXT_BYTES {
+pub(super) fn mask_and_escape_text(text: &str) -> String {
+    let text = SecretScanner::shared().to_masked_text(text);
+    if text.len() <= MAX_ITEM_TEXT_BYTES {
         return printable_text(&text);
     }
-    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
+    let end = text.floor_char_boundary(MAX_ITEM_TEXT_BYTES);
     let left = text.len() - end;
     let shown = printable_text(&text[..end]);
     format!("{shown}\n… {left} more bytes; the API and `rind session show` have the whole text")
@@ -80,15 +80,15 @@ fn render_turn(turn: &TurnView, address: Option<&str>) -> Markup {
             }
             p {
                 small {
-                    (format_time(turn.started)) " · "
+                    (format_utc_time(turn.started)) " · "
                     @match &turn.stop { Some(stop) => { (stop) }, None => { "not ended" } }
-                    " · " (format_count(u64::from(turn.steps), "step")) " · " (format_seconds(length)) " " (format_usd(turn.cost_usd))
+                    " · " (format_count_with_noun(u64::from(turn.steps), "step")) " · " (format_seconds(length)) " " (format_usd(turn.cost_usd))
                     @if let Some(set) = &turn.plugins { " · set of plugins " code { (set) } }
                     @if let Some(holder) = &turn.archived_in { " · archived: " code { (holder) } }
                 }
             }
             ol.items {
-                @for item in &turn.items { (render_item(item, turn.started, length, address)) }
+                @for item in &turn.items { (render_turn_item(item, turn.started, length, address)) }
             }
         }
     }
@@ -107,7 +107,7 @@ fn format_seconds(ms: i64) -> String {
     format!("{:.2} s", ms as f64 / 1000.0)
 }
 
-fn render_item(item: &ItemView, start: i64, length: i64, address: Option<&str>) -> Markup {
+fn render_turn_item(item: &ItemView, start: i64, length: i64, address: Option<&str>) -> Markup {
     let offset = (item.time - start).max(0);
     // Draw the bar as SVG, whose attributes can set the width, because the content security policy
     // of the page forbids inline styles.
@@ -158,15 +158,15 @@ fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
             attachments,
         } => html! {
             div class={ "said " (role_css_class(*role)) } {
-                strong { @match by { Some(by) => { (mask_and_escape(by)) }, None => { (role_css_class(*role)) } } }
-                @for thought in reasoning { details { summary { "reasoning" } pre tabindex="0" { (mask_and_escape(thought)) } } }
-                @if !text.is_empty() { pre.text { (mask_and_escape(text)) } }
-                @for blob in blobs { p { small { (mask_and_escape(blob)) } } }
+                strong { @match by { Some(by) => { (mask_and_escape_text(by)) }, None => { (role_css_class(*role)) } } }
+                @for thought in reasoning { details { summary { "reasoning" } pre tabindex="0" { (mask_and_escape_text(thought)) } } }
+                @if !text.is_empty() { pre.text { (mask_and_escape_text(text)) } }
+                @for blob in blobs { p { small { (mask_and_escape_text(blob)) } } }
                 (render_images(attachments, address))
             }
         },
-        Item::Call(call) => render_call(call, address),
-        Item::Decision(decision) => render_decision(decision),
+        Item::Call(call) => render_tool_call(call, address),
+        Item::Decision(decision) => render_hook_decision(decision),
         Item::Step {
             step,
             model,
@@ -176,9 +176,9 @@ fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
         } => html! {
             div.step {
                 small {
-                    "request " (step) " · " (mask_and_escape(model)) " · " (usage.input_tokens) " tokens in, " (usage.output_tokens) " out "
+                    "request " (step) " · " (mask_and_escape_text(model)) " · " (usage.input_tokens) " tokens in, " (usage.output_tokens) " out "
                     (format_usd(cost_usd.unwrap_or(0.0)))
-                    @if let Some(by) = aside { " · aside by " (mask_and_escape(by)) }
+                    @if let Some(by) = aside { " · aside by " (mask_and_escape_text(by)) }
                 }
             }
         },
@@ -190,9 +190,9 @@ fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
             ..
         } => html! {
             details.call {
-                summary { "subagent " code { (mask_and_escape(agent)) } @if *is_error { span.bad { " failed" } } }
-                pre tabindex="0" { (mask_and_escape(task)) }
-                @if let Some(answer) = answer { pre tabindex="0" { (mask_and_escape(answer)) } }
+                summary { "subagent " code { (mask_and_escape_text(agent)) } @if *is_error { span.bad { " failed" } } }
+                pre tabindex="0" { (mask_and_escape_text(task)) }
+                @if let Some(answer) = answer { pre tabindex="0" { (mask_and_escape_text(answer)) } }
             }
         },
         Item::Replaced {
@@ -203,16 +203,16 @@ fn render_item_text(item: &Item, address: Option<&str>) -> Markup {
         } => html! {
             details.call {
                 summary {
-                    (removed) " messages replaced: " (mask_and_escape(reason))
-                    @if let Some(holder) = holder { " [archived: " (mask_and_escape(holder)) "]" }
+                    (removed) " messages replaced: " (mask_and_escape_text(reason))
+                    @if let Some(holder) = holder { " [archived: " (mask_and_escape_text(holder)) "]" }
                 }
-                pre tabindex="0" { (mask_and_escape(summary)) }
+                pre tabindex="0" { (mask_and_escape_text(summary)) }
             }
         },
         Item::Prompt { parts } => html! {
             div.step { small { "system prompt of " (parts.len()) " parts" } }
         },
-        Item::Note { text } => html! { div.step { small { (mask_and_escape(text)) } } },
+        Item::Note { text } => html! { div.step { small { (mask_and_escape_text(text)) } } },
     }
 }
 
@@ -224,25 +224,25 @@ fn role_css_class(role: Role) -> &'static str {
     }
 }
 
-fn render_call(call: &CallView, address: Option<&str>) -> Markup {
+fn render_tool_call(call: &CallView, address: Option<&str>) -> Markup {
     let arguments = call.ran_with.as_ref().unwrap_or(&call.arguments);
     let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
     html! {
         details.call open[call.is_error] {
             summary {
-                code { (mask_and_escape(&call.tool)) }
-                @if let Some(by) = &call.by { " by " (mask_and_escape(by)) }
+                code { (mask_and_escape_text(&call.tool)) }
+                @if let Some(by) = &call.by { " by " (mask_and_escape_text(by)) }
                 @match (&call.refused_by, call.duration_ms, call.is_error) {
-                    (Some(by), ..) => { span.bad { " refused by " (mask_and_escape(by)) } },
+                    (Some(by), ..) => { span.bad { " refused by " (mask_and_escape_text(by)) } },
                     (None, Some(ms), true) => { span.bad { " failed" } " after " (ms) " ms" },
                     (None, Some(ms), false) => { " " (ms) " ms" },
                     (None, None, _) => { " no result" },
                 }
             }
-            pre tabindex="0" { (mask_and_escape(&arguments)) }
+            pre tabindex="0" { (mask_and_escape_text(&arguments)) }
             @if call.ran_with.is_some() { p { small { "hooks changed the arguments" } } }
-            @for decision in &call.decisions { (render_decision(decision)) }
-            @if let Some(result) = &call.result { pre tabindex="0" { (mask_and_escape(result)) } }
+            @for decision in &call.decisions { (render_hook_decision(decision)) }
+            @if let Some(result) = &call.result { pre tabindex="0" { (mask_and_escape_text(result)) } }
             (render_images(&call.attachments, address))
         }
     }
@@ -260,13 +260,13 @@ fn render_images(attachments: &[Blob], address: Option<&str>) -> Markup {
     }
 }
 
-fn render_decision(decision: &Decision) -> Markup {
+fn render_hook_decision(decision: &Decision) -> Markup {
     html! {
         div.decision {
             small {
-                code { (mask_and_escape(&decision.plugin)) } " at " (mask_and_escape(&decision.point)) ": " (mask_and_escape(&decision.outcome))
-                @if !decision.changed.is_empty() { " changed " (mask_and_escape(&decision.changed.join(", "))) }
-                @if let Some(reason) = &decision.reason { " — " (mask_and_escape(reason)) }
+                code { (mask_and_escape_text(&decision.plugin)) } " at " (mask_and_escape_text(&decision.point)) ": " (mask_and_escape_text(&decision.outcome))
+                @if !decision.changed.is_empty() { " changed " (mask_and_escape_text(&decision.changed.join(", "))) }
+                @if let Some(reason) = &decision.reason { " — " (mask_and_escape_text(reason)) }
                 " (" (format_args!("{:.1}", decision.micros / 1000.0)) " ms)"
             }
         }

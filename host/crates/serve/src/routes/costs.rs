@@ -47,13 +47,13 @@ impl CostSum {
 }
 
 pub(crate) async fn get_costs(State(state): State<ApiState>) -> Result<Json<CostList>, ApiError> {
-    Ok(Json(list_costs(&state).await?))
+    Ok(Json(sum_session_costs(&state).await?))
 }
 
 /// Returns the costs of the sessions in the store.
-pub(crate) async fn list_costs(state: &ApiState) -> Result<CostList, ApiError> {
-    let store = state.sessions.store().clone();
-    let heads = run_blocking(move || Ok(store.heads()?.rows)).await?;
+pub(crate) async fn sum_session_costs(state: &ApiState) -> Result<CostList, ApiError> {
+    let store = state.sessions.session_store().clone();
+    let heads = run_blocking(move || Ok(store.list_session_heads()?.rows)).await?;
     let mut costs = CostList::default();
     for head in &heads {
         let written = Timestamp::from_millisecond(head.updated).unwrap_or_default();

@@ -8,13 +8,13 @@ use rind_lib::loops::LoopInboxError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::JsonBody;
+use super::JsonBodyExtractor;
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::loop_board::LoopRow;
 
 /// Sender that a loop sees in a message that arrives over the API.
-const SENDER: &str = "http";
+const HTTP_MESSAGE_SENDER_NAME: &str = "http";
 
 /// A message to a loop.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,12 +36,14 @@ pub(crate) async fn get_loops(State(state): State<ApiState>) -> Json<LoopList> {
     Json(LoopList { loops })
 }
 
-pub(crate) async fn send_message(
+pub(crate) async fn send_loop_message(
     State(state): State<ApiState>,
     Path(plugin): Path<String>,
-    JsonBody(message): JsonBody<NewMessage>,
+    JsonBodyExtractor(message): JsonBodyExtractor<NewMessage>,
 ) -> Result<StatusCode, ApiError> {
-    state.inboxes.send_message(&plugin, SENDER, message.text)?;
+    state
+        .inboxes
+        .send_message(&plugin, HTTP_MESSAGE_SENDER_NAME, message.text)?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -53,8 +55,10 @@ pub(crate) async fn send_loop_event(
     body: Bytes,
 ) -> Result<StatusCode, ApiError> {
     let text = String::from_utf8(body.into());
-    let text = text.map_err(|_| ApiError::invalid("an event is text in UTF-8"))?;
-    state.inboxes.send_message(&plugin, SENDER, text)?;
+    let text = text.map_err(|_| ApiError::invalid_request("an event is text in UTF-8"))?;
+    state
+        .inboxes
+        .send_message(&plugin, HTTP_MESSAGE_SENDER_NAME, text)?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -62,8 +66,8 @@ impl From<LoopInboxError> for ApiError {
     fn from(error: LoopInboxError) -> Self {
         match &error {
             LoopInboxError::Unknown { .. } => Self::not_found(error.to_string()),
-            LoopInboxError::Full { .. } => Self::too_many(error.to_string()),
-            _ => Self::invalid(error.to_string()),
+            LoopInboxError::Full { .. } => Self::too_many_requests(error.to_string()),
+            _ => Self::invalid_request(error.to_string()),
         }
     }
 }

@@ -27,17 +27,17 @@ use crate::error::ApiError;
 use crate::{ApiState, access, forward, openapi, pages};
 
 /// Maximum size of a request's body in bytes: enough for a text with some images.
-pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
+pub(crate) const MAX_REQUEST_BODY_BYTES: usize = 32 << 20;
 
 /// Content security policy of the pages: no external resources, no inline code (CSP level 3).
-const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+const PAGE_CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                            form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Returns the router of the HTTP server. It checks the access of a request before anything else.
-pub(crate) fn router(state: ApiState) -> Router {
+pub(crate) fn access_checked_router(state: ApiState) -> Router {
     let access = middleware::from_fn_with_state(state.access.clone(), access::check_access);
     let forward = middleware::from_fn_with_state(state.clone(), forward::forward_request);
-    open_router(state)
+    unchecked_router(state)
         .layer(forward)
         .layer(access)
         .layer(middleware::map_response(add_security_headers))
@@ -45,7 +45,7 @@ pub(crate) fn router(state: ApiState) -> Router {
 
 /// Returns the router for all requests. It does not check access, which callers must already have
 /// done.
-pub(crate) fn open_router(state: ApiState) -> Router {
+pub(crate) fn unchecked_router(state: ApiState) -> Router {
     let api = Router::new()
         .route("/openapi.json", get(openapi::get_openapi))
         .route(
@@ -59,29 +59,32 @@ pub(crate) fn open_router(state: ApiState) -> Router {
         .route("/sessions/{id}/continue", post(turns::continue_turn))
         .route("/sessions/{id}/steer", post(turns::steer_turn))
         .route("/sessions/{id}/interrupt", post(turns::interrupt_turn))
-        .route("/sessions/{id}/events", get(events::follow_events))
-        .route("/sessions/{id}/outputs", get(outputs::get_outputs))
+        .route("/sessions/{id}/events", get(events::stream_session_events))
+        .route("/sessions/{id}/outputs", get(outputs::get_running_outputs))
         .route("/questions", get(questions::get_questions))
-        .route("/questions/{id}", post(questions::post_answer))
+        .route("/questions/{id}", post(questions::post_question_answer))
         .route("/plugins", get(plugins::get_plugins))
         .route("/costs", get(costs::get_costs))
         .route("/loops", get(loops::get_loops))
         .route("/loops/{id}/events", post(loops::send_loop_event))
-        .route("/loops/{id}/messages", post(loops::send_message))
+        .route("/loops/{id}/messages", post(loops::send_loop_message))
         .fallback(unknown_path_error);
     Router::new()
         .nest("/v1", api)
         .merge(pages::router())
         .fallback(unknown_path_error)
         .method_not_allowed_fallback(method_not_allowed_error)
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(DefaultBodyLimit::max(MAX_REQUEST_BODY_BYTES))
         .with_state(state)
 }
 
 async fn add_security_headers(mut response: axum::response::Response) -> axum::response::Response {
     let headers = response.headers_mut();
     for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            PAGE_CONTENT_SECURITY_POLICY,
+        ),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         // The policy is not `no-referrer`, because browsers would then send forms with the origin
         // `null`.
@@ -105,9 +108,9 @@ async fn method_not_allowed_error() -> ApiError {
 
 /// Extracts a JSON object from the body of a request. Responds with an error of the API if the
 /// object is invalid.
-pub(crate) struct JsonBody<T>(pub(crate) T);
+pub(crate) struct JsonBodyExtractor<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBodyExtractor<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
@@ -116,9 +119,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
             Err(JsonRejection::BytesRejection(error))
                 if error.status() == http::StatusCode::PAYLOAD_TOO_LARGE =>
             {
-                Err(ApiError::too_large())
+                Err(ApiError::request_body_too_large())
             }
-            Err(error) => Err(ApiError::invalid(error.body_text())),
+            Err(error) => Err(ApiError::invalid_request(error.body_text())),
         }
     }
 }
@@ -129,13 +132,13 @@ struct DeserializedFromObject<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for DeserializedFromObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+        deserializer.deserialize_map(JsonObjectVisitor(PhantomData))
     }
 }
 
-struct ObjectVisitor<T>(PhantomData<T>);
+struct JsonObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for JsonObjectVisitor<T> {
     type Value = DeserializedFromObject<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,15 +154,15 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 }
 
 /// Extracts the query of a request. Responds with an error of the API if the query is invalid.
-pub(crate) struct RequestQuery<T>(pub(crate) T);
+pub(crate) struct RequestQueryExtractor<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for RequestQuery<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for RequestQueryExtractor<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(query)) => Ok(Self(query)),
-            Err(error) => Err(ApiError::invalid(error.body_text())),
+            Err(error) => Err(ApiError::invalid_request(error.body_text())),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::ApiError;
 
 /// Maximum number of lines that are returned of the end of each output. This many fit on a page
 /// together with its other content.
-pub(crate) const N_LINES: usize = 20;
+pub(crate) const MAX_OUTPUT_TAIL_LINES: usize = 20;
 
 /// Ends of the outputs of running calls.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -22,15 +22,15 @@ pub(crate) struct OutputList {
     outputs: Vec<RunningOutput>,
 }
 
-pub(crate) async fn get_outputs(
+pub(crate) async fn get_running_outputs(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Json<OutputList>, ApiError> {
     let outputs = match state.sessions.find_open_session(&id).await {
-        Some(live) => live.running_outputs(N_LINES),
+        Some(live) => live.running_call_outputs(MAX_OUTPUT_TAIL_LINES),
         None => {
-            let store = state.sessions.store().clone();
-            run_blocking(move || Ok(store.check_exists(&id)?)).await?;
+            let store = state.sessions.session_store().clone();
+            run_blocking(move || Ok(store.check_session_exists(&id)?)).await?;
             Vec::new()
         }
     };

@@ -6,7 +6,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::RequestQuery;
+use super::RequestQueryExtractor;
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::hook_sums::PluginSums;
@@ -75,12 +75,12 @@ pub(crate) struct LeftOutRow {
 
 pub(crate) async fn get_plugins(
     State(state): State<ApiState>,
-    RequestQuery(query): RequestQuery<PluginQuery>,
+    RequestQueryExtractor(query): RequestQueryExtractor<PluginQuery>,
 ) -> Result<Json<PluginList>, ApiError> {
     let workspace = state
         .sessions
         .workspaces()
-        .find_workspace_host(query.workspace);
+        .get_workspace_host(query.workspace);
     Ok(Json(list_plugins(&*workspace.await?)))
 }
 
@@ -92,14 +92,14 @@ pub(crate) fn list_plugins(workspace: &WorkspaceHost) -> PluginList {
         trust: loaded.trust.to_string(),
         digest: loaded.digest.clone(),
         granted: loaded
-            .granted()
+            .granted_capabilities()
             .capabilities()
             .iter()
             .map(ToString::to_string)
             .collect(),
         tools: loaded.tools.iter().map(|tool| tool.name.clone()).collect(),
         exports: loaded.exports.clone(),
-        sums: workspace.hooks.plugin_sums(&loaded.manifest.name),
+        sums: workspace.hooks.plugin_hook_totals(&loaded.manifest.name),
     });
     let left_out = workspace.plugins.left_out.iter();
     let left_out = left_out.map(|left_out| LeftOutRow {
@@ -113,7 +113,7 @@ pub(crate) fn list_plugins(workspace: &WorkspaceHost) -> PluginList {
     };
     for name in workspace.hooks.hook_owner_names() {
         if list.plugins.iter().all(|plugin| plugin.name != *name) {
-            let sums = workspace.hooks.plugin_sums(&name);
+            let sums = workspace.hooks.plugin_hook_totals(&name);
             let name = name.to_string();
             list.scripts.push(ScriptRow { name, sums });
         }

@@ -6,11 +6,11 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{JsonBody, RequestQuery};
+use super::{JsonBodyExtractor, RequestQueryExtractor};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::forward::list_open_questions;
-use crate::questions::{AnswerBody, AnswerError, OpenQuestion};
+use crate::questions::{AnswerBody, OpenQuestion, QuestionAnswerError};
 
 /// Selection of questions.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,16 +29,16 @@ pub(crate) struct QuestionList {
 
 pub(crate) async fn get_questions(
     State(state): State<ApiState>,
-    RequestQuery(query): RequestQuery<QuestionQuery>,
+    RequestQueryExtractor(query): RequestQueryExtractor<QuestionQuery>,
 ) -> Result<Json<QuestionList>, ApiError> {
     let questions = list_open_questions(&state, query.session.as_deref()).await?;
     Ok(Json(QuestionList { questions }))
 }
 
-pub(crate) async fn post_answer(
+pub(crate) async fn post_question_answer(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    JsonBody(body): JsonBody<AnswerBody>,
+    JsonBodyExtractor(body): JsonBodyExtractor<AnswerBody>,
 ) -> Result<StatusCode, ApiError> {
     state
         .sessions
@@ -47,11 +47,11 @@ pub(crate) async fn post_answer(
     Ok(StatusCode::NO_CONTENT)
 }
 
-impl From<AnswerError> for ApiError {
-    fn from(error: AnswerError) -> Self {
+impl From<QuestionAnswerError> for ApiError {
+    fn from(error: QuestionAnswerError) -> Self {
         match &error {
-            AnswerError::Unknown(_) => Self::not_found(error.to_string()),
-            AnswerError::Unfit(_) => Self::invalid(error.to_string()),
+            QuestionAnswerError::Unknown(_) => Self::not_found(error.to_string()),
+            QuestionAnswerError::Unfit(_) => Self::invalid_request(error.to_string()),
         }
     }
 }

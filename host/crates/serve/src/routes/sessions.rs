@@ -8,18 +8,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{JsonBody, RequestQuery, run_blocking};
+use super::{JsonBodyExtractor, RequestQueryExtractor, run_blocking};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::forward::remote_session_states;
-use crate::live::LiveSessionState;
-use crate::queued::{check_workspace, session_id_or_new};
+use crate::live::OpenSessionState;
+use crate::queued::{check_no_workspace_requested, check_or_create_session_id};
 
 /// Number of sessions in a list if the request sets no limit.
-const LISTED: usize = 50;
+const DEFAULT_SESSION_LIST_LIMIT: usize = 50;
 
 /// Largest number of sessions in a list.
-const MAX_LISTED: usize = 1000;
+const MAX_SESSION_LIST_LIMIT: usize = 1000;
 
 /// Selection of sessions.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -116,12 +116,12 @@ pub(crate) struct Closed {
 
 pub(crate) async fn get_sessions(
     State(state): State<ApiState>,
-    RequestQuery(query): RequestQuery<ListQuery>,
+    RequestQueryExtractor(query): RequestQueryExtractor<ListQuery>,
 ) -> Result<Json<SessionList>, ApiError> {
-    let limit = query.limit.unwrap_or(LISTED);
-    if !(1..=MAX_LISTED).contains(&limit) {
-        let text = format!("`limit` must be a number from 1 to {MAX_LISTED}");
-        return Err(ApiError::invalid(text));
+    let limit = query.limit.unwrap_or(DEFAULT_SESSION_LIST_LIMIT);
+    if !(1..=MAX_SESSION_LIST_LIMIT).contains(&limit) {
+        let text = format!("`limit` must be a number from 1 to {MAX_SESSION_LIST_LIMIT}");
+        return Err(ApiError::invalid_request(text));
     }
     Ok(Json(list_sessions(&state, limit, query.after).await?))
 }
@@ -133,8 +133,8 @@ pub(crate) async fn list_sessions(
     limit: usize,
     after: Option<String>,
 ) -> Result<SessionList, ApiError> {
-    let store = state.sessions.store().clone();
-    let heads = run_blocking(move || Ok(store.heads()?.rows)).await?;
+    let store = state.sessions.session_store().clone();
+    let heads = run_blocking(move || Ok(store.list_session_heads()?.rows)).await?;
     let from = match after {
         None => 0,
         Some(after) => match heads.iter().position(|head| head.id == after) {
@@ -162,7 +162,7 @@ pub(crate) async fn list_sessions(
 
 fn build_api_session_row(
     head: SessionHead,
-    live: impl Fn(&str) -> Option<LiveSessionState>,
+    live: impl Fn(&str) -> Option<OpenSessionState>,
 ) -> SessionRow {
     let live = live(&head.id);
     let quiet_ms = live.and_then(|live| live.quiet_ms);
@@ -190,14 +190,14 @@ pub(crate) async fn list_workspaces(State(state): State<ApiState>) -> Json<Works
 
 pub(crate) async fn create_session(
     State(state): State<ApiState>,
-    JsonBody(new): JsonBody<NewSession>,
+    JsonBodyExtractor(new): JsonBodyExtractor<NewSession>,
 ) -> Result<(StatusCode, Json<MadeSession>), ApiError> {
     let id = match state.worker_queue() {
         Some(_) => {
-            check_workspace(new.workspace.as_deref())?;
-            let id = session_id_or_new(new.id)?;
-            let (store, wanted) = (state.sessions.store().clone(), id.clone());
-            run_blocking(move || match store.check_exists(&wanted) {
+            check_no_workspace_requested(new.workspace.as_deref())?;
+            let id = check_or_create_session_id(new.id)?;
+            let (store, wanted) = (state.sessions.session_store().clone(), id.clone());
+            run_blocking(move || match store.check_session_exists(&wanted) {
                 Ok(_) => Err(ApiError::conflict(
                     "exists",
                     format!("the session {wanted} exists already: send it an input, or choose another id"),
@@ -221,7 +221,7 @@ pub(crate) async fn get_session(
     let mut shown = serde_json::to_value(&view).map_err(|error| ApiError::internal(&error))?;
     if let Value::Object(fields) = &mut shown {
         let live = state.sessions.find_open_session(&id).await;
-        let is_running = live.as_ref().is_some_and(|live| live.is_running());
+        let is_running = live.as_ref().is_some_and(|live| live.has_running_turn());
         fields.insert("is_open".to_owned(), live.is_some().into());
         fields.insert("is_running".to_owned(), is_running.into());
         let questions = state
@@ -237,9 +237,9 @@ pub(crate) async fn get_session(
 
 /// Reads a session from its file without locking it.
 pub(crate) async fn read_session_view(state: &ApiState, id: &str) -> Result<SessionView, ApiError> {
-    let (store, id) = (state.sessions.store().clone(), id.to_owned());
+    let (store, id) = (state.sessions.session_store().clone(), id.to_owned());
     run_blocking(move || {
-        let reading = store.read_lines(&id)?;
+        let reading = store.read_entries_with_line_numbers(&id)?;
         Ok(SessionView::new(&id, &reading))
     })
     .await
@@ -247,10 +247,14 @@ pub(crate) async fn read_session_view(state: &ApiState, id: &str) -> Result<Sess
 
 /// Reads an entry of a session as JSON text. `line` is the line number of the entry in the
 /// session's file.
-pub(crate) async fn read_entry(state: &ApiState, id: &str, line: u64) -> Result<String, ApiError> {
-    let (store, id) = (state.sessions.store().clone(), id.to_owned());
+pub(crate) async fn read_session_entry_json(
+    state: &ApiState,
+    id: &str,
+    line: u64,
+) -> Result<String, ApiError> {
+    let (store, id) = (state.sessions.session_store().clone(), id.to_owned());
     run_blocking(move || {
-        let reading = store.read_lines(&id)?;
+        let reading = store.read_entries_with_line_numbers(&id)?;
         let entry = reading.entries.iter().find(|own| own.line == line);
         let missing = || ApiError::not_found("the session has no entry on this line");
         let entry = entry.ok_or_else(missing)?;

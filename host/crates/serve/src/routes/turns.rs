@@ -7,21 +7,21 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, StatusCode, header};
 use rind_lib::agent::{AnswerSchema, TurnOutcome};
-use rind_lib::message::Attachment;
+use rind_lib::message::PromptImageAttachment;
 use rind_lib::point::payload::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{JsonBody, events, run_blocking};
+use super::{JsonBodyExtractor, events, run_blocking};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::live::RequestedTurn;
-use crate::queued::queue_input;
-use crate::session_task::TurnRequest;
+use crate::queued::enqueue_turn_input;
+use crate::session_task::SessionTurnRequest;
 
 /// Maximum number of images in an input.
-const MAX_IMAGES: usize = 16;
+const MAX_IMAGES_PER_INPUT: usize = 16;
 
 /// Maximum length of an input's id, in bytes.
 const MAX_INPUT_ID_BYTES: usize = 256;
@@ -123,49 +123,49 @@ pub(crate) async fn start_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    JsonBody(new): JsonBody<NewTurn>,
+    JsonBodyExtractor(new): JsonBodyExtractor<NewTurn>,
 ) -> Result<Response, ApiError> {
     let (wait, queue) = (new.wait, new.queue);
     let order = run_blocking(move || parse_new_turn(new)).await?;
     if let Some(remote) = state.worker_queue() {
-        if accepts_stream(&headers) {
-            return Err(ApiError::invalid(
+        if accepts_event_stream(&headers) {
+            return Err(ApiError::invalid_request(
                 "workers run the turns of this server, and the events of a turn that waits in the queue are not streamed in \
                  this answer: leave out `Accept: text/event-stream`, and follow `/v1/sessions/ID/events`",
             ));
         }
-        return queue_input(remote, &id, order)
+        return enqueue_turn_input(remote, &id, order)
             .await?
-            .respond_to_turn(wait)
+            .respond_with_turn_outcome(wait)
             .await;
     }
-    state.sessions.check_turn_gate().await?;
+    state.sessions.check_turn_admission().await?;
     let ordered = state.sessions.request_turn(&id, order, queue).await?;
-    respond_to_turn(&id, ordered, wait, &headers).await
+    respond_to_turn_request(&id, ordered, wait, &headers).await
 }
 
 pub(crate) async fn continue_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<GoOn>,
+    JsonBodyExtractor(body): JsonBodyExtractor<GoOn>,
 ) -> Result<Response, ApiError> {
-    state.require_local_turns()?;
-    let ordered = state.sessions.request_continuation(&id).await?;
-    respond_to_turn(&id, ordered, body.wait, &headers).await
+    state.check_turns_run_locally()?;
+    let ordered = state.sessions.request_turn_continuation(&id).await?;
+    respond_to_turn_request(&id, ordered, body.wait, &headers).await
 }
 
 /// Responds to a request for a turn: with a stream of events up to the end of the turn if the
 /// caller accepts a stream, with the outcome at the end of the turn if `wait` is set, and otherwise
 /// immediately.
-async fn respond_to_turn(
+async fn respond_to_turn_request(
     id: &str,
     ordered: RequestedTurn,
     wait: bool,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    if accepts_stream(headers) {
-        return Ok(events::stream_turn(ordered).into_response());
+    if accepts_event_stream(headers) {
+        return Ok(events::stream_turn_events(ordered).into_response());
     }
     if !wait {
         let accepted = AcceptedTurn {
@@ -197,7 +197,7 @@ fn build_turn_result(id: &str, outcome: TurnOutcome) -> Result<TurnResult, ApiEr
     })
 }
 
-fn accepts_stream(headers: &HeaderMap) -> bool {
+fn accepts_event_stream(headers: &HeaderMap) -> bool {
     let accept = headers
         .get(header::ACCEPT)
         .and_then(|value| value.to_str().ok());
@@ -205,7 +205,7 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Checks an input, and decodes its images. Returns it as a request for a turn.
-pub(crate) fn parse_new_turn(new: NewTurn) -> Result<TurnRequest, ApiError> {
+pub(crate) fn parse_new_turn(new: NewTurn) -> Result<SessionTurnRequest, ApiError> {
     let images: Vec<_> = new
         .images
         .iter()
@@ -218,38 +218,38 @@ pub(crate) fn parse_new_turn(new: NewTurn) -> Result<TurnRequest, ApiError> {
 pub(crate) fn check_new_turn(
     new: NewTurn,
     images: Vec<Result<Vec<u8>, String>>,
-) -> Result<TurnRequest, ApiError> {
+) -> Result<SessionTurnRequest, ApiError> {
     if new.text.trim().is_empty() {
-        return Err(ApiError::invalid("the input is empty"));
+        return Err(ApiError::invalid_request("the input is empty"));
     }
-    if images.len() > MAX_IMAGES {
-        return Err(ApiError::invalid(format!(
-            "an input may have at most {MAX_IMAGES} images"
+    if images.len() > MAX_IMAGES_PER_INPUT {
+        return Err(ApiError::invalid_request(format!(
+            "an input may have at most {MAX_IMAGES_PER_INPUT} images"
         )));
     }
     if let Some(id) = &new.input_id
         && (id.is_empty() || id.len() > MAX_INPUT_ID_BYTES)
     {
-        return Err(ApiError::invalid(format!(
+        return Err(ApiError::invalid_request(format!(
             "`input_id` must have 1 to {MAX_INPUT_ID_BYTES} bytes"
         )));
     }
     if let Some(usd) = new.max_cost_usd
         && !(usd.is_finite() && usd >= 0.0)
     {
-        return Err(ApiError::invalid(
+        return Err(ApiError::invalid_request(
             "`max_cost_usd` must be a number of at least 0",
         ));
     }
     let images = images.into_iter().enumerate().map(|(at, bytes)| {
-        let image = bytes.and_then(Attachment::image);
-        image.map_err(|why| ApiError::invalid(format!("image {}: {why}", at + 1)))
+        let image = bytes.and_then(PromptImageAttachment::image);
+        image.map_err(|why| ApiError::invalid_request(format!("image {}: {why}", at + 1)))
     });
     let answer_schema = new.output_schema.as_ref().map(AnswerSchema::compile);
     let answer_schema = answer_schema.transpose();
-    let answer_schema =
-        answer_schema.map_err(|why| ApiError::invalid(format!("`output_schema`: {why}")))?;
-    Ok(TurnRequest {
+    let answer_schema = answer_schema
+        .map_err(|why| ApiError::invalid_request(format!("`output_schema`: {why}")))?;
+    Ok(SessionTurnRequest {
         images: images.collect::<Result<_, _>>()?,
         text: new.text,
         input_id: new.input_id,
@@ -262,10 +262,10 @@ pub(crate) fn check_new_turn(
 pub(crate) async fn steer_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    JsonBody(body): JsonBody<SteerBody>,
+    JsonBodyExtractor(body): JsonBodyExtractor<SteerBody>,
 ) -> Result<Json<Steered>, ApiError> {
     if body.text.trim().is_empty() {
-        return Err(ApiError::invalid("the text is empty"));
+        return Err(ApiError::invalid_request("the text is empty"));
     }
     let live = state.sessions.find_open_session(&id).await;
     let number = live.and_then(|live| live.steer_turn(body.text, Source::Http, body.follow_up));

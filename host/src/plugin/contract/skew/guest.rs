@@ -9,32 +9,32 @@ use wasmparser::component_types::{
 use wasmparser::types::Types;
 use wasmparser::{Parser, Payload, PrimitiveValType, Validator, WasmFeatures};
 
-use super::super::{is_compatible_with_current, split_interface};
-use super::{ContractInterface, Interfaces, NamedType};
+use super::super::{is_compatible_with_current_contract, split_interface_name};
+use super::{ContractInterface, ContractInterfaces, NamedWitType};
 
 /// Interfaces of the contract that a component imports or exports.
-pub(super) struct GuestInterfaces {
-    pub(super) interfaces: Interfaces,
+pub(super) struct ComponentContractInterfaces {
+    pub(super) interfaces: ContractInterfaces,
     /// Full name of each interface, as the component spells it.
     pub(super) names: BTreeMap<String, String>,
 }
 
 /// Reads the interfaces of the contract that a component imports and exports; `None` if the bytes
 /// are not a valid component.
-pub(super) fn read_guest_interfaces(component: &[u8]) -> Option<GuestInterfaces> {
+pub(super) fn read_guest_interfaces(component: &[u8]) -> Option<ComponentContractInterfaces> {
     let mut validator = Validator::new_with_features(WasmFeatures::all());
     let types = validator.validate_all(component).ok()?;
-    let mut guest = GuestInterfaces {
-        interfaces: Interfaces::new(),
+    let mut guest = ComponentContractInterfaces {
+        interfaces: ContractInterfaces::new(),
         names: BTreeMap::new(),
     };
-    for (name, is_import) in list_outermost_names(component) {
-        let Some((short, version)) = split_interface(&name) else {
+    for (name, is_import) in list_import_and_export_names(component) {
+        let Some((short, version)) = split_interface_name(&name) else {
             continue;
         };
         // An incompatible contract version has different types, which cannot be compared with the
         // current WIT files.
-        if !is_compatible_with_current(version) {
+        if !is_compatible_with_current_contract(version) {
             continue;
         }
         let item = match is_import {
@@ -54,7 +54,7 @@ pub(super) fn read_guest_interfaces(component: &[u8]) -> Option<GuestInterfaces>
 }
 
 /// Returns the names of the outermost imports and exports; `true` marks an import.
-fn list_outermost_names(component: &[u8]) -> Vec<(String, bool)> {
+fn list_import_and_export_names(component: &[u8]) -> Vec<(String, bool)> {
     let (mut names, mut depth) = (Vec::new(), 0_usize);
     for payload in Parser::new(0).parse_all(component).map_while(Result::ok) {
         match payload {
@@ -97,7 +97,7 @@ fn add_guest_interface(
             ..
         } => {
             let (kind, parts) = type_kind_and_parts(&types[id]);
-            let named = NamedType {
+            let named = NamedWitType {
                 kind,
                 parts,
                 text: format_defined_type(types, id),

@@ -12,12 +12,12 @@ mod own;
 
 use std::collections::BTreeMap;
 
-use super::{CURRENT, stamp};
+use super::{CURRENT_CONTRACT_VERSION, stamp};
 use crate::plugin::Error;
 
 /// Named type: a record, a variant, an enum or flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NamedType {
+struct NamedWitType {
     /// Kind of the type: `record`, `variant`, `enum`, `flags`, or `type` for any other.
     kind: &'static str,
     /// Names of the type's fields or cases, in order.
@@ -31,11 +31,11 @@ struct NamedType {
 #[derive(Clone, Debug, Default)]
 struct ContractInterface {
     functions: BTreeMap<String, String>,
-    types: BTreeMap<String, NamedType>,
+    types: BTreeMap<String, NamedWitType>,
 }
 
 /// Interfaces of the plugin contract, by their names without package and version.
-type Interfaces = BTreeMap<String, ContractInterface>;
+type ContractInterfaces = BTreeMap<String, ContractInterface>;
 
 /// Finds an interface of the contract for which the component was built with other types, and
 /// returns it as an error. Returns `None` if all types match or if the bytes are not a valid
@@ -62,7 +62,7 @@ pub fn find_type_mismatch(component: &[u8]) -> Option<Error> {
             Some(stamp) => format!("{} for contract {}", stamp.sdk, stamp.contract),
             None => format!("contract {version}"),
         },
-        own: CURRENT,
+        own: CURRENT_CONTRACT_VERSION,
     })
 }
 
@@ -83,7 +83,10 @@ fn describe_differing_function(
 
 /// Describes the first named type whose parts have other names, or other types, in the component
 /// than in this host.
-fn describe_differing_type(theirs: &Interfaces, ours: &Interfaces) -> Option<String> {
+fn describe_differing_type(
+    theirs: &ContractInterfaces,
+    ours: &ContractInterfaces,
+) -> Option<String> {
     let pairs = || {
         theirs.iter().flat_map(|(interface, types)| {
             let own = ours.get(interface);
@@ -95,7 +98,7 @@ fn describe_differing_type(theirs: &Interfaces, ours: &Interfaces) -> Option<Str
     };
     let by_parts = pairs().find_map(|(name, theirs, own)| {
         let kind = theirs.kind;
-        let only = |of: &NamedType, other: &NamedType| {
+        let only = |of: &NamedWitType, other: &NamedWitType| {
             let only = of.parts.iter().filter(|part| !other.parts.contains(part));
             let only: Vec<String> = only.map(|part| format!("`{part}`")).collect();
             (!only.is_empty()).then(|| only.join(", "))

@@ -3,11 +3,11 @@
 use wit_parser::{Handle, Resolve, SourceMap, Type, TypeDefKind};
 
 use super::super::list_contract_files;
-use super::{ContractInterface, Interfaces, NamedType};
+use super::{ContractInterface, ContractInterfaces, NamedWitType};
 
 /// Parses the embedded contract. Returns no interfaces if parsing fails; a test ensures that
 /// parsing succeeds.
-pub(super) fn read_host_interfaces() -> Interfaces {
+pub(super) fn read_host_interfaces() -> ContractInterfaces {
     let mut map = SourceMap::default();
     for (name, text) in list_contract_files() {
         if name.ends_with(".wit") {
@@ -17,7 +17,7 @@ pub(super) fn read_host_interfaces() -> Interfaces {
     let mut resolve = Resolve::default();
     let parsed = map.parse().ok();
     let Some(package) = parsed.and_then(|group| resolve.push_group(group).ok()) else {
-        return Interfaces::new();
+        return ContractInterfaces::new();
     };
     let interfaces = resolve.packages[package].interfaces.iter();
     interfaces
@@ -35,7 +35,7 @@ pub(super) fn read_host_interfaces() -> Interfaces {
             let types = own.types.iter().map(|(name, id)| {
                 let (kind, parts) = type_kind_and_parts(&resolve, &Type::Id(*id));
                 let text = format_type(&resolve, &Type::Id(*id));
-                (name.clone(), NamedType { kind, parts, text })
+                (name.clone(), NamedWitType { kind, parts, text })
             });
             let interface = ContractInterface {
                 functions: functions.collect(),

@@ -1,10 +1,10 @@
 //! Options and subcommands of programs that can run commands, as listed in the programs' manuals.
 
-use super::CommandStartingProgram;
+use super::CommandRunningProgram;
 
-pub(super) const GIT: &str = "git";
+pub(super) const GIT_PROGRAM_NAME: &str = "git";
 
-const NONE: CommandStartingProgram = CommandStartingProgram {
+const EMPTY_COMMAND_STARTING_PROGRAM: CommandRunningProgram = CommandRunningProgram {
     names: &[],
     letters: "",
     long: &[],
@@ -16,12 +16,13 @@ const NONE: CommandStartingProgram = CommandStartingProgram {
 };
 
 /// Verbs of package managers and runners that are followed by a program.
-const RUNNING: &[&str] = &["exec", "run", "tool"];
+const PROGRAM_RUNNING_VERBS: &[&str] = &["exec", "run", "tool"];
 
-pub(super) const CARRIERS: &[CommandStartingProgram] = &[
-    CommandStartingProgram {
-        names: &[GIT],
-        // Which short options are dangerous depends on the verb, see `dangerous_git_letters`.
+pub(super) const COMMAND_STARTING_PROGRAMS: &[CommandRunningProgram] = &[
+    CommandRunningProgram {
+        names: &[GIT_PROGRAM_NAME],
+        // Which short options are dangerous depends on the verb, see
+        // `git_options_with_command_or_file`.
         long: &[
             "config",
             "config-env",
@@ -152,9 +153,9 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "--paginate",
             "--version",
         ],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["tar", "gtar", "bsdtar"],
         letters: "IF",
         long: &[
@@ -166,37 +167,37 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "to-command",
             "use-compress-program",
         ],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["sort"],
         letters: "o",
         long: &["compress-program", "output"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["find"],
         words: &["-delete", "-fls", "-fprint", "-fprint0", "-fprintf"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["rg"],
         long: &["pre", "hostname-bin"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["fd", "fdfind"],
         letters: "xX",
         long: &["exec", "exec-batch"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["rsync"],
         letters: "e",
         long: &["rsh", "rsync-path"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["cargo"],
         long: &["config"],
         valued: &["-C", "-Z", "--color", "--config"],
@@ -211,9 +212,9 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "--quiet",
             "--verbose",
         ],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["go"],
         words: &[
             "-exec",
@@ -223,26 +224,26 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "-vettool",
             "--vettool",
         ],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["zip"],
         letters: "T",
         long: &["unzip-command"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["man"],
         letters: "HPC",
         long: &["browser", "html", "pager", "preprocessor", "config-file"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["split"],
         long: &["filter"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &[
             "docker", "podman", "nerdctl", "buildah", "ctr", "lxc", "incus",
         ],
@@ -282,9 +283,9 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "--tlsverify",
             "--version",
         ],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["kubectl", "oc"],
         verbs: &[
             "attach",
@@ -313,9 +314,9 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "--v",
         ],
         flags: &["--match-server-version", "--warnings-as-errors"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["npm"],
         // npm accepts its settings as options at any position of the command line.
         long: &[
@@ -406,9 +407,9 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "--silent",
             "--version",
         ],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["pnpm", "yarn", "bun"],
         long: &["script-shell", "shell-emulator"],
         verbs: &[
@@ -424,11 +425,11 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "--silent",
             "--version",
         ],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["uv", "poetry", "pipenv", "pdm", "rye", "hatch", "rustup"],
-        verbs: RUNNING,
+        verbs: PROGRAM_RUNNING_VERBS,
         valued: &[
             "-C",
             "-P",
@@ -452,9 +453,9 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "--verbose",
             "--version",
         ],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &[
             "asdf",
             "bundle",
@@ -490,27 +491,27 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "x",
         ],
         flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["cpio"],
         long: &["rsh-command"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["ip"],
         verbs: &["n", "ne", "net", "netn", "netns", "v", "vr", "vrf"],
         flags: &["-4", "-6", "-br", "-brief", "-j", "-json", "-o", "-s"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["pip", "pip3", "gem"],
         long: &["editor"],
         verbs: &["config", "exec", "open"],
         flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["gh", "glab"],
         verbs: &[
             "alias",
@@ -522,9 +523,9 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "extensions",
         ],
         flags: &["--version"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &[
             "systemctl",
             "flatpak",
@@ -554,28 +555,28 @@ pub(super) const CARRIERS: &[CommandStartingProgram] = &[
             "--version",
             "--yes",
         ],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
     // Builtins that evaluate an array index, which can contain a command substitution.
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["test", "["],
         words: &["-v", "-R"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["wait"],
         letters: "p",
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
-    CommandStartingProgram {
+    CommandRunningProgram {
         names: &["jobs"],
         words: &["-x"],
-        ..NONE
+        ..EMPTY_COMMAND_STARTING_PROGRAM
     },
 ];
 
 /// Returns git's short options that take a command, a setting with a command, or an output file.
-pub(super) fn dangerous_git_letters(verb: Option<&str>) -> &'static str {
+pub(super) fn git_options_with_command_or_file(verb: Option<&str>) -> &'static str {
     match verb {
         None => "c",
         Some("archive" | "diff" | "format-patch" | "log" | "show" | "whatchanged") => "o",

@@ -4,16 +4,18 @@ use tokio::time::Instant;
 
 use super::super::super::exit_code::ExitStatus;
 use super::super::super::looks;
-use super::super::super::render::{BOLD, DIM, one_line, style_text, warning_text};
-use super::super::super::terminal::QUIET;
-use super::super::ask::{OpenQuestion, TypedAnswer};
-use super::super::keys::{KeyCode, KeyInput, TypedKey};
-use super::super::press::{apply_editing_key, is_answer_text};
-use super::super::slash::is_command;
+use super::super::super::render::{
+    BOLD_STYLE, DIM_STYLE, format_warning_line, style_text, truncate_to_one_line,
+};
+use super::super::super::terminal::INPUT_SILENCE_BEFORE_ANSWER;
+use super::super::ask::{OpenChatQuestion, TypedQuestionAnswerEffect};
+use super::super::keys::{KeyCode, TerminalInputEvent, TypedKeyWithModifiers};
+use super::super::press::{apply_editing_key, is_question_answer_text};
+use super::super::slash::is_slash_command_line;
 use super::AttachedChat;
 
 /// Text of `/help`: commands and keys.
-const ATTACHED_CHAT_HELP: &str = "\
+const ATTACHED_CHAT_HELP_TEXT: &str = "\
 Commands: /help, /quit
 Keys of the chat:
   Enter        sends; while a turn runs it steers: the model reads it before its next request
@@ -25,19 +27,19 @@ Keys of the chat:
 Leaving changes nothing: turns go on, and questions stay open for others.";
 
 impl AttachedChat {
-    pub(super) fn press_key(&mut self, input: KeyInput) {
-        if let KeyInput::Background(is_light) = input {
-            return looks::set_background_palette(is_light);
+    pub(super) fn handle_key_input(&mut self, input: TerminalInputEvent) {
+        if let TerminalInputEvent::Background(is_light) = input {
+            return looks::set_code_palette_for_background(is_light);
         }
         if self.question.is_some() {
             return self.handle_question_key(input);
         }
         let key = match input {
-            KeyInput::Paste(text) => {
+            TerminalInputEvent::Paste(text) => {
                 self.last_key = Instant::now();
                 return self.editor.paste_text(&text);
             }
-            KeyInput::Key(key) => key,
+            TerminalInputEvent::Key(key) => key,
             _ => return,
         };
         self.last_key = Instant::now();
@@ -55,15 +57,15 @@ impl AttachedChat {
             (KeyCode::Enter, false, false, false) => self.submit_line(false),
             (KeyCode::Tab, false, false, _) => self.submit_line(true),
             (KeyCode::Up, false, false, false) => {
-                let now = self.editor.pieces();
-                if !self.editor.move_line(true)
+                let now = self.editor.typed_and_pasted_pieces();
+                if !self.editor.move_cursor_vertically(true)
                     && let Some(pieces) = self.history.move_to_older_text(&now)
                 {
                     self.editor.set_pieces(&pieces);
                 }
             }
             (KeyCode::Down, false, false, false) => {
-                if !self.editor.move_line(false)
+                if !self.editor.move_cursor_vertically(false)
                     && let Some(pieces) = self.history.move_to_newer_text()
                 {
                     self.editor.set_pieces(&pieces);
@@ -76,50 +78,58 @@ impl AttachedChat {
     }
 
     fn is_enter_for_closed_question(&self) -> bool {
-        let is_recent = self.closed.is_some_and(|at| at.elapsed() < QUIET);
-        is_recent && is_answer_text(&self.editor.full_text())
+        let is_recent = self
+            .closed
+            .is_some_and(|at| at.elapsed() < INPUT_SILENCE_BEFORE_ANSWER);
+        is_recent && is_question_answer_text(&self.editor.full_text())
     }
 
-    fn handle_question_key(&mut self, input: KeyInput) {
+    fn handle_question_key(&mut self, input: TerminalInputEvent) {
         let now = Instant::now();
         let open = self.question.as_mut();
-        let is_taken = open.is_some_and(|open| open.accepts_key(now));
+        let is_taken = open.is_some_and(|open| open.should_accept_key(now));
         let key = match input {
             // Insert a paste into the editor, because it is text to write and not an answer.
-            KeyInput::Paste(text) => return self.editor.paste_text(&text),
-            KeyInput::Key(key) => key,
+            TerminalInputEvent::Paste(text) => return self.editor.paste_text(&text),
+            TerminalInputEvent::Key(key) => key,
             _ => return,
         };
         match (key.code, key.ctrl) {
             (KeyCode::Char('c'), true) => self.interrupt_or_leave(),
-            (KeyCode::Esc, _) if self.question.as_mut().is_some_and(OpenQuestion::close_page) => {}
+            (KeyCode::Esc, _)
+                if self
+                    .question
+                    .as_mut()
+                    .is_some_and(OpenChatQuestion::close_question_page) => {}
             (KeyCode::Esc, _) => self.decline_question(),
             _ if !is_taken => {}
             (KeyCode::Char('d'), true) if self.answer.is_empty() => self.decline_question(),
-            (KeyCode::Enter, _) => self.answer_question(),
+            (KeyCode::Enter, _) => self.submit_question_answer(),
             _ => {
                 apply_editing_key(&mut self.answer, key);
             }
         }
     }
 
-    fn answer_question(&mut self) {
+    fn submit_question_answer(&mut self) {
         let (room, line) = (self.available_question_space(), self.answer.full_text());
         let Some(question) = &mut self.question else {
             return;
         };
-        let kept = question.scrollback_rows(room.size);
+        let kept = question.question_rows_for_scrollback(room.size);
         // Pass no steering function: the program that runs the session passes the reason of a no to
         // the model.
-        match question.answer_line(&line, room, |_| {}) {
-            TypedAnswer::NotYet => self.answer.clear_text(),
-            TypedAnswer::Invalid => self.answer.discard_text(),
-            TypedAnswer::Answered(words) => {
+        match question.handle_answer_line(&line, room, |_| {}) {
+            TypedQuestionAnswerEffect::NotYet => self.answer.clear_text(),
+            TypedQuestionAnswerEffect::Invalid => self.answer.clear_text_with_undo(),
+            TypedQuestionAnswerEffect::Answered(words) => {
                 self.answer.clear_text();
                 self.close_question();
-                kept.into_iter().for_each(|row| self.view.say_line(row));
-                let words = format!("  {}", one_line(&words, 400));
-                self.view.say_line(style_text(BOLD, words));
+                kept.into_iter()
+                    .for_each(|row| self.view.add_finished_output_line(row));
+                let words = format!("  {}", truncate_to_one_line(&words, 400));
+                self.view
+                    .add_finished_output_line(style_text(BOLD_STYLE, words));
             }
         }
     }
@@ -130,11 +140,13 @@ impl AttachedChat {
         let Some(question) = self.question.take() else {
             return;
         };
-        let kept = question.scrollback_rows(size);
-        kept.into_iter().for_each(|row| self.view.say_line(row));
-        self.view.say_line(style_text(BOLD, "  no"));
+        let kept = question.question_rows_for_scrollback(size);
+        kept.into_iter()
+            .for_each(|row| self.view.add_finished_output_line(row));
+        self.view
+            .add_finished_output_line(style_text(BOLD_STYLE, "  no"));
         self.stop_turn();
-        question.answer_without_person("the user ended the turn");
+        question.send_fallback_answer("the user ended the turn");
         self.close_question();
     }
 
@@ -142,9 +154,9 @@ impl AttachedChat {
     pub(super) fn close_question(&mut self) {
         self.question = None;
         self.closed = Some(Instant::now());
-        let begun = self.answer.pieces();
-        if !is_answer_text(&self.answer.take_text()) {
-            self.editor.insert_before(&begun);
+        let begun = self.answer.typed_and_pasted_pieces();
+        if !is_question_answer_text(&self.answer.take_text()) {
+            self.editor.prepend_pieces(&begun);
         }
     }
 
@@ -155,18 +167,22 @@ impl AttachedChat {
         if line.is_empty() {
             return;
         }
-        if !is_plain && (is_command(line) || line.starts_with('!')) {
+        if !is_plain && (is_slash_command_line(line) || line.starts_with('!')) {
             return self.run_command(line);
         }
         if self.editor.text_before_cursor() == text && text.ends_with('\\') {
-            apply_editing_key(&mut self.editor, TypedKey::plain_key(KeyCode::Backspace));
-            return self.editor.insert_typed_letter('\n');
+            apply_editing_key(
+                &mut self.editor,
+                TypedKeyWithModifiers::without_modifiers(KeyCode::Backspace),
+            );
+            return self.editor.insert_typed_character('\n');
         }
-        self.history.add_pieces(&self.editor.pieces());
+        self.history
+            .add_sent_text_pieces(&self.editor.typed_and_pasted_pieces());
         self.editor.clear_text();
         match self.is_running && self.is_held && !is_next {
             true => self.steer_turn(text),
-            false => self.send_text(text),
+            false => self.queue_text_as_session_input(text),
         }
     }
 
@@ -175,15 +191,20 @@ impl AttachedChat {
         match name {
             "/quit" | "/exit" => self.leaving = Some(ExitStatus::Done),
             "/help" => {
-                let lines = ATTACHED_CHAT_HELP.lines();
-                lines.for_each(|line| self.view.say_line(style_text(DIM, line)));
+                let lines = ATTACHED_CHAT_HELP_TEXT.lines();
+                lines.for_each(|line| {
+                    self.view
+                        .add_finished_output_line(style_text(DIM_STYLE, line))
+                });
             }
             _ => {
                 let words = format!(
                     "{} is not available here, because the session runs at a worker; put a blank before the line to send it to the model",
-                    one_line(name, 60)
+                    truncate_to_one_line(name, 60)
                 );
-                return self.view.say_line(warning_text(&words));
+                return self
+                    .view
+                    .add_finished_output_line(format_warning_line(&words));
             }
         }
         self.editor.clear_text();
@@ -194,9 +215,10 @@ impl AttachedChat {
         if self.is_running && self.is_held && !self.is_interrupted {
             self.stop_turn();
         } else if !self.editor.is_empty() {
-            self.history.add_pieces(&self.editor.pieces());
-            self.editor.discard_text();
-        } else if self.is_quitting() || self.is_interrupted {
+            self.history
+                .add_sent_text_pieces(&self.editor.typed_and_pasted_pieces());
+            self.editor.clear_text_with_undo();
+        } else if self.is_awaiting_second_ctrl_c() || self.is_interrupted {
             self.leaving = Some(ExitStatus::Done);
         } else {
             self.quitting = Some(Instant::now());

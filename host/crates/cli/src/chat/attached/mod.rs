@@ -3,7 +3,7 @@
 //! Owns the screen of such a chat, which is built from the parts of the chat at a terminal. `news`
 //! handles events from the holder, the program that runs the session's turns. `keys` handles keys
 //! and typed texts. The chat itself has no session, no plugins and no tools: it sends requests to
-//! the holder. A text waits in the queue until a worker takes it. Start from [`run_attached`].
+//! the holder. A text waits in the queue until a worker takes it. Start from [`run_attached_chat`].
 
 mod keys;
 mod news;
@@ -18,40 +18,44 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::approve::TerminalQuestion;
-use super::super::cluster::{AttachedSession, FollowedSessionUpdate};
+use super::super::cluster::{AttachedClusterSession, FollowedSessionEventOrHolderChange};
 use super::super::environment;
 use super::super::exit_code::ExitStatus;
 use super::super::looks;
 use super::super::render::hold::{self, OutputRedirectGuard};
-use super::super::render::{self, DIM, WARN, format_dollars, one_line, style_text};
+use super::super::render::{
+    self, DIM_STYLE, WARNING_STYLE, format_dollars, style_text, truncate_to_one_line,
+};
 use super::super::signals::ShutdownSignals;
-use super::super::terminal::QUIET;
-use super::ask::{OpenQuestion, QuestionLayoutSize};
+use super::super::terminal::INPUT_SILENCE_BEFORE_ANSWER;
+use super::ask::{OpenChatQuestion, QuestionScreenSize};
 use super::diff::FileChangeDiffs;
-use super::draw::{layout_region, question_space};
-use super::editor::{FIRST_ROW_PREFIX, LineEditor};
-use super::history::ChatHistory;
-use super::live::{restore_terminal_on_panic, sleep_until, wait_until_question_withdrawn};
-use super::press::MAX_QUIT_PRESS;
-use super::screen::{ChatScreen, ScreenRegion};
-use super::status::{ChatStatus, CompactionThreshold};
+use super::draw::{layout_editor_region, question_size_above_answer_editor};
+use super::editor::{ChatInputEditor, FIRST_EDITOR_ROW_PREFIX};
+use super::history::ChatInputHistory;
+use super::live::{
+    install_terminal_restoring_panic_hook, sleep_until_or_forever, wait_until_question_withdrawn,
+};
+use super::press::MAX_EMPTY_LINE_DOUBLE_PRESS_DELAY;
+use super::screen::{ChatScreen, RedrawnRowsWithCursor};
+use super::status::{ChatStatusLineState, CompactionThreshold};
 use super::tty::{self, RawTerminal};
-use super::view::ChatView;
-use news::AttachedRequestResult;
-use rind_lib::tool::live::LiveOutputs;
+use super::view::ChatScreenView;
+use news::AttachedChatServerRequestResult;
+use rind_lib::tool::live::RunningToolCallOutputs;
 
 /// Interval at which the elapsed seconds of a wait are redrawn.
-const CLOCK_INTERVAL: Duration = Duration::from_millis(250);
+const ELAPSED_SECONDS_REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum number of received news that wait to be handled. The holder does not wait for a slow
 /// chat, so further events are lost.
-const MAX_QUEUED_NEWS: usize = 1024;
+const MAX_QUEUED_SESSION_EVENTS: usize = 1024;
 
 /// Maximum number of messages from before the chat that are shown at its start.
-const MAX_EARLIER_MESSAGES: usize = 12;
+const MAX_SHOWN_EARLIER_MESSAGES: usize = 12;
 
 /// Text that was sent to the session but that no turn has taken yet.
-struct WaitingText {
+struct QueuedInputText {
     /// Id of the input, or of the text that steers the running turn.
     id: String,
     text: String,
@@ -64,22 +68,22 @@ struct WaitingText {
 struct AttachedChat {
     tty: RawTerminal,
     screen: ChatScreen,
-    view: ChatView,
-    editor: LineEditor,
+    view: ChatScreenView,
+    editor: ChatInputEditor,
     /// Editor in which the person types the answer to the open question.
-    answer: LineEditor,
-    history: ChatHistory,
-    session: AttachedSession,
+    answer: ChatInputEditor,
+    history: ChatInputHistory,
+    session: AttachedClusterSession,
     /// Questions that are shown only when the person stops typing.
     asked: VecDeque<TerminalQuestion>,
-    question: Option<OpenQuestion>,
+    question: Option<OpenChatQuestion>,
     /// Cancellation tokens of the questions that are open or waiting in this chat, by question id.
     /// Cancelling a token withdraws its question.
     open: HashMap<String, CancellationToken>,
     /// Time at which the last question to the person was closed.
     closed: Option<Instant>,
     last_key: Instant,
-    waiting: Vec<WaitingText>,
+    waiting: Vec<QueuedInputText>,
     /// Whether a program, the holder, has the session open and can run its turns.
     is_held: bool,
     /// Whether the next event is the first one from the program that now holds the session.
@@ -94,9 +98,9 @@ struct AttachedChat {
     shown_input: Option<String>,
     is_interrupted: bool,
     quitting: Option<Instant>,
-    news: Receiver<FollowedSessionUpdate>,
-    done: UnboundedReceiver<AttachedRequestResult>,
-    teller: UnboundedSender<AttachedRequestResult>,
+    news: Receiver<FollowedSessionEventOrHolderChange>,
+    done: UnboundedReceiver<AttachedChatServerRequestResult>,
+    teller: UnboundedSender<AttachedChatServerRequestResult>,
     written: UnboundedReceiver<String>,
     redirected: Option<OutputRedirectGuard>,
     resized: Signal,
@@ -105,22 +109,27 @@ struct AttachedChat {
 }
 
 /// Runs the chat until the person leaves it. Leaving does not affect the session.
-pub(in super::super) async fn run_attached(
-    session: AttachedSession,
+pub(in super::super) async fn run_attached_chat(
+    session: AttachedClusterSession,
     prompt: Option<String>,
 ) -> anyhow::Result<ExitStatus> {
-    let (sender, news) = mpsc::channel(MAX_QUEUED_NEWS);
-    let follow = tokio::spawn(session.session.clone().follow(sender));
+    let (sender, news) = mpsc::channel(MAX_QUEUED_SESSION_EVENTS);
+    let follow = tokio::spawn(
+        session
+            .session
+            .clone()
+            .forward_events_across_holders(sender),
+    );
     let mut chat = AttachedChat::open_chat(session, news)?;
     if let Some(prompt) = prompt {
-        chat.send_text(prompt);
+        chat.queue_text_as_session_input(prompt);
     }
     let ran = chat.run_event_loop().await;
-    chat.end_screen();
+    chat.restore_shell_terminal();
     follow.abort();
     ran?;
     for text in &chat.waiting {
-        let text = one_line(&text.text, 200);
+        let text = truncate_to_one_line(&text.text, 200);
         render::print_note(&format!("this message still waits for a worker: {text}"));
     }
     let id = &chat.session.session.id;
@@ -132,45 +141,54 @@ pub(in super::super) async fn run_attached(
 
 impl AttachedChat {
     fn open_chat(
-        session: AttachedSession,
-        news: Receiver<FollowedSessionUpdate>,
+        session: AttachedClusterSession,
+        news: Receiver<FollowedSessionEventOrHolderChange>,
     ) -> anyhow::Result<Self> {
-        let setup = environment::read_user_setup()?;
-        let asks_looks = looks::configure_terminal_style(&setup.config)?;
+        let setup = environment::read_operator_setup_without_project()?;
+        let asks_looks = looks::configure_colors_and_links(&setup.config)?;
         let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
-        restore_terminal_on_panic(&tty);
+        install_terminal_restoring_panic_hook(&tty);
         if let Some(is_light) = tty.has_light_background() {
-            looks::set_background_palette(is_light);
+            looks::set_code_palette_for_background(is_light);
         }
         let (written, receiver) = mpsc::unbounded_channel();
         let (teller, done) = mpsc::unbounded_channel();
         let size = tty::terminal_size();
-        let status = ChatStatus::new("", CompactionThreshold::default());
-        let (diffs, live) = (FileChangeDiffs::default(), LiveOutputs::default());
-        let mut view = ChatView::new(size.columns, status, diffs, live);
+        let status = ChatStatusLineState::new("", CompactionThreshold::default());
+        let (diffs, live) = (
+            FileChangeDiffs::default(),
+            RunningToolCallOutputs::default(),
+        );
+        let mut view = ChatScreenView::new(size.columns, status, diffs, live);
         let words = format!(
             "session {} on NATS · turns run at workers of the class {} · /help lists commands and keys",
             session.session.id, session.class
         );
-        view.say_line(style_text(DIM, one_line(&words, 400)));
-        let first = session.earlier.len().saturating_sub(MAX_EARLIER_MESSAGES);
+        view.add_finished_output_line(style_text(DIM_STYLE, truncate_to_one_line(&words, 400)));
+        let first = session
+            .earlier
+            .len()
+            .saturating_sub(MAX_SHOWN_EARLIER_MESSAGES);
         if first > 0 {
-            view.say_line(style_text(DIM, "… older messages are not shown"));
+            view.add_finished_output_line(style_text(DIM_STYLE, "… older messages are not shown"));
         }
         view.show_earlier_messages(session.earlier.get(first..).unwrap_or_default());
         let now = Instant::now();
         Ok(Self {
-            screen: ChatScreen::new(size, environment::variable("NO_COLOR").is_none()),
+            screen: ChatScreen::new(
+                size,
+                environment::environment_variable("NO_COLOR").is_none(),
+            ),
             view,
-            editor: LineEditor::default(),
-            answer: LineEditor::default(),
-            history: ChatHistory::open_history(&setup.paths.data),
+            editor: ChatInputEditor::default(),
+            answer: ChatInputEditor::default(),
+            history: ChatInputHistory::read_history_file(&setup.paths.data),
             session,
             asked: VecDeque::new(),
             question: None,
             open: HashMap::new(),
             closed: None,
-            last_key: now - QUIET,
+            last_key: now - INPUT_SILENCE_BEFORE_ANSWER,
             waiting: Vec::new(),
             is_held: false,
             is_new_log: false,
@@ -183,7 +201,7 @@ impl AttachedChat {
             done,
             teller,
             written: receiver,
-            redirected: Some(hold::redirect_output(written)),
+            redirected: Some(hold::redirect_output_to_chat(written)),
             resized: signal(SignalKind::window_change())?,
             ended: ShutdownSignals::listen_without_ctrl_c()?,
             leaving: None,
@@ -192,43 +210,43 @@ impl AttachedChat {
     }
 
     async fn run_event_loop(&mut self) -> anyhow::Result<()> {
-        let mut tick = tokio::time::interval(CLOCK_INTERVAL);
+        let mut tick = tokio::time::interval(ELAPSED_SECONDS_REDRAW_INTERVAL);
         while self.leaving.is_none() {
-            self.open_question();
+            self.open_next_question_if_idle();
             self.draw_screen()?;
-            let quiet = self.last_key + QUIET;
+            let quiet = self.last_key + INPUT_SILENCE_BEFORE_ANSWER;
             let is_quiet_due = self.question.is_none() && !self.asked.is_empty();
             let opens = self
                 .question
                 .as_ref()
-                .and_then(OpenQuestion::next_redraw_time);
+                .and_then(OpenChatQuestion::next_redraw_time);
             tokio::select! {
                 biased;
                 typed = self.tty.wait_for_key_inputs() => match typed {
-                    Some(inputs) => inputs.into_iter().for_each(|input| self.press_key(input)),
+                    Some(inputs) => inputs.into_iter().for_each(|input| self.handle_key_input(input)),
                     None => self.leaving = Some(ExitStatus::Interrupted),
                 },
                 () = self.ended.wait_for_signal() => self.leaving = Some(ExitStatus::Interrupted),
                 _ = self.resized.recv() => {
                     let size = tty::terminal_size();
-                    self.screen.resize_screen(size);
+                    self.screen.set_terminal_size(size);
                     self.view.set_view_width(size.columns);
                 }
                 Some(news) = self.news.recv() => {
-                    self.handle_news(news);
+                    self.handle_session_update(news);
                     // Also handle the news that have already arrived, so that all are drawn
                     // together.
                     while let Ok(news) = self.news.try_recv() {
-                        self.handle_news(news);
+                        self.handle_session_update(news);
                     }
                 }
-                Some(done) = self.done.recv() => self.handle_request_result(done),
+                Some(done) = self.done.recv() => self.handle_server_request_result(done),
                 Some(text) = self.written.recv() => {
-                    text.trim_end_matches('\n').split('\n').for_each(|line| self.view.say_line(line));
+                    text.trim_end_matches('\n').split('\n').for_each(|line| self.view.add_finished_output_line(line));
                 }
                 () = wait_until_question_withdrawn(&mut self.question) => self.show_withdrawn_question(),
                 () = tokio::time::sleep_until(quiet), if is_quiet_due => {}
-                () = sleep_until(opens) => {}
+                () = sleep_until_or_forever(opens) => {}
                 _ = tick.tick() => {}
             }
         }
@@ -236,11 +254,11 @@ impl AttachedChat {
     }
 
     /// Opens the next question, unless the person is in the middle of typing.
-    fn open_question(&mut self) {
-        if self.question.is_none() && self.last_key.elapsed() >= QUIET {
+    fn open_next_question_if_idle(&mut self) {
+        if self.question.is_none() && self.last_key.elapsed() >= INPUT_SILENCE_BEFORE_ANSWER {
             while let Some(asked) = self.asked.pop_front() {
                 if !asked.answer.is_closed() {
-                    self.question = Some(OpenQuestion::new(asked));
+                    self.question = Some(OpenChatQuestion::new(asked));
                     return;
                 }
             }
@@ -252,10 +270,11 @@ impl AttachedChat {
         let head = self
             .question
             .as_ref()
-            .map(|open| open.first_question_row(size));
+            .map(|open| open.question_headline_row(size));
         self.close_question();
-        self.view.say_line(head.unwrap_or_default());
-        self.view.say_line(style_text(DIM, "  no longer asked"));
+        self.view.add_finished_output_line(head.unwrap_or_default());
+        self.view
+            .add_finished_output_line(style_text(DIM_STYLE, "  no longer asked"));
     }
 
     fn draw_screen(&mut self) -> anyhow::Result<()> {
@@ -266,9 +285,9 @@ impl AttachedChat {
             _ => self.view.take_finished_rows(),
         };
         if let Some(question) = &mut self.question {
-            question.accept_keys_if_due(Instant::now());
+            question.accept_keys_once_shown_long_enough(Instant::now());
         }
-        let region = self.build_region();
+        let region = self.build_redrawn_screen_rows();
         let drawn = self.screen.draw_region(&finished, region);
         drawn.context("write to the terminal")?;
         if let Some(question) = &mut self.question {
@@ -277,11 +296,11 @@ impl AttachedChat {
         Ok(())
     }
 
-    fn available_question_space(&self) -> QuestionLayoutSize {
-        question_space(self.screen.size(), &self.answer)
+    fn available_question_space(&self) -> QuestionScreenSize {
+        question_size_above_answer_editor(self.screen.size(), &self.answer)
     }
 
-    fn build_region(&self) -> ScreenRegion {
+    fn build_redrawn_screen_rows(&self) -> RedrawnRowsWithCursor {
         let size = self.screen.size();
         let (above, editor, below) = match &self.question {
             Some(question) => (
@@ -295,7 +314,7 @@ impl AttachedChat {
                 self.rows_below_editor(),
             ),
         };
-        layout_region(size, above, editor, below, self.question.is_some())
+        layout_editor_region(size, above, editor, below, self.question.is_some())
     }
 
     fn rows_above_editor(&self) -> Vec<String> {
@@ -305,26 +324,26 @@ impl AttachedChat {
             .screen
             .size()
             .columns
-            .saturating_sub(FIRST_ROW_PREFIX.len() + 24);
+            .saturating_sub(FIRST_EDITOR_ROW_PREFIX.len() + 24);
         for waiting in &self.waiting {
-            let text = one_line(&waiting.text, width);
+            let text = truncate_to_one_line(&waiting.text, width);
             let what = match waiting.steers {
                 Some(_) => "next",
                 None => "waits for a worker",
             };
-            rows.push(style_text(DIM, format_args!("  ↳ {what}: {text}")));
+            rows.push(style_text(DIM_STYLE, format_args!("  ↳ {what}: {text}")));
         }
         if !self.asked.is_empty() {
             let words = "  ? a question waits until you stop typing";
-            rows.push(style_text(WARN, words));
+            rows.push(style_text(WARNING_STYLE, words));
         }
         rows
     }
 
     fn rows_below_editor(&self) -> Vec<String> {
         let mut rows = Vec::new();
-        if self.is_quitting() {
-            rows.push(style_text(WARN, "Ctrl-C again leaves the session"));
+        if self.is_awaiting_second_ctrl_c() {
+            rows.push(style_text(WARNING_STYLE, "Ctrl-C again leaves the session"));
         }
         let state = match (self.is_held, self.is_running) {
             (true, true) => "a worker runs the turn",
@@ -335,27 +354,30 @@ impl AttachedChat {
         let mut words = vec![format!("session {}", self.session.session.id)];
         words.push(state.to_owned());
         words.extend(format_dollars(self.view.status.cost_usd));
-        rows.push(style_text(DIM, one_line(&words.join(" · "), 400)));
+        rows.push(style_text(
+            DIM_STYLE,
+            truncate_to_one_line(&words.join(" · "), 400),
+        ));
         if self.is_running && self.is_held {
             let keys = match self.is_interrupted {
                 true => "ending the turn; Ctrl-C again leaves the session",
                 false => "Enter steers · Tab sends it as the next input · Ctrl-C ends the turn",
             };
-            rows.push(style_text(DIM, keys));
+            rows.push(style_text(DIM_STYLE, keys));
         }
         rows
     }
 
     /// Whether Ctrl-C was pressed on an empty line so recently that pressing it again leaves the
     /// chat.
-    fn is_quitting(&self) -> bool {
+    fn is_awaiting_second_ctrl_c(&self) -> bool {
         self.quitting
-            .is_some_and(|at| at.elapsed() < MAX_QUIT_PRESS)
+            .is_some_and(|at| at.elapsed() < MAX_EMPTY_LINE_DOUBLE_PRESS_DELAY)
     }
 
     /// Restores the terminal for the shell. Questions of the session that were not answered here
     /// can still be answered in other programs.
-    fn end_screen(&mut self) {
+    fn restore_shell_terminal(&mut self) {
         let Some(redirected) = self.redirected.take() else {
             return;
         };
@@ -365,17 +387,17 @@ impl AttachedChat {
         (self.question, self.asked) = (None, VecDeque::new());
         let finished = self.view.take_finished_rows();
         // Ignore the error: the terminal may have been closed.
-        let _ = self.screen.end_screen(&finished);
+        let _ = self.screen.erase_region(&finished);
         self.tty.leave_raw_mode();
         drop(redirected);
         while let Ok(text) = self.written.try_recv() {
-            render::say_line(text.trim_end_matches('\n'));
+            render::print_stderr_line(text.trim_end_matches('\n'));
         }
     }
 }
 
 impl Drop for AttachedChat {
     fn drop(&mut self) {
-        self.end_screen();
+        self.restore_shell_terminal();
     }
 }

@@ -12,13 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::super::approve::TerminalQuestion;
 use super::super::super::cluster::{
-    FollowedSessionUpdate, parse_remote_event, to_terminal_question_kind,
+    FollowedSessionEventOrHolderChange, parse_remote_event, to_terminal_question_kind,
 };
-use super::super::super::render::{DIM, one_line, style_text, warning_text};
-use super::{AttachedChat, WaitingText};
+use super::super::super::render::{
+    DIM_STYLE, format_warning_line, style_text, truncate_to_one_line,
+};
+use super::{AttachedChat, QueuedInputText};
 
 /// Result of a request that the chat sent to the session's holder or to the queue.
-pub(super) enum AttachedRequestResult {
+pub(super) enum AttachedChatServerRequestResult {
     /// Result of sending the input with this id to the queue.
     Sent(String, Result<(), String>),
     /// Result of sending the text with this id to the running turn: the number of the text in the
@@ -29,17 +31,17 @@ pub(super) enum AttachedRequestResult {
 }
 
 impl AttachedChat {
-    pub(super) fn handle_news(&mut self, news: FollowedSessionUpdate) {
+    pub(super) fn handle_session_update(&mut self, news: FollowedSessionEventOrHolderChange) {
         match news {
-            FollowedSessionUpdate::Held => {
+            FollowedSessionEventOrHolderChange::Held => {
                 self.withdraw_all_questions();
                 (self.is_held, self.is_new_log) = (true, true);
             }
-            FollowedSessionUpdate::Released => {
+            FollowedSessionEventOrHolderChange::Released => {
                 self.withdraw_all_questions();
                 self.is_held = false;
             }
-            FollowedSessionUpdate::Event(event) => {
+            FollowedSessionEventOrHolderChange::Event(event) => {
                 let is_first = std::mem::take(&mut self.is_new_log);
                 // Skip the gap event with which the event log begins in every program that takes
                 // over the session.
@@ -63,7 +65,7 @@ impl AttachedChat {
         match event["type"].as_str() {
             Some("question") => {
                 if let Ok(question) = serde_json::from_value(event["question"].clone()) {
-                    self.ask_question_in_chat(question);
+                    self.enqueue_new_question(question);
                 }
             }
             Some("question-closed") => {
@@ -72,10 +74,13 @@ impl AttachedChat {
                     withdraw.cancel();
                 }
             }
-            Some("steering-dropped") => self.show_undelivered_text(event["number"].as_u64()),
+            Some("steering-dropped") => {
+                self.remove_and_show_undelivered_text(event["number"].as_u64())
+            }
             Some("gap") => {
                 let words = "… some events came too fast to be shown";
-                self.view.say_line(style_text(DIM, words));
+                self.view
+                    .add_finished_output_line(style_text(DIM_STYLE, words));
             }
             _ => {
                 if let Some(told) = parse_remote_event(event) {
@@ -86,7 +91,7 @@ impl AttachedChat {
     }
 
     fn show_event(&mut self, told: &Stamped) {
-        if told.is_main() {
+        if told.is_from_main_agent() {
             match &told.event {
                 Event::TurnStart {
                     turn,
@@ -96,7 +101,7 @@ impl AttachedChat {
                 } => {
                     self.is_past = *turn <= self.session.n_past;
                     if !self.is_past {
-                        self.begin_turn(told, input, input_id.as_deref());
+                        self.handle_turn_start(told, input, input_id.as_deref());
                     }
                     return;
                 }
@@ -104,7 +109,7 @@ impl AttachedChat {
                     (self.is_running, self.is_interrupted) = (false, false);
                 }
                 Event::MessageEnd { message } if message.role == Role::User => {
-                    self.remove_taken_texts(&message.joined_text());
+                    self.remove_steering_texts_taken_by_turn(&message.joined_text());
                 }
                 _ => {}
             }
@@ -114,10 +119,10 @@ impl AttachedChat {
         }
     }
 
-    fn begin_turn(&mut self, told: &Stamped, input: &str, id: Option<&str>) {
+    fn handle_turn_start(&mut self, told: &Stamped, input: &str, id: Option<&str>) {
         (self.is_running, self.is_interrupted) = (true, false);
         self.waiting.retain(|own| Some(own.id.as_str()) != id);
-        self.remove_taken_texts(input);
+        self.remove_steering_texts_taken_by_turn(input);
         if id.is_none() || id != self.shown_input.as_deref() {
             self.view.show_user_text(input);
         }
@@ -127,9 +132,9 @@ impl AttachedChat {
 
     /// Removes those waiting texts for the running turn that occur in one of its messages, because
     /// the turn has taken them.
-    fn remove_taken_texts(&mut self, text: &str) {
+    fn remove_steering_texts_taken_by_turn(&mut self, text: &str) {
         let lines = format!("\n{text}\n");
-        let is_taken = |own: &WaitingText| {
+        let is_taken = |own: &QueuedInputText| {
             own.steers.is_some() && lines.contains(&format!("\n{}\n", own.text.trim()))
         };
         self.waiting.retain(|own| !is_taken(own));
@@ -137,8 +142,8 @@ impl AttachedChat {
 
     /// Removes a text that waited for an interrupted turn and that the turn did not take, and shows
     /// it to the person.
-    fn show_undelivered_text(&mut self, number: Option<u64>) {
-        let is_it = |own: &WaitingText| own.steers.is_some() && own.steers == number;
+    fn remove_and_show_undelivered_text(&mut self, number: Option<u64>) {
+        let is_it = |own: &QueuedInputText| own.steers.is_some() && own.steers == number;
         if let Some(at) = self.waiting.iter().position(is_it) {
             let text = self.waiting.remove(at).text;
             self.show_unsent_text(&text, "the turn was interrupted");
@@ -146,12 +151,13 @@ impl AttachedChat {
     }
 
     fn show_unsent_text(&mut self, text: &str, why: &str) {
-        let words = format!("not sent ({why}): {}", one_line(text, 400));
-        self.view.say_line(warning_text(&words));
+        let words = format!("not sent ({why}): {}", truncate_to_one_line(text, 400));
+        self.view
+            .add_finished_output_line(format_warning_line(&words));
     }
 
     /// Asks the person a question, unless the question is already open or waiting in this chat.
-    fn ask_question_in_chat(&mut self, question: OpenQuestion) {
+    fn enqueue_new_question(&mut self, question: OpenQuestion) {
         if self.open.contains_key(&question.id) {
             return;
         }
@@ -171,15 +177,18 @@ impl AttachedChat {
             if let Some(given) = given {
                 let told = session.send_question_answer(&question, &given).await;
                 let told = told.map_err(|error| format_error_chain(&error));
-                let _ = teller.send(AttachedRequestResult::Answered(Box::new(question), told));
+                let _ = teller.send(AttachedChatServerRequestResult::Answered(
+                    Box::new(question),
+                    told,
+                ));
             }
         });
     }
 
     /// Stores a text as an input of the session, so that a worker runs a turn for it.
-    pub(super) fn send_text(&mut self, text: String) {
-        let id = rind_lib::clock::new_id();
-        self.waiting.push(WaitingText {
+    pub(super) fn queue_text_as_session_input(&mut self, text: String) {
+        let id = rind_lib::clock::new_uuid_v7();
+        self.waiting.push(QueuedInputText {
             id: id.clone(),
             text: text.clone(),
             steers: None,
@@ -190,23 +199,23 @@ impl AttachedChat {
                 .inbox
                 .send(&attached.session.id, &attached.class, &id, &text);
             let sent = sent.await.map_err(|error| format_error_chain(&error));
-            let _ = teller.send(AttachedRequestResult::Sent(id, sent));
+            let _ = teller.send(AttachedChatServerRequestResult::Sent(id, sent));
         });
     }
 
     /// Passes a text to the running turn.
     pub(super) fn steer_turn(&mut self, text: String) {
-        let id = rind_lib::clock::new_id();
-        self.waiting.push(WaitingText {
+        let id = rind_lib::clock::new_uuid_v7();
+        self.waiting.push(QueuedInputText {
             id: id.clone(),
             text: text.clone(),
             steers: Some(0),
         });
         let (session, teller) = (self.session.session.clone(), self.teller.clone());
         tokio::spawn(async move {
-            let steered = session.steer(&text).await;
+            let steered = session.steer_turn(&text).await;
             let steered = steered.map_err(|error| format_error_chain(&error));
-            let _ = teller.send(AttachedRequestResult::Steered(id, steered));
+            let _ = teller.send(AttachedChatServerRequestResult::Steered(id, steered));
         });
     }
 
@@ -219,72 +228,80 @@ impl AttachedChat {
         self.is_interrupted = true;
         let (session, teller) = (self.session.session.clone(), self.teller.clone());
         tokio::spawn(async move {
-            let ended = session.interrupt().await;
+            let ended = session.interrupt_turn().await;
             let ended = ended.map_err(|error| format_error_chain(&error));
-            let _ = teller.send(AttachedRequestResult::Interrupted(ended));
+            let _ = teller.send(AttachedChatServerRequestResult::Interrupted(ended));
         });
         true
     }
 
-    pub(super) fn handle_request_result(&mut self, done: AttachedRequestResult) {
+    pub(super) fn handle_server_request_result(&mut self, done: AttachedChatServerRequestResult) {
         match done {
-            AttachedRequestResult::Sent(_, Ok(())) => {}
-            AttachedRequestResult::Sent(id, Err(why)) => {
-                if let Some(text) = self.remove_waiting_text(&id) {
+            AttachedChatServerRequestResult::Sent(_, Ok(())) => {}
+            AttachedChatServerRequestResult::Sent(id, Err(why)) => {
+                if let Some(text) = self.remove_queued_text_by_id(&id) {
                     self.show_unsent_text(&text, &why);
                 }
             }
-            AttachedRequestResult::Steered(id, Ok(Some(number))) => {
+            AttachedChatServerRequestResult::Steered(id, Ok(Some(number))) => {
                 let own = self.waiting.iter_mut().find(|own| own.id == id);
                 if let Some(own) = own {
                     own.steers = Some(number);
                 }
             }
             // The turn has ended meanwhile, so send the text as the input of the next turn.
-            AttachedRequestResult::Steered(id, Ok(None)) => {
-                if let Some(text) = self.remove_waiting_text(&id) {
-                    self.send_text(text);
+            AttachedChatServerRequestResult::Steered(id, Ok(None)) => {
+                if let Some(text) = self.remove_queued_text_by_id(&id) {
+                    self.queue_text_as_session_input(text);
                 }
             }
-            AttachedRequestResult::Steered(id, Err(why)) => {
-                if let Some(text) = self.remove_waiting_text(&id) {
+            AttachedChatServerRequestResult::Steered(id, Err(why)) => {
+                if let Some(text) = self.remove_queued_text_by_id(&id) {
                     self.show_unsent_text(&text, &why);
                 }
             }
-            AttachedRequestResult::Answered(question, told) => {
-                self.handle_answer_result(*question, told)
+            AttachedChatServerRequestResult::Answered(question, told) => {
+                self.handle_question_answer_result(*question, told)
             }
-            AttachedRequestResult::Interrupted(Ok(true)) => {}
-            AttachedRequestResult::Interrupted(Ok(false)) => self.is_interrupted = false,
-            AttachedRequestResult::Interrupted(Err(why)) => {
+            AttachedChatServerRequestResult::Interrupted(Ok(true)) => {}
+            AttachedChatServerRequestResult::Interrupted(Ok(false)) => self.is_interrupted = false,
+            AttachedChatServerRequestResult::Interrupted(Err(why)) => {
                 self.is_interrupted = false;
                 let words = format!("the turn was not interrupted: {why}");
-                self.view.say_line(warning_text(&words));
+                self.view
+                    .add_finished_output_line(format_warning_line(&words));
             }
         }
     }
 
-    fn remove_waiting_text(&mut self, id: &str) -> Option<String> {
+    fn remove_queued_text_by_id(&mut self, id: &str) -> Option<String> {
         let at = self.waiting.iter().position(|own| own.id == id)?;
         Some(self.waiting.remove(at).text)
     }
 
     /// Reports an answer that the program with the open session did not accept. Asks the question
     /// again, unless that program no longer asks it.
-    fn handle_answer_result(&mut self, question: OpenQuestion, told: Result<StatusCode, String>) {
+    fn handle_question_answer_result(
+        &mut self,
+        question: OpenQuestion,
+        told: Result<StatusCode, String>,
+    ) {
         let why = match told {
             Ok(status) if status.is_success() => return,
             Ok(StatusCode::NOT_FOUND) => {
-                return self.view.say_line(style_text(DIM, "  no longer asked"));
+                return self
+                    .view
+                    .add_finished_output_line(style_text(DIM_STYLE, "  no longer asked"));
             }
             Ok(status) => format!("HTTP {status}"),
             Err(why) => why,
         };
         let words = format!("your answer to the question was not accepted: {why}");
-        self.view.say_line(warning_text(&words));
+        self.view
+            .add_finished_output_line(format_warning_line(&words));
         // Do not ask again if the question was withdrawn, for example because the holder is gone.
         if self.open.remove(&question.id).is_some() {
-            self.ask_question_in_chat(question);
+            self.enqueue_new_question(question);
         }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::session::SessionBlobs;
-use rind_nats::{PluginSetPlugin, PluginSets, SignedPluginSet, split_plugin_file_path};
-use rind_operator::plugin_set::{ExternalPlugin, ExternalPluginSet};
+use rind_nats::{PluginSetPlugin, SignedPluginSet, TenantPluginSetStore, split_plugin_file_path};
+use rind_operator::plugin_set::{ExternalPluginSet, ExternalSetPlugin};
 use rind_package::place::stage_files;
 
 /// Fetches the files that are not in `folder` yet, and returns the set ready to load. Blocks.
@@ -17,7 +17,7 @@ use rind_package::place::stage_files;
 /// # Errors
 /// A file is missing or does not match its hash, or cannot be written.
 pub(super) fn fetch_plugin_set(
-    sets: &PluginSets,
+    sets: &TenantPluginSetStore,
     set: &SignedPluginSet,
     folder: &Path,
 ) -> anyhow::Result<ExternalPluginSet> {
@@ -26,32 +26,32 @@ pub(super) fn fetch_plugin_set(
         fetch_plugin(sets, plugin, folder)
             .with_context(|| format!("fetch plugin {} {}", plugin.name, plugin.version))
     });
-    let plugins = plugins.collect::<anyhow::Result<Vec<ExternalPlugin>>>()?;
+    let plugins = plugins.collect::<anyhow::Result<Vec<ExternalSetPlugin>>>()?;
     ExternalPluginSet::new(&set.digest, plugins, &set.record.settings)
 }
 
 fn fetch_plugin(
-    sets: &PluginSets,
+    sets: &TenantPluginSetStore,
     plugin: &PluginSetPlugin,
     folder: &Path,
-) -> anyhow::Result<ExternalPlugin> {
+) -> anyhow::Result<ExternalSetPlugin> {
     // The folder is named by a hash of its contents, so a plugin that several sets share is fetched
     // and compiled once.
     let name = SessionBlobs::compute_blob_id(&serde_json::to_vec(&plugin.files)?);
     let place = folder.join(&name);
-    let files = match read_verified_folder(&place, plugin) {
+    let files = match read_plugin_folder_listed_in_set(&place, plugin) {
         Ok(files) => files,
         Err(_) => {
             let mut files = BTreeMap::new();
             for (path, file) in &plugin.files {
                 let names = split_plugin_file_path(path).map_err(anyhow::Error::msg)?;
-                files.insert(names, sets.file(file)?);
+                files.insert(names, sets.read_file(file)?);
             }
             stage_files(&files, &name, folder)?.move_staged_install_to(&place)?;
-            read_verified_folder(&place, plugin)?
+            read_plugin_folder_listed_in_set(&place, plugin)?
         }
     };
-    Ok(ExternalPlugin {
+    Ok(ExternalSetPlugin {
         name: plugin.name.clone(),
         version: plugin.version.clone(),
         folder: place,
@@ -62,7 +62,10 @@ fn fetch_plugin(
 
 /// Reads the folder of a plugin into memory. Fails unless it has exactly the files that the set
 /// lists. The plugin is loaded from memory, so later changes on disk have no effect.
-fn read_verified_folder(place: &Path, plugin: &PluginSetPlugin) -> anyhow::Result<InMemoryFolder> {
+fn read_plugin_folder_listed_in_set(
+    place: &Path,
+    plugin: &PluginSetPlugin,
+) -> anyhow::Result<InMemoryFolder> {
     let held = InMemoryFolder::read(place)?;
     let files = held.clone().into_files();
     let is_of_set = |(names, bytes): (&Vec<String>, &Vec<u8>)| {

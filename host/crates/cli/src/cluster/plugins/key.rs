@@ -7,37 +7,40 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use rind_lib::disk::read_if_present;
-use rind_nats::PluginSetKey;
+use rind_nats::PluginSetSigningKey;
 
 /// Maximum size of a key file, in bytes.
-const MAX_BYTES: u64 = 4 << 10;
+const MAX_KEY_FILE_BYTES: u64 = 4 << 10;
 
 /// Mode bits that give access to the group and to others.
-const OF_OTHERS: u32 = 0o077;
+const GROUP_AND_OTHERS_MODE_BITS: u32 = 0o077;
 
 /// Reads a key. Fails if the group or others have access to the file.
-pub(super) fn read_key(path: &Path) -> anyhow::Result<PluginSetKey> {
+pub(super) fn read_plugin_set_key(path: &Path) -> anyhow::Result<PluginSetSigningKey> {
     let shown = path.display();
-    let text = read_if_present(path, MAX_BYTES).with_context(|| format!("cannot read {shown}"))?;
+    let text = read_if_present(path, MAX_KEY_FILE_BYTES)
+        .with_context(|| format!("cannot read {shown}"))?;
     let Some(text) = text else {
         bail!("there is no key file {shown}; make one with `rind cluster plugins key {shown}`");
     };
     let about = path
         .metadata()
         .with_context(|| format!("cannot read {shown}"))?;
-    if about.mode() & OF_OTHERS != 0 {
+    if about.mode() & GROUP_AND_OTHERS_MODE_BITS != 0 {
         bail!("others can read the key {shown}; make it private with `chmod 600 {shown}`");
     }
-    PluginSetKey::from_seed(&text).with_context(|| format!("read the key {shown}"))
+    PluginSetSigningKey::from_seed(&text).with_context(|| format!("read the key {shown}"))
 }
 
 /// Reads the key that signs plugin sets, or creates one if there is no file. Returns the key and
 /// whether it is new.
-pub(super) fn read_or_create_key(path: &Path) -> anyhow::Result<(PluginSetKey, bool)> {
+pub(super) fn read_or_create_plugin_set_key(
+    path: &Path,
+) -> anyhow::Result<(PluginSetSigningKey, bool)> {
     if path.symlink_metadata().is_ok() {
-        return Ok((read_key(path)?, false));
+        return Ok((read_plugin_set_key(path)?, false));
     }
-    let (key, seed) = PluginSetKey::generate()?;
+    let (key, seed) = PluginSetSigningKey::generate()?;
     let write = || {
         let mut options = OpenOptions::new();
         let mut file = options
@@ -63,20 +66,20 @@ mod tests {
     fn a_key_is_made_once_and_private_and_one_that_others_can_read_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let missing = read_key(&path).unwrap_err().to_string();
+        let missing = read_plugin_set_key(&path).unwrap_err().to_string();
         assert!(missing.contains("rind cluster plugins key"), "{missing}");
-        let (key, is_new) = read_or_create_key(&path).unwrap();
+        let (key, is_new) = read_or_create_plugin_set_key(&path).unwrap();
         assert!(is_new);
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
-        let (again, is_new) = read_or_create_key(&path).unwrap();
+        let (again, is_new) = read_or_create_plugin_set_key(&path).unwrap();
         assert!(!is_new);
-        assert_eq!(again.public(), key.public());
+        assert_eq!(again.public_key(), key.public_key());
         fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
-        let refused = read_key(&path).unwrap_err().to_string();
+        let refused = read_plugin_set_key(&path).unwrap_err().to_string();
         assert!(refused.contains("others can read"), "{refused}");
         fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         fs::write(&path, "SMsecret").unwrap();
-        let refused = format!("{:#}", read_key(&path).unwrap_err());
+        let refused = format!("{:#}", read_plugin_set_key(&path).unwrap_err());
         assert!(!refused.contains("SMsecret"), "{refused}");
     }
 }

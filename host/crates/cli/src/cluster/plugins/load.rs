@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rind_lib::session::SessionStore;
-use rind_nats::{NatsError, NatsSessions, PluginSets, SignedPluginSet};
+use rind_nats::{NatsError, NatsSessions, SignedPluginSet, TenantPluginSetStore};
 use rind_operator::settings::RunSettings;
 
 use super::super::super::{open, render};
-use super::super::hosts::{LoadedHost, TurnHosts};
+use super::super::hosts::{WorkerHostRegistry, WorkerHostWithOpenSessions};
 use super::fetch::fetch_plugin_set;
-use super::seen::record_seen_set;
+use super::seen::record_accepted_plugin_set;
 
 /// Folder in the data folder for the files of plugin sets.
-const FOLDER: &str = "plugin-sets";
+const PLUGIN_SETS_FOLDER_NAME: &str = "plugin-sets";
 
 /// Time for which turns may still begin while the servers do not answer. After that, a set that
 /// revokes this worker's set might have been published.
-const MAX_UNANSWERED: Duration = Duration::from_secs(60);
+const MAX_SERVER_OUTAGE_FOR_NEW_TURNS: Duration = Duration::from_secs(60);
 
 /// Loads sets of plugins for a worker.
 pub(in super::super) struct PluginSetLoader {
     sessions: NatsSessions,
-    sets: PluginSets,
+    sets: TenantPluginSetStore,
     class: String,
     keys: Vec<String>,
     settings: RunSettings,
@@ -32,11 +32,11 @@ pub(in super::super) struct PluginSetLoader {
     folder: PathBuf,
     /// Host with the plugins of this machine, for a worker without a public key that verifies
     /// published sets.
-    local: Option<Arc<LoadedHost>>,
+    local: Option<Arc<WorkerHostWithOpenSessions>>,
 }
 
 /// Reason why there is no plugin set with which a turn could run.
-enum SetLoadFailure {
+enum PluginSetLoadFailure {
     /// The servers did not answer, so it is unknown whether the plugin set in force has changed.
     Unanswered(NatsError),
     /// No turn may begin, for example because the set cannot be verified or loaded.
@@ -55,11 +55,11 @@ impl PluginSetLoader {
     ) -> Self {
         Self {
             sessions: sessions.clone(),
-            sets: PluginSets::from_sessions(sessions),
+            sets: TenantPluginSetStore::from_sessions(sessions),
             class: class.to_owned(),
             keys,
             ask,
-            folder: settings.paths.data.join(FOLDER),
+            folder: settings.paths.data.join(PLUGIN_SETS_FOLDER_NAME),
             settings,
             local: None,
         }
@@ -69,41 +69,44 @@ impl PluginSetLoader {
     /// turn begins, because this worker has no public key with which it could load the set and its
     /// guards.
     #[must_use]
-    pub(in super::super) fn without_set_key(mut self, local: LoadedHost) -> Self {
+    pub(in super::super) fn with_local_host_until_publish(
+        mut self,
+        local: WorkerHostWithOpenSessions,
+    ) -> Self {
         self.local = Some(Arc::new(local));
         self
     }
 
-    async fn local_host_without_sets(
+    async fn require_local_host_unpublished(
         &self,
-        local: &Arc<LoadedHost>,
-    ) -> Result<Arc<LoadedHost>, SetLoadFailure> {
+        local: &Arc<WorkerHostWithOpenSessions>,
+    ) -> Result<Arc<WorkerHostWithOpenSessions>, PluginSetLoadFailure> {
         let class = &self.class;
         match self.sets.is_plugin_set_published(Some(class)).await {
             Ok(false) => Ok(local.clone()),
-            Ok(true) => Err(SetLoadFailure::Refused(anyhow::anyhow!(
+            Ok(true) => Err(PluginSetLoadFailure::Refused(anyhow::anyhow!(
                 "a set of plugins is published for the class {class}, and this worker was started without its key: start it \
                  with --plugins-key"
             ))),
-            Err(error) => Err(SetLoadFailure::Unanswered(error)),
+            Err(error) => Err(PluginSetLoadFailure::Unanswered(error)),
         }
     }
 
     /// Returns a host with the set in force: `last`, if it has loaded that set, otherwise a new
     /// host. Stops new turns first if the set in force revokes the set of `last`.
-    async fn find_current_host(
+    async fn find_or_load_current_host(
         &self,
-        last: Option<&Arc<LoadedHost>>,
-        hosts: &TurnHosts,
-    ) -> Result<Arc<LoadedHost>, SetLoadFailure> {
+        last: Option<&Arc<WorkerHostWithOpenSessions>>,
+        hosts: &WorkerHostRegistry,
+    ) -> Result<Arc<WorkerHostWithOpenSessions>, PluginSetLoadFailure> {
         if let Some(local) = &self.local {
-            return self.local_host_without_sets(local).await;
+            return self.require_local_host_unpublished(local).await;
         }
         let found = self.sets.find_set(&self.class, &self.keys).await;
         let set = match found {
             Ok(Some(set)) => set,
             Ok(None) => {
-                return Err(SetLoadFailure::Refused(anyhow::anyhow!(
+                return Err(PluginSetLoadFailure::Refused(anyhow::anyhow!(
                     "no set of plugins is published for the tenant {} and the class {}; publish one with `rind cluster \
                      plugins publish`",
                     self.sets.tenant(),
@@ -111,14 +114,14 @@ impl PluginSetLoader {
                 )));
             }
             Err(error @ NatsError::PluginSet { .. }) => {
-                return Err(SetLoadFailure::Refused(error.into()));
+                return Err(PluginSetLoadFailure::Refused(error.into()));
             }
-            Err(error) => return Err(SetLoadFailure::Unanswered(error)),
+            Err(error) => return Err(PluginSetLoadFailure::Unanswered(error)),
         };
-        self.record_set_number(&set)
+        self.record_set_number_to_refuse_older(&set)
             .await
-            .map_err(SetLoadFailure::Refused)?;
-        if let Some(last) = last.filter(|last| last.has_loaded_set(&set.digest)) {
+            .map_err(PluginSetLoadFailure::Refused)?;
+        if let Some(last) = last.filter(|last| last.has_loaded_plugin_set(&set.digest)) {
             return Ok(last.clone());
         }
         let before = last.and_then(|last| last.plugin_set());
@@ -128,19 +131,19 @@ impl PluginSetLoader {
                 set.record.number
             ));
         }
-        let loaded = self.load_plugin_set(&set).await;
+        let loaded = self.load_host_with_set(&set).await;
         let loaded =
             loaded.with_context(|| format!("load the set of plugins {}", set.record.number));
-        loaded.map(Arc::new).map_err(SetLoadFailure::Refused)
+        loaded.map(Arc::new).map_err(PluginSetLoadFailure::Refused)
     }
 
     /// Returns the host of an earlier set, to continue a turn that began with it. `None` if the set
     /// is no longer in the bucket, was revoked, or cannot be loaded.
-    pub(in super::super) async fn load_earlier_plugin_set(
+    pub(in super::super) async fn load_host_of_earlier_set(
         &self,
         digest: &str,
-        hosts: &TurnHosts,
-    ) -> Option<Arc<LoadedHost>> {
+        hosts: &WorkerHostRegistry,
+    ) -> Option<Arc<WorkerHostWithOpenSessions>> {
         let current = hosts.current_host()?;
         let loaded = hosts.find_host_with_set(digest);
         let set = match loaded.as_ref().and_then(|host| host.plugin_set()) {
@@ -152,11 +155,11 @@ impl PluginSetLoader {
                 found.await.ok().flatten()
             }
         };
-        let set = set.filter(|set| current.allows_earlier_set(set))?;
+        let set = set.filter(|set| current.can_continue_turn_of_earlier_set(set))?;
         if loaded.is_some() {
             return loaded;
         }
-        match self.load_plugin_set(&set).await {
+        match self.load_host_with_set(&set).await {
             Ok(host) => {
                 let host = Arc::new(host);
                 hosts.add_host(&host);
@@ -172,24 +175,28 @@ impl PluginSetLoader {
 
     /// Records the number of a plugin set before the set is loaded, so that older sets are refused
     /// from then on.
-    async fn record_set_number(&self, set: &SignedPluginSet) -> anyhow::Result<()> {
+    async fn record_set_number_to_refuse_older(&self, set: &SignedPluginSet) -> anyhow::Result<()> {
         let path = self
             .folder
             .join(format!("seen-{}.json", self.sets.tenant()));
         let (class, set) = (self.class.clone(), set.clone());
-        let noted = tokio::task::spawn_blocking(move || record_seen_set(&path, &class, &set));
+        let noted =
+            tokio::task::spawn_blocking(move || record_accepted_plugin_set(&path, &class, &set));
         noted.await.context("note the set of plugins")?
     }
 
-    async fn load_plugin_set(&self, set: &SignedPluginSet) -> anyhow::Result<LoadedHost> {
+    async fn load_host_with_set(
+        &self,
+        set: &SignedPluginSet,
+    ) -> anyhow::Result<WorkerHostWithOpenSessions> {
         let (sets, own, folder) = (self.sets.clone(), set.clone(), self.folder.join("files"));
         let given = tokio::task::spawn_blocking(move || fetch_plugin_set(&sets, &own, &folder));
         let given = Arc::new(given.await.context("fetch the set of plugins")??);
         let mut settings = self.settings.clone();
         settings.plugins.set = Some(given);
         let store = SessionStore::with_backend(Arc::new(self.sessions.clone()));
-        let run = open::build_another_host(settings, Some(store)).await?;
-        LoadedHost::new(&self.sessions, &run, self.ask, Some(set))
+        let run = open::build_host_without_questions(settings, Some(store)).await?;
+        WorkerHostWithOpenSessions::new(&self.sessions, &run, self.ask, Some(set))
     }
 }
 
@@ -197,9 +204,9 @@ impl PluginSetLoader {
 /// Never returns.
 pub(in super::super) async fn load_new_sets_forever(
     loader: Arc<PluginSetLoader>,
-    hosts: Arc<TurnHosts>,
+    hosts: Arc<WorkerHostRegistry>,
 ) {
-    let mut last: Option<Arc<LoadedHost>> = None;
+    let mut last: Option<Arc<WorkerHostWithOpenSessions>> = None;
     let mut changes = None;
     let mut answered = Instant::now();
     let mut told = loader
@@ -210,8 +217,10 @@ pub(in super::super) async fn load_new_sets_forever(
         if changes.is_none() {
             changes = loader.sets.subscribe_to_changes().await.ok();
         }
-        let found = loader.find_current_host(last.as_ref(), &hosts).await;
-        if !matches!(found, Err(SetLoadFailure::Unanswered(_))) {
+        let found = loader
+            .find_or_load_current_host(last.as_ref(), &hosts)
+            .await;
+        if !matches!(found, Err(PluginSetLoadFailure::Unanswered(_))) {
             answered = Instant::now();
         }
         let text = match found {
@@ -221,20 +230,22 @@ pub(in super::super) async fn load_new_sets_forever(
                 last = Some(host);
                 text
             }
-            Err(SetLoadFailure::Unanswered(error)) if answered.elapsed() < MAX_UNANSWERED => {
+            Err(PluginSetLoadFailure::Unanswered(error))
+                if answered.elapsed() < MAX_SERVER_OUTAGE_FOR_NEW_TURNS =>
+            {
                 tracing::debug!(%error, "it is not known whether the set of plugins has changed");
                 told.clone()
             }
-            Err(SetLoadFailure::Unanswered(error)) => {
+            Err(PluginSetLoadFailure::Unanswered(error)) => {
                 tracing::debug!(%error, "turns wait for an answer about the set of plugins");
                 let text = format!(
                     "this worker starts no turn: for {} s the NATS servers have not said whether the set of plugins has changed",
-                    MAX_UNANSWERED.as_secs()
+                    MAX_SERVER_OUTAGE_FOR_NEW_TURNS.as_secs()
                 );
                 hosts.stop_new_turns(&text);
                 text
             }
-            Err(SetLoadFailure::Refused(error)) => {
+            Err(PluginSetLoadFailure::Refused(error)) => {
                 let text = format!("this worker starts no turn: {error:#}");
                 hosts.stop_new_turns(&text);
                 text

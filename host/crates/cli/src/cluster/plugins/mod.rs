@@ -14,12 +14,12 @@ mod seen;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use rind_nats::{PluginSets, check_public_key};
+use rind_nats::{TenantPluginSetStore, check_public_key};
 
 use super::super::render;
 use super::args::NatsArgs;
 pub(super) use load::{PluginSetLoader, load_new_sets_forever};
-use publish::{PublishSetArgs, describe_set_record};
+use publish::{PublishSetArgs, describe_published_set};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginsCommand {
@@ -55,11 +55,11 @@ impl PluginsCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Key { file } => {
-                let (key, is_new) = key::read_or_create_key(&file)?;
+                let (key, is_new) = key::read_or_create_plugin_set_key(&file)?;
                 if is_new {
                     render::print_note(&format!("the key is in {}", file.display()));
                 }
-                render::answer_line(key.public());
+                render::print_stdout_line(key.public_key());
             }
             Self::Publish(args) => args.run().await?,
             Self::Show {
@@ -68,16 +68,16 @@ impl PluginsCommand {
                 plugins_key,
                 json,
             } => {
-                check_keys(&plugins_key)?;
-                let sets = PluginSets::from_sessions(&nats.connect().await?);
+                check_plugin_set_public_keys(&plugins_key)?;
+                let sets = TenantPluginSetStore::from_sessions(&nats.connect().await?);
                 let Some(set) = sets.find_set(&class, &plugins_key).await? else {
                     anyhow::bail!("no set of plugins is published for the class {class}");
                 };
                 if json {
                     return render::print_json(&set.record);
                 }
-                render::answer_line(describe_set_record(&set.record));
-                render::answer_line(format!("signed by {}: {}", set.key, set.digest));
+                render::print_stdout_line(describe_published_set(&set.record));
+                render::print_stdout_line(format!("signed by {}: {}", set.key, set.digest));
             }
         }
         Ok(())
@@ -85,6 +85,6 @@ impl PluginsCommand {
 }
 
 /// Checks that each text is a public key for sets of plugins.
-pub(super) fn check_keys(keys: &[String]) -> anyhow::Result<()> {
+pub(super) fn check_plugin_set_public_keys(keys: &[String]) -> anyhow::Result<()> {
     Ok(keys.iter().try_for_each(|key| check_public_key(key))?)
 }

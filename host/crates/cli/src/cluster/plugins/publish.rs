@@ -8,20 +8,20 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
 use rind_lib::grant::Trust;
-use rind_lib::plugin::load::{LeftOutReason, LoadedPlugin, PluginSet};
+use rind_lib::plugin::load::{FoundPluginSet, LoadedPlugin, PluginSkipReason};
 use rind_lib::session::SessionBlobs;
 use rind_nats::{
-    NextPluginSetPosition, PluginSetFile, PluginSetPlugin, PluginSetRecord, PluginSets,
+    NextPluginSetPosition, PluginSetFile, PluginSetPlugin, PluginSetRecord, TenantPluginSetStore,
 };
-use rind_operator::plugin_set::write_set_settings;
+use rind_operator::plugin_set::serialize_plugin_set_settings;
 use rind_package::contents::PluginContents;
 
 use super::super::super::args::PluginArgs;
 use super::super::super::exit_code::bail_usage;
-use super::super::super::question::{QuestionLine, QuestionScreen, parse_yes_or_no};
+use super::super::super::question::{QuestionScreenContent, TerminalQuestionLine, parse_yes_or_no};
 use super::super::super::{plugin, render, terminal};
 use super::super::args::NatsArgs;
-use super::key::read_key;
+use super::key::read_plugin_set_key;
 
 /// Arguments of `rind cluster plugins publish`.
 #[derive(Debug, ClapArgs)]
@@ -66,12 +66,12 @@ impl PublishSetArgs {
     /// # Errors
     /// A plugin does not run here, the key cannot be read, or the servers do not answer.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let key = read_key(&self.key)?;
+        let key = read_plugin_set_key(&self.key)?;
         let draft = self.collect_set_draft().await?;
         let sessions = self.nats.connect().await?;
-        let sets = PluginSets::from_sessions(&sessions);
+        let sets = TenantPluginSetStore::from_sessions(&sessions);
         let place = sets
-            .next_plugin_set_position(self.class.as_deref(), &[key.public()])
+            .next_plugin_set_position(self.class.as_deref(), &[key.public_key()])
             .await?;
         let number = choose_next_set_number(&place, self.number)?;
         let class = self.class.as_deref();
@@ -84,7 +84,7 @@ impl PublishSetArgs {
             // revokes can be verified. Revoke all sets before the new one.
             (Some(Err(_)), _) | (_, true) => number,
         };
-        render::answer_line(describe_set_record(&record));
+        render::print_stdout_line(describe_published_set(&record));
         if draft.n_other_rules > 0 {
             render::print_note(&format!(
                 "{} rules for tool calls are left out of the set of plugins, because the rules of a set can only deny calls",
@@ -101,7 +101,7 @@ impl PublishSetArgs {
         });
         stored.await.context("store the files")??;
         let set = sets.publish(&place, &key, record).await?;
-        render::answer_line(format!(
+        render::print_stdout_line(format!(
             "the set of plugins {number} is published, signed with the key {}; its digest is {}",
             set.key, set.digest
         ));
@@ -110,11 +110,11 @@ impl PublishSetArgs {
 
     /// Collects the plugins that run on this machine, with their files, permissions and settings.
     async fn collect_set_draft(&self) -> anyhow::Result<PluginSetDraft> {
-        let load = plugin::prepare_load(&self.plugins).await?;
+        let load = plugin::plan_session_plugin_load(&self.plugins).await?;
         let loaded = load.load().await.context("load plugins")?;
         load.check_selected_plugins(&loaded)?;
         let is_wanted = |name: &str| self.names.is_empty() || self.names.iter().any(|n| n == name);
-        require_plugins_running(&loaded, is_wanted)?;
+        check_plugins_to_publish_are_loaded(&loaded, is_wanted)?;
         let (mut plugins, mut contents) = (Vec::new(), BTreeMap::new());
         let running = loaded.plugins.iter();
         for own in running.filter(|own| own.trust != Trust::Managed) {
@@ -131,7 +131,7 @@ impl PublishSetArgs {
                 (names.join("/"), PluginSetFile { hash, bytes })
             });
             let files = files.collect();
-            let grants = own.granted().capabilities().iter();
+            let grants = own.granted_capabilities().capabilities().iter();
             plugins.push(PluginSetPlugin {
                 version: own.manifest.version.to_string(),
                 grants: grants.map(ToString::to_string).collect(),
@@ -155,7 +155,8 @@ impl PublishSetArgs {
             );
         }
         let names: Vec<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
-        let (settings, n_other_rules) = write_set_settings(&load.setup().config, &names)?;
+        let (settings, n_other_rules) =
+            serialize_plugin_set_settings(&load.setup().config, &names)?;
         Ok(PluginSetDraft {
             plugins,
             contents,
@@ -167,14 +168,17 @@ impl PublishSetArgs {
 
 /// Checks that each plugin to publish runs on this machine. Otherwise, if a plugin failed to load
 /// or waits for permissions, the set would lack it, and workers would run without it.
-fn require_plugins_running(
-    loaded: &PluginSet,
+fn check_plugins_to_publish_are_loaded(
+    loaded: &FoundPluginSet,
     is_wanted: impl Fn(&str) -> bool,
 ) -> anyhow::Result<()> {
     let missing = loaded.left_out.iter().find(|left| {
         left.found.trust != Trust::Managed
             && is_wanted(&left.name)
-            && matches!(left.why, LeftOutReason::Failed(_) | LeftOutReason::Held(_))
+            && matches!(
+                left.why,
+                PluginSkipReason::Failed(_) | PluginSkipReason::Held(_)
+            )
     });
     match missing {
         None => Ok(()),
@@ -199,7 +203,7 @@ fn check_files_unchanged(own: &LoadedPlugin, read: &PluginContents) -> anyhow::R
     };
     let changed = read.files().iter().find(|(names, bytes)| {
         let path = own.folder.join(names.iter().collect::<PathBuf>());
-        held.file(&path) != Some(bytes.as_slice())
+        held.file_content(&path) != Some(bytes.as_slice())
     });
     match changed {
         None => Ok(()),
@@ -239,7 +243,7 @@ fn choose_next_set_number(
 
 /// Formats the contents of a published set for people: number, classes, plugins, permissions and
 /// settings.
-pub(super) fn describe_set_record(record: &PluginSetRecord) -> String {
+pub(super) fn describe_published_set(record: &PluginSetRecord) -> String {
     let mut text = format!("set {} of the tenant {}", record.number, record.tenant);
     match &record.class {
         Some(class) => _ = write!(text, ", for the class {class}"),
@@ -273,11 +277,14 @@ async fn confirm_publishing() -> anyhow::Result<bool> {
     if !terminal::can_ask_at_terminal() {
         bail_usage!("there is no terminal to ask at; pass --yes to publish the set");
     }
-    let question = QuestionLine::new("").with_text("Publish it to all workers?");
-    let screen = QuestionScreen {
+    let question = TerminalQuestionLine::new("").with_text("Publish it to all workers?");
+    let screen = QuestionScreenContent {
         parts: vec![vec![question]],
         keys: "[y]es or [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     };
-    Ok(screen.ask_person(parse_yes_or_no).await.unwrap_or(false))
+    Ok(screen
+        .ask_question_without_approval(parse_yes_or_no)
+        .await
+        .unwrap_or(false))
 }

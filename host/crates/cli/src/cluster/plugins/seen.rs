@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum size, in bytes, of the file that stores the last seen sets: enough for thousands of
 /// classes of workers.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_SEEN_SETS_FILE_BYTES: u64 = 1 << 20;
 
 /// Last set that was seen for each scope: `tenant`, or `class` and a name.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -32,14 +32,15 @@ struct AcceptedPluginSet {
 /// # Errors
 /// A newer set was seen before, or a different one with this number; or `set` is for the whole
 /// tenant although one for the class was seen; or the file cannot be read or written.
-pub(super) fn record_seen_set(
+pub(super) fn record_accepted_plugin_set(
     path: &Path,
     class: &str,
     set: &SignedPluginSet,
 ) -> anyhow::Result<()> {
     let shown = path.display();
     let _lock = acquire_file_lock(path, || {}).with_context(|| format!("cannot write {shown}"))?;
-    let text = read_if_present(path, MAX_BYTES).with_context(|| format!("cannot read {shown}"))?;
+    let text = read_if_present(path, MAX_SEEN_SETS_FILE_BYTES)
+        .with_context(|| format!("cannot read {shown}"))?;
     let mut seen: SeenPluginSets = match text {
         None => SeenPluginSets::default(),
         Some(text) => serde_json::from_str(&text).with_context(|| {
@@ -103,8 +104,9 @@ mod tests {
      {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen.json");
-        let note =
-            |set: SignedPluginSet| record_seen_set(&path, "shop", &set).map_err(|e| e.to_string());
+        let note = |set: SignedPluginSet| {
+            record_accepted_plugin_set(&path, "shop", &set).map_err(|e| e.to_string())
+        };
         note(set(None, 3, "a")).unwrap();
         note(set(None, 3, "a")).unwrap();
         assert!(

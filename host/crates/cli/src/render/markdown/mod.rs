@@ -12,23 +12,26 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use unicode_width::UnicodeWidthStr;
 
 use super::highlight::CodeHighlighter;
-use super::wrap::break_styled_line;
-use super::{BAD, BOLD, DIM, GOOD, bare_text, look, printable_prose, style_text};
+use super::wrap::break_styled_line_anywhere;
+use super::{
+    BOLD_STYLE, DIM_STYLE, ERROR_STYLE, SUCCESS_STYLE, escape_natural_language_text, look,
+    strip_styles, style_text,
+};
 use table::MarkdownTable;
 use words::{StyledText, wrap_styled_text};
 
-const CODE: Style = AnsiColor::Cyan.on_default();
+const INLINE_CODE_STYLE: Style = AnsiColor::Cyan.on_default();
 
 /// Minimum width for text, in columns, after the marks and the indentation of a block.
-const MIN_COLUMNS: usize = 8;
+const MIN_TEXT_COLUMNS: usize = 8;
 
-const CODE_INDENT: &str = "  ";
+const CODE_BLOCK_INDENT: &str = "  ";
 
 /// Additional indentation of the rows in which a long line of code continues.
-const CODE_HANG: &str = "  ";
+const WRAPPED_CODE_LINE_INDENT: &str = "  ";
 
-/// Renders Markdown in rows of at most `columns` columns, but at least [`MIN_COLUMNS`] after the
-/// indentation.
+/// Renders Markdown in rows of at most `columns` columns, but at least [`MIN_TEXT_COLUMNS`] after
+/// the indentation.
 pub(in super::super) fn render_rows(source: &str, columns: usize) -> Vec<String> {
     let mut page = MarkdownRenderer {
         columns,
@@ -40,7 +43,7 @@ pub(in super::super) fn render_rows(source: &str, columns: usize) -> Vec<String>
 
 /// Renders Markdown without coloring code, because that takes longer than the rest of the
 /// rendering.
-pub(super) fn render_without_colors(source: &str, columns: usize) -> Vec<String> {
+pub(super) fn render_without_code_highlighting(source: &str, columns: usize) -> Vec<String> {
     let mut page = MarkdownRenderer {
         columns,
         is_plain: true,
@@ -68,7 +71,7 @@ pub(super) fn render_code(
 }
 
 #[derive(Default)]
-struct MarkdownIndent {
+struct MarkdownBlockIndent {
     /// Text in front of the first row of the block, such as a list marker; `None` once that row was
     /// added.
     mark: Option<String>,
@@ -80,7 +83,7 @@ struct MarkdownIndent {
 struct MarkdownRenderer {
     columns: usize,
     rows: Vec<String>,
-    indents: Vec<MarkdownIndent>,
+    indents: Vec<MarkdownBlockIndent>,
     /// Next number of each open list; `None` for a bulleted list.
     lists: Vec<Option<u64>>,
     styles: Vec<Style>,
@@ -106,48 +109,50 @@ impl MarkdownRenderer {
         for event in Parser::new_ext(source, options) {
             self.handle_event(event);
         }
-        self.flush_row();
+        self.flush_line_as_wrapped_rows();
     }
 
     fn handle_event(&mut self, event: Event<'_>) {
         match event {
-            Event::Start(tag) => self.start_tag(tag),
-            Event::End(tag) => self.end_tag(tag),
+            Event::Start(tag) => self.handle_start_tag(tag),
+            Event::End(tag) => self.handle_end_tag(tag),
             Event::Text(text) => match self.code.clone() {
                 Some(language) => self.render_code_rows(&language, &text),
-                None => self.add_text(self.style(), &text),
+                None => self.add_escaped_text(self.current_style(), &text),
             },
             // Keep the backticks, so that code is recognizable without colors.
-            Event::Code(text) => self.add_text(CODE, &format!("`{text}`")),
-            Event::Html(text) | Event::InlineHtml(text) => self.add_text(DIM, &text),
-            Event::SoftBreak => self.add_text(self.style(), " "),
-            Event::HardBreak => self.flush_row(),
+            Event::Code(text) => self.add_escaped_text(INLINE_CODE_STYLE, &format!("`{text}`")),
+            Event::Html(text) | Event::InlineHtml(text) => self.add_escaped_text(DIM_STYLE, &text),
+            Event::SoftBreak => self.add_escaped_text(self.current_style(), " "),
+            Event::HardBreak => self.flush_line_as_wrapped_rows(),
             Event::Rule => {
                 self.begin_block();
                 let width = self.columns.min(40);
-                self.add_row(style_text(DIM, "─".repeat(width)));
+                self.add_row(style_text(DIM_STYLE, "─".repeat(width)));
                 self.is_apart = true;
             }
             Event::TaskListMarker(is_done) => {
-                self.add_text(self.style(), if is_done { "[x] " } else { "[ ] " });
+                self.add_escaped_text(self.current_style(), if is_done { "[x] " } else { "[ ] " });
             }
-            Event::InlineMath(text) | Event::DisplayMath(text) => self.add_text(CODE, &text),
+            Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.add_escaped_text(INLINE_CODE_STYLE, &text)
+            }
             Event::FootnoteReference(_) => {}
         }
     }
 
-    fn start_tag(&mut self, tag: Tag<'_>) {
+    fn handle_start_tag(&mut self, tag: Tag<'_>) {
         match tag {
             Tag::Paragraph => self.begin_block(),
             Tag::Heading { level, .. } => {
                 self.begin_block();
-                self.styles.push(BOLD);
+                self.styles.push(BOLD_STYLE);
                 let marks = "#".repeat(heading_depth(level));
-                self.add_text(BOLD, &format!("{marks} "));
+                self.add_escaped_text(BOLD_STYLE, &format!("{marks} "));
             }
             Tag::BlockQuote(_) => {
                 self.begin_block();
-                self.push_indent(None, &style_text(DIM, "│ "));
+                self.push_indent(None, &style_text(DIM_STYLE, "│ "));
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block();
@@ -167,12 +172,12 @@ impl MarkdownRenderer {
                 if self.lists.is_empty() {
                     self.begin_block();
                 } else {
-                    self.flush_row();
+                    self.flush_line_as_wrapped_rows();
                 }
                 self.lists.push(first);
             }
             Tag::Item => {
-                self.flush_row();
+                self.flush_line_as_wrapped_rows();
                 self.is_apart = false;
                 let mark = match self.lists.last_mut() {
                     Some(Some(number)) => {
@@ -184,12 +189,12 @@ impl MarkdownRenderer {
                 let rest = " ".repeat(mark.width());
                 self.push_indent(Some(mark), &rest);
             }
-            Tag::Emphasis => self.styles.push(self.style().italic()),
-            Tag::Strong => self.styles.push(self.style().bold()),
-            Tag::Strikethrough => self.styles.push(self.style().strikethrough()),
+            Tag::Emphasis => self.styles.push(self.current_style().italic()),
+            Tag::Strong => self.styles.push(self.current_style().bold()),
+            Tag::Strikethrough => self.styles.push(self.current_style().strikethrough()),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.link = dest_url.to_string();
-                self.styles.push(self.style().underline());
+                self.styles.push(self.current_style().underline());
             }
             Tag::Table(alignments) => {
                 self.begin_block();
@@ -204,7 +209,7 @@ impl MarkdownRenderer {
         }
     }
 
-    fn end_tag(&mut self, tag: TagEnd) {
+    fn handle_end_tag(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph => self.end_block(),
             TagEnd::Heading(_) => {
@@ -224,7 +229,7 @@ impl MarkdownRenderer {
                 self.is_apart = self.lists.is_empty();
             }
             TagEnd::Item => {
-                self.flush_row();
+                self.flush_line_as_wrapped_rows();
                 self.indents.pop();
             }
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
@@ -239,12 +244,12 @@ impl MarkdownRenderer {
                     Some(last) if last.text == target => last.is_link = is_safe_link(&target),
                     _ if target.is_empty() => {}
                     _ => {
-                        self.add_text(DIM, " (");
-                        self.add_text(DIM, &target);
+                        self.add_escaped_text(DIM_STYLE, " (");
+                        self.add_escaped_text(DIM_STYLE, &target);
                         if let Some(last) = self.line.last_mut() {
                             last.is_link = is_safe_link(&target);
                         }
-                        self.add_text(DIM, ")");
+                        self.add_escaped_text(DIM_STYLE, ")");
                     }
                 }
             }
@@ -266,36 +271,36 @@ impl MarkdownRenderer {
         }
     }
 
-    fn style(&self) -> Style {
+    fn current_style(&self) -> Style {
         self.styles.last().copied().unwrap_or_default()
     }
 
     fn push_indent(&mut self, mark: Option<String>, rest: &str) {
         let rest = rest.to_owned();
-        self.indents.push(MarkdownIndent { mark, rest });
+        self.indents.push(MarkdownBlockIndent { mark, rest });
     }
 
     /// Adds text to the line. All text except code blocks passes here, so that control characters
     /// are escaped.
-    fn add_text(&mut self, style: Style, text: &str) {
+    fn add_escaped_text(&mut self, style: Style, text: &str) {
         self.line
-            .push(StyledText::new(style, printable_prose(text)));
+            .push(StyledText::new(style, escape_natural_language_text(text)));
     }
 
     fn begin_block(&mut self) {
-        self.flush_row();
+        self.flush_line_as_wrapped_rows();
         if std::mem::take(&mut self.is_apart) {
             self.add_row(String::new());
         }
     }
 
     fn end_block(&mut self) {
-        self.flush_row();
+        self.flush_line_as_wrapped_rows();
         self.is_apart = true;
     }
 
     /// Ends the line, and wraps it into rows between words.
-    fn flush_row(&mut self) {
+    fn flush_line_as_wrapped_rows(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line.iter().all(|part| part.text.trim().is_empty()) {
             return;
@@ -309,10 +314,10 @@ impl MarkdownRenderer {
     fn count_columns_left(&self) -> usize {
         let indents = self.indents.iter().map(|indent| match &indent.mark {
             Some(mark) => mark.width(),
-            None => bare_text(&indent.rest).width(),
+            None => strip_styles(&indent.rest).width(),
         });
         let taken: usize = indents.sum();
-        self.columns.saturating_sub(taken).max(MIN_COLUMNS)
+        self.columns.saturating_sub(taken).max(MIN_TEXT_COLUMNS)
     }
 
     fn add_row(&mut self, text: String) {
@@ -327,13 +332,15 @@ impl MarkdownRenderer {
     fn render_code_rows(&mut self, language: &str, text: &str) {
         for line in text.trim_end_matches('\n').split('\n') {
             let style = match (language, line.as_bytes().first()) {
-                ("diff" | "patch", Some(b'+')) => GOOD,
-                ("diff" | "patch", Some(b'-')) => BAD,
-                _ => CODE,
+                ("diff" | "patch", Some(b'+')) => SUCCESS_STYLE,
+                ("diff" | "patch", Some(b'-')) => ERROR_STYLE,
+                _ => INLINE_CODE_STYLE,
             };
-            let line = printable_prose(&line.replace('\t', "    "));
+            let line = escape_natural_language_text(&line.replace('\t', "    "));
             let styled = match &mut self.colors {
-                Some(colors) if style == CODE => colors.style_line(&line),
+                Some(colors) if style == INLINE_CODE_STYLE => {
+                    colors.highlight_next_line_to_string(&line)
+                }
                 _ => style_text(style, &line),
             };
             if line.is_empty() {
@@ -342,11 +349,13 @@ impl MarkdownRenderer {
             }
             // Break the line here: the terminal would continue it at the first column, outside of
             // the block.
-            let room = self.count_columns_left().saturating_sub(CODE_INDENT.len());
-            let mut indent = CODE_INDENT.to_owned();
-            for row in break_styled_line(&styled, room, CODE_HANG.len()) {
+            let room = self
+                .count_columns_left()
+                .saturating_sub(CODE_BLOCK_INDENT.len());
+            let mut indent = CODE_BLOCK_INDENT.to_owned();
+            for row in break_styled_line_anywhere(&styled, room, WRAPPED_CODE_LINE_INDENT.len()) {
                 self.add_row(format!("{indent}{row}"));
-                indent = format!("{CODE_INDENT}{CODE_HANG}");
+                indent = format!("{CODE_BLOCK_INDENT}{WRAPPED_CODE_LINE_INDENT}");
             }
         }
     }
@@ -363,7 +372,7 @@ fn is_safe_link(target: &str) -> bool {
         .iter()
         .find_map(|scheme| target.strip_prefix(scheme));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
-    look::supports_links()
+    look::has_hyperlink_support()
         && target.bytes().all(|byte| byte.is_ascii_graphic())
         && host.is_some_and(|host| !host.is_empty() && !host.contains(['@', '\\']))
 }

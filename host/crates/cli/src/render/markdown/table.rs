@@ -6,26 +6,26 @@
 
 use pulldown_cmark::Alignment;
 
-use super::super::{BOLD, DIM, style_text};
+use super::super::{BOLD_STYLE, DIM_STYLE, style_text};
 use super::words::{StyledText, line_width, widest_word_width, wrap_styled_text};
 
 /// Width in columns of the separator between two cells: `│` with a blank on each side.
-const BETWEEN: usize = 3;
+const CELL_SEPARATOR_COLUMNS: usize = 3;
 
 /// Maximum width, in terminal columns, that a long word can force on a table column; longer words
 /// may be broken.
-const MAX_WORD: usize = 24;
+const MAX_UNBROKEN_WORD_COLUMNS: usize = 24;
 
 /// Indentation of the continuation lines of a cell in the list layout.
-const HANG: &str = "  ";
+const WRAPPED_CELL_LINE_INDENT: &str = "  ";
 
-type Cell = Vec<StyledText>;
+type MarkdownTableCell = Vec<StyledText>;
 
 #[derive(Default)]
 pub(super) struct MarkdownTable {
     alignments: Vec<Alignment>,
     /// Header row of the table, followed by its body rows.
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<MarkdownTableCell>>,
 }
 
 impl MarkdownTable {
@@ -38,7 +38,7 @@ impl MarkdownTable {
         self.rows.push(Vec::new());
     }
 
-    pub(super) fn add_cell(&mut self, cell: Cell) {
+    pub(super) fn add_cell(&mut self, cell: MarkdownTableCell) {
         if let Some(row) = self.rows.last_mut() {
             row.push(cell);
         }
@@ -51,15 +51,15 @@ impl MarkdownTable {
         }
         match self.compute_column_widths(room) {
             Some(widths) => self.layout_in_columns(&widths),
-            None => self.layout_list(room),
+            None => self.layout_rows_as_lists(room),
         }
     }
 
     /// Returns the widths of the columns of a table that is at most `room` characters wide; `None`
-    /// if the longest words do not fit, even when they are broken at [`MAX_WORD`].
+    /// if the longest words do not fit, even when they are broken at [`MAX_UNBROKEN_WORD_COLUMNS`].
     fn compute_column_widths(&self, room: usize) -> Option<Vec<usize>> {
         let n_columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let room = room.checked_sub(BETWEEN * n_columns.saturating_sub(1))?;
+        let room = room.checked_sub(CELL_SEPARATOR_COLUMNS * n_columns.saturating_sub(1))?;
         let widest = |at: usize, measure: fn(&[StyledText]) -> usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
             cells.map(|cell| measure(cell)).max().unwrap_or(0).max(1)
@@ -73,7 +73,7 @@ impl MarkdownTable {
             let width = |at: usize| widest(at, widest_word_width).min(most).min(wanted[at]);
             (0..n_columns).map(width).collect()
         };
-        let (whole, broken) = (least(usize::MAX), least(MAX_WORD));
+        let (whole, broken) = (least(usize::MAX), least(MAX_UNBROKEN_WORD_COLUMNS));
         let mut widths = match whole.iter().sum::<usize>() <= room {
             true => whole,
             false => broken,
@@ -91,7 +91,7 @@ impl MarkdownTable {
 
     fn layout_in_columns(&self, widths: &[usize]) -> Vec<String> {
         let line = widths.iter().map(|width| "─".repeat(*width));
-        let line = style_text(DIM, line.collect::<Vec<_>>().join("─┼─"));
+        let line = style_text(DIM_STYLE, line.collect::<Vec<_>>().join("─┼─"));
         let blocks: Vec<Vec<String>> = self
             .rows
             .iter()
@@ -113,7 +113,7 @@ impl MarkdownTable {
     }
 
     /// Returns the lines of one row of the table.
-    fn layout_row(&self, row: &[Cell], widths: &[usize]) -> Vec<String> {
+    fn layout_row(&self, row: &[MarkdownTableCell], widths: &[usize]) -> Vec<String> {
         let cells: Vec<Vec<String>> = row
             .iter()
             .zip(widths)
@@ -145,7 +145,7 @@ impl MarkdownTable {
     }
 
     /// Renders each row as a list of `header: cell` entries, with a blank line between two rows.
-    fn layout_list(&self, room: usize) -> Vec<String> {
+    fn layout_rows_as_lists(&self, room: usize) -> Vec<String> {
         let mut rows = Vec::new();
         let heads = self.rows.first().map_or(&[][..], Vec::as_slice);
         for (n, row) in self.rows.iter().skip(1).enumerate() {
@@ -153,15 +153,18 @@ impl MarkdownTable {
                 rows.push(String::new());
             }
             for (at, cell) in row.iter().enumerate() {
-                let mut line: Cell = heads.get(at).cloned().unwrap_or_default();
+                let mut line: MarkdownTableCell = heads.get(at).cloned().unwrap_or_default();
                 if !line.is_empty() {
-                    line.push(StyledText::new(BOLD, ": "));
+                    line.push(StyledText::new(BOLD_STYLE, ": "));
                 }
                 line.extend(cell.iter().cloned());
-                let parts = wrap_styled_text(&line, room.saturating_sub(HANG.len()).max(1));
+                let parts = wrap_styled_text(
+                    &line,
+                    room.saturating_sub(WRAPPED_CELL_LINE_INDENT.len()).max(1),
+                );
                 let parts = parts.into_iter().enumerate().map(|(n, part)| match n {
                     0 => part,
-                    _ => format!("{HANG}{part}"),
+                    _ => format!("{WRAPPED_CELL_LINE_INDENT}{part}"),
                 });
                 rows.extend(parts);
             }
@@ -175,13 +178,13 @@ impl MarkdownTable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::bare_text;
+    use super::super::super::strip_styles;
     use super::super::render_rows;
     use unicode_width::UnicodeWidthStr;
 
     fn shown(source: &str, columns: usize) -> Vec<String> {
         let rows = render_rows(source, columns);
-        rows.iter().map(|row| bare_text(row)).collect()
+        rows.iter().map(|row| strip_styles(row)).collect()
     }
 
     const TABLE: &str = "| part | where | lines |\n|:--|:-:|--:|\n| the `server` | src/serve/mod.rs | 1200 |\n| 日本語の説明 | x | 7 |\n";
@@ -229,7 +232,7 @@ mod tests {
         for columns in 12..60 {
             for source in [TABLE, wide] {
                 for row in render_rows(source, columns) {
-                    let row = bare_text(&row);
+                    let row = strip_styles(&row);
                     assert!(row.width() <= columns, "{columns}: {row}");
                 }
             }

@@ -5,7 +5,7 @@ use super::*;
 fn plain(source: &str, columns: usize) -> Vec<String> {
     render_rows(source, columns)
         .iter()
-        .map(|row| bare_text(row))
+        .map(|row| strip_styles(row))
         .collect()
 }
 
@@ -62,7 +62,7 @@ fn a_table_is_laid_out_in_columns_or_as_a_list_of_cells() {
 
 #[test]
 fn only_a_link_whose_text_is_its_address_is_clickable() {
-    crate::render::look::set_link_support(true);
+    crate::render::look::set_hyperlink_support(true);
     let link = |source: &str| {
         let row = render_rows(source, 80).concat();
         let link = row
@@ -90,7 +90,7 @@ fn only_a_link_whose_text_is_its_address_is_clickable() {
     }
     // The link text stays as it is; the complete address is the hyperlink target in each row.
     let rows = render_rows("[https://bank.com](https://evil.com/a/long/path)", 20);
-    let shown: Vec<String> = rows.iter().map(|row| bare_text(row)).collect();
+    let shown: Vec<String> = rows.iter().map(|row| strip_styles(row)).collect();
     assert_eq!(
         shown,
         ["https://bank.com", "(https://evil.com/a/", "long/path)"]
@@ -99,9 +99,12 @@ fn only_a_link_whose_text_is_its_address_is_clickable() {
     for row in &rows[1..] {
         let whole = "\u{1b}]8;;https://evil.com/a/long/path\u{1b}\\";
         assert!(row.contains(whole), "{rows:?}");
-        assert_eq!(crate::render::wrap::text_width(row), bare_text(row).width());
+        assert_eq!(
+            crate::render::wrap::text_width(row),
+            strip_styles(row).width()
+        );
     }
-    crate::render::look::set_link_support(false);
+    crate::render::look::set_hyperlink_support(false);
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl StyledText {
 
     /// Returns `part`, a piece of the text, in its style; if the text is an address, the piece is a
     /// hyperlink to the complete address.
-    fn render_text_part(&self, part: &str) -> String {
+    fn style_and_link_part(&self, part: &str) -> String {
         let styled = style_text(self.style, part);
         match self.is_link && !part.is_empty() {
             true => format!("\x1b]8;;{}\x1b\\{styled}\x1b]8;;\x1b\\", self.text),
@@ -57,7 +57,7 @@ fn text_width(text: &str) -> usize {
 
 /// Breaks styled text into rows at blanks, and within a word that is wider than a row.
 pub(super) fn wrap_styled_text(line: &[StyledText], columns: usize) -> Vec<String> {
-    let mut rows = TextRows {
+    let mut rows = WrappedTextRows {
         columns,
         rows: vec![String::new()],
         width: 0,
@@ -108,14 +108,14 @@ fn split_styled_words(line: &[StyledText]) -> Vec<StyledWord<'_>> {
     words
 }
 
-struct TextRows {
+struct WrappedTextRows {
     columns: usize,
     rows: Vec<String>,
     /// Width of the last row so far, in terminal columns.
     width: usize,
 }
 
-impl TextRows {
+impl WrappedTextRows {
     fn begin_row(&mut self) {
         self.rows.push(String::new());
         self.width = 0;
@@ -134,13 +134,13 @@ impl TextRows {
         for letter in word.graphemes(true) {
             let wide = letter.width();
             if self.width + width + wide > self.columns && wide > 0 {
-                self.push_text(&of.render_text_part(&part), width);
+                self.push_text(&of.style_and_link_part(&part), width);
                 self.begin_row();
                 (part, width) = (String::new(), 0);
             }
             part.push_str(letter);
             width += wide;
         }
-        self.push_text(&of.render_text_part(&part), width);
+        self.push_text(&of.style_and_link_part(&part), width);
     }
 }

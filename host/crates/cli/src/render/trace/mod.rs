@@ -18,14 +18,14 @@ mod totals;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::row::{LongTextMode, TableRow};
-use super::{BOLD, DIM, PLUGIN, line, steps};
-use fold::FoldedHookLine;
-use rind_lib::event::{Event, Stamped, TurnPart};
+use super::row::{LongTextOverflow, OutputRowBuilder};
+use super::{BOLD_STYLE, DIM_STYLE, PLUGIN_NAME_STYLE, line, steps};
+use fold::SummaryLineOfUneventfulHooks;
+use rind_lib::event::{Event, Stamped, TurnPartId};
 use rind_lib::message::ToolCall;
 use rind_lib::point::trace::AccessRecord;
-use scope::TraceScopes;
-pub(super) use totals::TraceTotals;
+use scope::PrintedTurnScopeTree;
+pub(super) use totals::TracedHookCallTotals;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(in super::super) enum TraceDetail {
@@ -51,18 +51,18 @@ pub(super) struct TraceRenderer {
     /// Whether text of the main agent's current step was streamed outside of the trace, so that the
     /// trace omits it.
     is_shown: bool,
-    scopes: TraceScopes,
+    scopes: PrintedTurnScopeTree,
     agents: HashMap<Arc<str>, AgentTraceState>,
     /// Running tool calls as they were proposed, before hooks changed the arguments.
-    calls: HashMap<TurnPart, ToolCall>,
+    calls: HashMap<TurnPartId, ToolCall>,
     /// Start events of the requests that have no answer yet.
-    requests: HashMap<TurnPart, Stamped>,
-    fold: FoldedHookLine,
+    requests: HashMap<TurnPartId, Stamped>,
+    fold: SummaryLineOfUneventfulHooks,
     /// Accesses to files, network or host by hooks whose record has not arrived yet.
-    accesses: Vec<(TurnPart, AccessRecord)>,
+    accesses: Vec<(TurnPartId, AccessRecord)>,
     /// Plugin of the hook that ran last, and the part of the turn in which it ran. A notice of a
     /// hook arrives after the hook's record, so a notice of the same plugin is shown in that part.
-    last: Option<(Arc<str>, TurnPart)>,
+    last: Option<(Arc<str>, TurnPartId)>,
     lines: Vec<String>,
 }
 
@@ -77,38 +77,47 @@ impl TraceRenderer {
 
     pub(super) fn show(&mut self, stamped: &Stamped) -> Vec<String> {
         match &stamped.event {
-            Event::SessionOpened { .. } => self.lines.extend(line::event_line(&stamped.event)),
-            Event::TurnStart { turn, input, .. } if stamped.is_main() => {
-                let row = TableRow::at_level(0).add_text(BOLD, &format!("turn {turn}"));
+            Event::SessionOpened { .. } => {
+                self.lines.extend(line::format_event_line(&stamped.event))
+            }
+            Event::TurnStart { turn, input, .. } if stamped.is_from_main_agent() => {
+                let row = OutputRowBuilder::with_indent_level(0)
+                    .with_styled_text(BOLD_STYLE, &format!("turn {turn}"));
                 self.add_rows(
                     stamped,
-                    row.with_trailing_text(DIM, input, self.long_text_mode()),
+                    row.with_trailing_text(DIM_STYLE, input, self.long_text_mode()),
                 );
             }
             Event::TurnEnd { .. } => self.trace_turn_end(stamped),
             Event::StepStart { step } => self.trace_step_start(stamped, *step),
-            Event::TextDelta { .. } => self.is_shown |= self.is_live && stamped.is_main(),
+            Event::TextDelta { .. } => {
+                self.is_shown |= self.is_live && stamped.is_from_main_agent()
+            }
             Event::StepEnd { .. } => {
                 self.flush_folded_hooks();
                 self.progress(&stamped.agent).is_in_step = false;
             }
-            Event::RequestStart { by, .. } => self.trace_request_start(stamped, by.as_deref()),
-            Event::RequestEnd { .. } => self.trace_request_end(stamped),
+            Event::RequestStart { by, .. } => {
+                self.trace_model_request_start(stamped, by.as_deref())
+            }
+            Event::RequestEnd { .. } => self.trace_model_request_end(stamped),
             Event::CompactStart { .. }
             | Event::CompactEnd { .. }
             | Event::ArchiveStart { .. }
             | Event::ArchiveEnd { .. } => self.trace_compaction(stamped),
             Event::ToolCall { .. } | Event::ToolStart { .. } | Event::SubagentStart { .. } => {
-                self.trace_call(stamped);
+                self.trace_call_or_subagent_start(stamped);
             }
-            Event::ToolEnd { .. } | Event::SubagentEnd { .. } => self.trace_call_end(stamped),
-            Event::MessageEnd { message } => self.trace_message(stamped, message),
-            Event::Hook { record } => self.trace_hook(stamped, record),
+            Event::ToolEnd { .. } | Event::SubagentEnd { .. } => {
+                self.trace_call_or_subagent_end(stamped)
+            }
+            Event::MessageEnd { message } => self.trace_text_beside_tool_calls(stamped, message),
+            Event::Hook { record } => self.trace_hook_call(stamped, record),
             Event::Access { record } => {
                 let (part, _) = self.event_scope_and_level(stamped);
                 match record.origin.point {
                     Some(_) => self.accesses.push((part, record.clone())),
-                    None => self.trace_access(part, record),
+                    None => self.trace_sandbox_access(part, record),
                 }
             }
             Event::Metric {
@@ -116,13 +125,16 @@ impl TraceRenderer {
                 name,
                 value,
             } if self.is_full => {
-                let row =
-                    TableRow::at_level(self.nesting_level(&stamped.agent)).add_text(PLUGIN, plugin);
-                let rows =
-                    row.with_trailing_text(DIM, &format!("{name} = {value}"), LongTextMode::Wrap);
+                let row = OutputRowBuilder::with_indent_level(self.nesting_level(&stamped.agent))
+                    .with_styled_text(PLUGIN_NAME_STYLE, plugin);
+                let rows = row.with_trailing_text(
+                    DIM_STYLE,
+                    &format!("{name} = {value}"),
+                    LongTextOverflow::Wrap,
+                );
                 self.add_rows(stamped, rows);
             }
-            _ => self.trace_other_event(stamped),
+            _ => self.trace_notice_or_other_event(stamped),
         }
         std::mem::take(&mut self.lines)
     }
@@ -133,11 +145,11 @@ impl TraceRenderer {
         std::mem::take(&mut self.lines)
     }
 
-    fn long_text_mode(&self) -> LongTextMode {
+    fn long_text_mode(&self) -> LongTextOverflow {
         if self.is_full {
-            LongTextMode::Wrap
+            LongTextOverflow::Wrap
         } else {
-            LongTextMode::Cut
+            LongTextOverflow::Cut
         }
     }
 
@@ -145,9 +157,9 @@ impl TraceRenderer {
     fn shorten_text(&self, text: &str) -> String {
         let width = match self.is_full {
             true => usize::MAX,
-            false => steps::WHY_WIDTH,
+            false => steps::MAX_REASON_CHARS,
         };
-        super::one_line(text, width)
+        super::truncate_to_one_line(text, width)
     }
 
     fn progress(&mut self, agent: &Arc<str>) -> &mut AgentTraceState {
@@ -162,16 +174,20 @@ impl TraceRenderer {
     }
 
     /// Returns the part that an event belongs to, and the nesting level of the lines in that part.
-    fn event_scope_and_level(&self, stamped: &Stamped) -> (TurnPart, usize) {
-        let part =
-            TurnPart::enclosing_part(stamped, |part| self.scopes.scope_level(part).is_some());
-        self.inner_scope_and_level(part.unwrap_or_else(|| TurnPart::Agent(stamped.agent.clone())))
+    fn event_scope_and_level(&self, stamped: &Stamped) -> (TurnPartId, usize) {
+        let part = TurnPartId::enclosing_part(stamped, |part| {
+            self.scopes.scope_indent_level(part).is_some()
+        });
+        self.inner_scope_and_level(part.unwrap_or_else(|| TurnPartId::Agent(stamped.agent.clone())))
     }
 
-    fn inner_scope_and_level(&self, part: TurnPart) -> (TurnPart, usize) {
+    fn inner_scope_and_level(&self, part: TurnPartId) -> (TurnPartId, usize) {
         let level = match &part {
-            TurnPart::Agent(agent) => self.nesting_level(agent),
-            part => self.scopes.scope_level(part).map_or(0, |level| level + 1),
+            TurnPartId::Agent(agent) => self.nesting_level(agent),
+            part => self
+                .scopes
+                .scope_indent_level(part)
+                .map_or(0, |level| level + 1),
         };
         (part, level)
     }
@@ -181,47 +197,51 @@ impl TraceRenderer {
         self.add_rows_below(&part, rows);
     }
 
-    fn add_rows_below(&mut self, part: &TurnPart, rows: Vec<String>) {
+    fn add_rows_below(&mut self, part: &TurnPartId, rows: Vec<String>) {
         self.flush_folded_hooks();
-        self.lines.extend(self.scopes.move_to_part(part));
+        self.lines
+            .extend(self.scopes.enter_scope_and_format_headers(part));
         self.lines.extend(rows);
     }
 
     /// Adds rows to `part`. If the hooks that are collected in `fold` have the same part and level,
     /// their common line is printed after the rows, so that later hooks can still be added to this
     /// line.
-    fn add_rows_before_fold(&mut self, part: &TurnPart, level: usize, rows: Vec<String>) {
+    fn add_rows_before_fold(&mut self, part: &TurnPartId, level: usize, rows: Vec<String>) {
         if self.fold.belongs_to_other_scope(part, level) {
             self.flush_folded_hooks();
         }
-        self.lines.extend(self.scopes.move_to_part(part));
+        self.lines
+            .extend(self.scopes.enter_scope_and_format_headers(part));
         self.lines.extend(rows);
     }
 
     fn flush_folded_hooks(&mut self) {
         if let Some((part, line)) = self.fold.take_folded_line() {
-            self.lines.extend(self.scopes.move_to_part(&part));
+            self.lines
+                .extend(self.scopes.enter_scope_and_format_headers(&part));
             self.lines.push(line);
         }
     }
 
     fn trace_step_start(&mut self, stamped: &Stamped, step: u32) {
-        self.is_shown &= !stamped.is_main();
+        self.is_shown &= !stamped.is_from_main_agent();
         let progress = self.progress(&stamped.agent);
         (progress.is_in_step, progress.is_compacting) = (false, false);
-        let row = TableRow::at_level(self.nesting_level(&stamped.agent))
-            .add_text(BOLD, &format!("step {step}"));
+        let row = OutputRowBuilder::with_indent_level(self.nesting_level(&stamped.agent))
+            .with_styled_text(BOLD_STYLE, &format!("step {step}"));
         self.add_rows(stamped, vec![row.into_line()]);
         self.progress(&stamped.agent).is_in_step = true;
     }
 
     fn trace_turn_end(&mut self, stamped: &Stamped) {
         // Show the accesses of hooks that were cancelled and therefore have no record.
-        let is_over =
-            |(part, _): &mut (TurnPart, _)| stamped.is_main() || *part.agent() == stamped.agent;
+        let is_over = |(part, _): &mut (TurnPartId, _)| {
+            stamped.is_from_main_agent() || *part.agent() == stamped.agent
+        };
         let over: Vec<_> = self.accesses.extract_if(.., is_over).collect();
         for (part, record) in over {
-            self.trace_access(part, &record);
+            self.trace_sandbox_access(part, &record);
         }
         self.flush_folded_hooks();
         let progress = self.progress(&stamped.agent);

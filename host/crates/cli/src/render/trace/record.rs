@@ -1,29 +1,31 @@
 //! Renders a hook call and the plugin's accesses during it, in the columns of the trace.
 
-use super::super::row::{LongTextMode, TableRow};
-use super::super::steps::{WHY_WIDTH, hook_duration_text, hook_outcome_style};
-use super::super::{BAD, DIM, PLUGIN, WARN, one_line};
+use super::super::row::{LongTextOverflow, OutputRowBuilder};
+use super::super::steps::{MAX_REASON_CHARS, hook_duration_text, hook_outcome_style_and_word};
+use super::super::{
+    DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE, truncate_to_one_line,
+};
 use super::TraceRenderer;
-use super::fold::FoldedHookLine;
-use rind_lib::event::{Stamped, TurnPart};
+use super::fold::SummaryLineOfUneventfulHooks;
+use rind_lib::event::{Stamped, TurnPartId};
 use rind_lib::point::trace::{AccessOutcome, AccessRecord, Reached, TraceOutcome, TraceRecord};
 
 /// Returns the rows of one hook: point, plugin, time, effect. The reason of a failure or refusal is
 /// never truncated.
-fn format_hook_rows(record: &TraceRecord, level: usize, long: LongTextMode) -> Vec<String> {
-    let (style, word) = hook_outcome_style(record.outcome);
+fn format_hook_rows(record: &TraceRecord, level: usize, long: LongTextOverflow) -> Vec<String> {
+    let (style, word) = hook_outcome_style_and_word(record.outcome);
     let took = hook_duration_text(record.was_hook_called(), record.micros);
-    let row = TableRow::at_level(level)
-        .add_text(DIM, &record.point)
+    let row = OutputRowBuilder::with_indent_level(level)
+        .with_styled_text(DIM_STYLE, &record.point)
         .pad_to_plugin_column();
     let row = row
-        .add_text(PLUGIN, &record.plugin)
-        .with_duration(&took)
-        .add_text(style, word);
+        .with_styled_text(PLUGIN_NAME_STYLE, &record.plugin)
+        .with_right_aligned_duration(&took)
+        .with_styled_text(style, word);
     let row = if record.changed.is_empty() {
         row
     } else {
-        row.append_styled_text(DIM, &record.changed.join(", "))
+        row.with_space_and_styled_text(DIM_STYLE, &record.changed.join(", "))
     };
     let is_loud = matches!(
         record.outcome,
@@ -34,26 +36,28 @@ fn format_hook_rows(record: &TraceRecord, level: usize, long: LongTextMode) -> V
     );
     let reason = record.reason.as_deref().unwrap_or_default();
     match long {
-        LongTextMode::Cut if is_loud => {
-            row.with_trailing_text(style, &one_line(reason, WHY_WIDTH), LongTextMode::Wrap)
-        }
-        long => row.with_trailing_text(if is_loud { style } else { DIM }, reason, long),
+        LongTextOverflow::Cut if is_loud => row.with_trailing_text(
+            style,
+            &truncate_to_one_line(reason, MAX_REASON_CHARS),
+            LongTextOverflow::Wrap,
+        ),
+        long => row.with_trailing_text(if is_loud { style } else { DIM_STYLE }, reason, long),
     }
 }
 
 /// Returns the rows of one access to files, network or host outside the sandbox. `is_named` adds
 /// the plugin's name, for when the line above lacks it.
-fn render_access_rows(
+fn format_sandbox_access_rows(
     record: &AccessRecord,
     level: usize,
     is_named: bool,
-    long: LongTextMode,
+    long: LongTextOverflow,
 ) -> Vec<String> {
     let (style, word) = match record.outcome {
-        AccessOutcome::Done => (DIM, ""),
-        AccessOutcome::Failed => (WARN, "failed:"),
-        AccessOutcome::Denied => (BAD, "refused:"),
-        AccessOutcome::Masked => (WARN, "masked:"),
+        AccessOutcome::Done => (DIM_STYLE, ""),
+        AccessOutcome::Failed => (WARNING_STYLE, "failed:"),
+        AccessOutcome::Denied => (ERROR_STYLE, "refused:"),
+        AccessOutcome::Masked => (WARNING_STYLE, "masked:"),
     };
     let what = match record.reached {
         Reached::Files => "files",
@@ -61,13 +65,13 @@ fn render_access_rows(
         Reached::External => "host",
         Reached::Secret => "secret in",
     };
-    let mut row = TableRow::at_level(level).add_text(DIM, "→");
+    let mut row = OutputRowBuilder::with_indent_level(level).with_styled_text(DIM_STYLE, "→");
     if is_named {
-        row = row.append_styled_text(PLUGIN, &record.plugin);
+        row = row.with_space_and_styled_text(PLUGIN_NAME_STYLE, &record.plugin);
     }
     row = row
-        .append_styled_text(DIM, what)
-        .append_styled_text(style, &one_line(&record.target, 70));
+        .with_space_and_styled_text(DIM_STYLE, what)
+        .with_space_and_styled_text(style, &truncate_to_one_line(&record.target, 70));
     if word.is_empty() {
         return vec![row.into_line()];
     }
@@ -75,15 +79,15 @@ fn render_access_rows(
     let long = if record.outcome == AccessOutcome::Masked {
         long
     } else {
-        LongTextMode::Wrap
+        LongTextOverflow::Wrap
     };
-    row.append_styled_text(style, word)
-        .with_trailing_text(DIM, reason, long)
+    row.with_space_and_styled_text(style, word)
+        .with_trailing_text(DIM_STYLE, reason, long)
 }
 
 impl TraceRenderer {
-    pub(super) fn trace_hook(&mut self, stamped: &Stamped, record: &TraceRecord) {
-        let is_own = |(part, access): &mut (TurnPart, AccessRecord)| {
+    pub(super) fn trace_hook_call(&mut self, stamped: &Stamped, record: &TraceRecord) {
+        let is_own = |(part, access): &mut (TurnPartId, AccessRecord)| {
             let origin = &access.origin;
             access.plugin == record.plugin
                 && *part.agent() == stamped.agent
@@ -97,30 +101,37 @@ impl TraceRenderer {
         }
         let (part, level) = self.event_scope_and_level(stamped);
         self.last = Some((record.plugin.clone(), part.clone()));
-        if own.is_empty() && FoldedHookLine::can_fold_hook_line(record) && !self.is_full {
+        if own.is_empty()
+            && SummaryLineOfUneventfulHooks::can_fold_hook_line(record)
+            && !self.is_full
+        {
             if self.fold.belongs_to_other_scope(&part, level) {
                 self.flush_folded_hooks();
             }
-            self.fold.add_record(part, level, record);
+            self.fold.add_hook_record(part, level, record);
             return;
         }
         let long = self.long_text_mode();
         let mut rows = format_hook_rows(record, level, long);
-        let shown = own.iter().filter(|(_, reach)| self.shows_access(reach));
-        rows.extend(shown.flat_map(|(_, reach)| render_access_rows(reach, level + 1, false, long)));
+        let shown = own
+            .iter()
+            .filter(|(_, reach)| self.should_show_access(reach));
+        rows.extend(
+            shown.flat_map(|(_, reach)| format_sandbox_access_rows(reach, level + 1, false, long)),
+        );
         self.add_rows_before_fold(&part, level, rows);
     }
 
-    fn shows_access(&self, record: &AccessRecord) -> bool {
+    fn should_show_access(&self, record: &AccessRecord) -> bool {
         self.is_full || record.is_only_report_of_access()
     }
 
-    pub(super) fn trace_access(&mut self, part: TurnPart, record: &AccessRecord) {
-        if self.shows_access(record) {
+    pub(super) fn trace_sandbox_access(&mut self, part: TurnPartId, record: &AccessRecord) {
+        if self.should_show_access(record) {
             let (part, level) = self.inner_scope_and_level(part);
             self.add_rows_below(
                 &part,
-                render_access_rows(record, level, true, self.long_text_mode()),
+                format_sandbox_access_rows(record, level, true, self.long_text_mode()),
             );
         }
     }

@@ -1,25 +1,26 @@
 //! Traces requests to the model, and the compaction that keeps the conversation within the window.
 
-use super::super::row::{LongTextMode, TableRow};
+use super::super::row::{LongTextOverflow, OutputRowBuilder};
 use super::super::{
-    BAD, DIM, PLUGIN, WARN, estimated_mark, format_count, format_millis, one_line, steps,
+    DIM_STYLE, ERROR_STYLE, PLUGIN_NAME_STYLE, WARNING_STYLE, estimated_usage_mark,
+    format_count_with_noun, format_duration_ms, steps, truncate_to_one_line,
 };
 use super::TraceRenderer;
-use rind_lib::event::{Event, Stamped, TurnPart};
+use rind_lib::event::{Event, Stamped, TurnPartId};
 use rind_lib::message::{Finish, Usage};
 
 impl TraceRenderer {
-    pub(super) fn trace_request_start(&mut self, stamped: &Stamped, by: Option<&str>) {
+    pub(super) fn trace_model_request_start(&mut self, stamped: &Stamped, by: Option<&str>) {
         self.flush_folded_hooks();
         let progress = self.progress(&stamped.agent);
         // A request that a step sends, and not a plugin, shows that compaction is over.
         progress.is_compacting &= by.is_some() || !progress.is_in_step;
-        if let Some(request) = TurnPart::part_begun_by_event(stamped) {
+        if let Some(request) = TurnPartId::part_begun_by_event(stamped) {
             self.requests.insert(request, stamped.clone());
         }
     }
 
-    pub(super) fn trace_request_end(&mut self, stamped: &Stamped) {
+    pub(super) fn trace_model_request_end(&mut self, stamped: &Stamped) {
         let Event::RequestEnd {
             model: answered,
             usage,
@@ -31,73 +32,77 @@ impl TraceRenderer {
         else {
             return;
         };
-        let asked = TurnPart::part_ended_by_event(stamped)
+        let asked = TurnPartId::part_ended_by_event(stamped)
             .and_then(|request| self.requests.remove(&request));
         let (part, level) = self.event_scope_and_level(asked.as_ref().unwrap_or(stamped));
-        let row = TableRow::at_level(level)
-            .add_text(DIM, "request")
+        let row = OutputRowBuilder::with_indent_level(level)
+            .with_styled_text(DIM_STYLE, "request")
             .pad_to_plugin_column();
         let row = match asked.map(|asked| asked.event) {
-            Some(Event::RequestStart { by: Some(by), .. }) => row.add_text(PLUGIN, &by),
+            Some(Event::RequestStart { by: Some(by), .. }) => {
+                row.with_styled_text(PLUGIN_NAME_STYLE, &by)
+            }
             Some(Event::RequestStart { model, .. }) => {
                 let model = answered.as_ref().unwrap_or(&model);
-                row.add_text(DIM, &one_line(model, 24))
+                row.with_styled_text(DIM_STYLE, &truncate_to_one_line(model, 24))
             }
             _ => row,
         };
         let rows = match error {
             Some(why) => row
-                .with_duration("–")
-                .add_text(BAD, "failed")
-                .with_trailing_text(DIM, why, LongTextMode::Wrap),
+                .with_right_aligned_duration("–")
+                .with_styled_text(ERROR_STYLE, "failed")
+                .with_trailing_text(DIM_STYLE, why, LongTextOverflow::Wrap),
             None => {
                 let (style, how) = match finish {
-                    Some(Finish::MaxTokens) => (WARN, ", cut at the limit"),
-                    Some(Finish::Refused) => (BAD, ", held back"),
-                    _ => (DIM, ""),
+                    Some(Finish::MaxTokens) => (WARNING_STYLE, ", cut at the limit"),
+                    Some(Finish::Refused) => (ERROR_STYLE, ", held back"),
+                    _ => (DIM_STYLE, ""),
                 };
                 let row = row
-                    .with_duration(&format_millis(*latency_ms))
-                    .add_text(DIM, &format_usage_tokens(usage));
-                vec![row.add_text(style, how).into_line()]
+                    .with_right_aligned_duration(&format_duration_ms(*latency_ms))
+                    .with_styled_text(DIM_STYLE, &format_usage_tokens(usage));
+                vec![row.with_styled_text(style, how).into_line()]
             }
         };
         self.add_rows_below(&part, rows);
     }
 
     pub(super) fn trace_compaction(&mut self, stamped: &Stamped) {
-        let row = TableRow::at_level(self.nesting_level(&stamped.agent));
-        let n_messages = |messages: &u32| format_count(u64::from(*messages), "message");
+        let row = OutputRowBuilder::with_indent_level(self.nesting_level(&stamped.agent));
+        let n_messages = |messages: &u32| format_count_with_noun(u64::from(*messages), "message");
         let rows = match &stamped.event {
             Event::CompactStart { messages, tokens } => {
                 let what = format!(
                     "≡ shortening {}, because the request would have {tokens} tokens",
                     n_messages(messages)
                 );
-                row.with_trailing_text(DIM, &what, LongTextMode::Cut)
+                row.with_trailing_text(DIM_STYLE, &what, LongTextOverflow::Cut)
             }
             Event::ArchiveStart {
                 messages, reason, ..
             } => {
                 let n = n_messages(messages);
                 let what = format!("≡ archiving an earlier turn with {n}: {reason}");
-                row.with_trailing_text(DIM, &what, LongTextMode::Cut)
+                row.with_trailing_text(DIM_STYLE, &what, LongTextOverflow::Cut)
             }
             event => match steps::describe_compaction_result(event) {
-                Ok(what) => row.with_trailing_text(DIM, &format!("└ {what}"), LongTextMode::Cut),
+                Ok(what) => {
+                    row.with_trailing_text(DIM_STYLE, &format!("└ {what}"), LongTextOverflow::Cut)
+                }
                 Err(why) => {
                     let same = match event {
                         Event::CompactEnd { .. } => "└ it stays as it is:",
                         _ => "└ it is not archived:",
                     };
-                    row.add_text(WARN, same)
-                        .with_trailing_text(DIM, why, LongTextMode::Wrap)
+                    row.with_styled_text(WARNING_STYLE, same)
+                        .with_trailing_text(DIM_STYLE, why, LongTextOverflow::Wrap)
                 }
             },
         };
         self.add_rows(stamped, rows);
         self.progress(&stamped.agent).is_compacting |=
-            TurnPart::part_begun_by_event(stamped).is_some();
+            TurnPartId::part_begun_by_event(stamped).is_some();
     }
 }
 
@@ -111,6 +116,6 @@ fn format_usage_tokens(usage: &Usage) -> String {
         "{} tokens in, {} out{cached}{}",
         usage.input_tokens,
         usage.output_tokens,
-        estimated_mark(usage)
+        estimated_usage_mark(usage)
     )
 }

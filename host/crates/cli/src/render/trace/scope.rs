@@ -5,56 +5,56 @@
 
 use std::collections::HashMap;
 
-use super::super::DIM;
-use super::super::row::TableRow;
-use rind_lib::event::TurnPart;
+use super::super::DIM_STYLE;
+use super::super::row::OutputRowBuilder;
+use rind_lib::event::TurnPartId;
 
 #[derive(Default)]
-struct PrintedScope {
-    parent: Option<TurnPart>,
+struct PrintedTurnScope {
+    parent: Option<TurnPartId>,
     level: usize,
     /// Name of the part in the header that is printed when lines about the part follow lines about
     /// another part.
     name: String,
 }
 
-pub(super) struct TraceScopes {
-    known: HashMap<TurnPart, PrintedScope>,
+pub(super) struct PrintedTurnScopeTree {
+    known: HashMap<TurnPartId, PrintedTurnScope>,
     /// Part of the turn to which the last printed line belongs, preceded by the parts that contain
     /// it, outermost first.
-    path: Vec<TurnPart>,
+    path: Vec<TurnPartId>,
 }
 
-impl Default for TraceScopes {
+impl Default for PrintedTurnScopeTree {
     fn default() -> Self {
-        let main = TurnPart::Agent("main".into());
+        let main = TurnPartId::Agent("main".into());
         Self {
-            known: HashMap::from([(main.clone(), PrintedScope::default())]),
+            known: HashMap::from([(main.clone(), PrintedTurnScope::default())]),
             path: vec![main],
         }
     }
 }
 
-impl TraceScopes {
+impl PrintedTurnScopeTree {
     /// Returns the indentation level of the first line of a part of the turn, an agent or a tool
     /// call; `None` if no line of the part was printed.
-    pub(super) fn scope_level(&self, part: &TurnPart) -> Option<usize> {
+    pub(super) fn scope_indent_level(&self, part: &TurnPartId) -> Option<usize> {
         self.known.get(part).map(|known| known.level)
     }
 
-    pub(super) fn is_open(&self, part: &TurnPart) -> bool {
+    pub(super) fn is_scope_open(&self, part: &TurnPartId) -> bool {
         self.path.contains(part)
     }
 
     /// Opens a part whose first line was printed at `level` below `parent`.
     pub(super) fn open_scope(
         &mut self,
-        part: TurnPart,
-        parent: TurnPart,
+        part: TurnPartId,
+        parent: TurnPartId,
         level: usize,
         name: String,
     ) {
-        let known = PrintedScope {
+        let known = PrintedTurnScope {
             parent: self.known.contains_key(&parent).then_some(parent),
             level,
             name,
@@ -65,7 +65,7 @@ impl TraceScopes {
 
     /// Records that the next line belongs to the part `part` of the turn. Returns the headers to
     /// print before that line.
-    pub(super) fn move_to_part(&mut self, part: &TurnPart) -> Vec<String> {
+    pub(super) fn enter_scope_and_format_headers(&mut self, part: &TurnPartId) -> Vec<String> {
         if let Some(at) = self.path.iter().position(|open| open == part) {
             self.path.truncate(at + 1);
             return Vec::new();
@@ -73,11 +73,11 @@ impl TraceScopes {
         let Some(known) = self.known.get(part) else {
             return Vec::new();
         };
-        let line = TableRow::at_level(known.level)
-            .add_text(DIM, "…")
-            .append_styled_text(DIM, &known.name);
+        let line = OutputRowBuilder::with_indent_level(known.level)
+            .with_styled_text(DIM_STYLE, "…")
+            .with_space_and_styled_text(DIM_STYLE, &known.name);
         let mut lines = match known.parent.clone() {
-            Some(parent) => self.move_to_part(&parent),
+            Some(parent) => self.enter_scope_and_format_headers(&parent),
             None => Vec::new(),
         };
         self.path.push(part.clone());

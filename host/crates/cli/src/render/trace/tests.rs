@@ -3,9 +3,9 @@
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::super::bare_text;
+use super::super::strip_styles;
 use super::*;
-use rind_lib::event::Events;
+use rind_lib::event::EventSender;
 use rind_lib::message::{EffectClass, ToolResult, Usage};
 use rind_lib::point::payload::{Source, StopReason, TurnSummary};
 use rind_lib::point::trace::{AccessOutcome, Origin, Reached, TraceOutcome, TraceRecord};
@@ -38,7 +38,7 @@ fn turn_end(turn: u32) -> Event {
 }
 
 struct Turn {
-    events: Events,
+    events: EventSender,
     receiver: UnboundedReceiver<Stamped>,
     trace: TraceRenderer,
     shown: Vec<String>,
@@ -46,7 +46,7 @@ struct Turn {
 
 impl Turn {
     fn new(detail: TraceDetail) -> Self {
-        let (events, receiver) = Events::channel();
+        let (events, receiver) = EventSender::channel();
         let mut turn = Self {
             events,
             receiver,
@@ -126,7 +126,7 @@ impl Turn {
     /// collapsed.
     fn shown(&mut self) -> Vec<String> {
         let squeezed = self.shown.drain(..).map(|line| {
-            let line = bare_text(&line);
+            let line = strip_styles(&line);
             let indent = line.len() - line.trim_start().len();
             let words: Vec<&str> = line.split_whitespace().collect();
             format!("{}{}", &line[..indent], words.join(" "))

@@ -15,7 +15,7 @@ use rind_lib::session::{CallView, Item, SessionView, TurnView};
 use serde_json::{Map, Value, json};
 
 /// Version of the ATIF format that is written: the first that nests trajectories of subagents.
-const VERSION: &str = "ATIF-v1.7";
+const ATIF_FORMAT_VERSION: &str = "ATIF-v1.7";
 
 /// Returns the trajectory of the first view, with the trajectories of the other views nested in it;
 /// `None` if the first view is empty.
@@ -42,7 +42,7 @@ fn build_unmasked_trajectory(view: &SessionView, all: &[SessionView]) -> Option<
         return None;
     }
     let mut whole = json!({
-        "schema_version": VERSION,
+        "schema_version": ATIF_FORMAT_VERSION,
         "session_id": view.id.split('/').next(),
         "trajectory_id": view.id,
         "agent": {
@@ -51,7 +51,7 @@ fn build_unmasked_trajectory(view: &SessionView, all: &[SessionView]) -> Option<
             "model_name": &view.model,
             "extra": { "provider": &view.provider, "workspace": &view.workspace },
         },
-        "final_metrics": final_metrics(view, steps.len()),
+        "final_metrics": build_final_trajectory_metrics(view, steps.len()),
         "steps": steps,
     });
     if !below.is_empty() {
@@ -71,7 +71,7 @@ fn is_direct_child_id(above: &str, id: &str) -> bool {
     below.is_some_and(|agent| !agent.contains('/'))
 }
 
-fn final_metrics(view: &SessionView, n_steps: usize) -> Value {
+fn build_final_trajectory_metrics(view: &SessionView, n_steps: usize) -> Value {
     let mut total = Usage::default();
     let mut cost = 0.0;
     for turn in &view.turns {
@@ -140,7 +140,11 @@ impl<'a> TrajectorySteps<'a> {
     }
 
     /// Returns the open step of the agent; if there is none, adds one without text of the model.
-    fn open_agent_step(&mut self, time: i64, turn: &TurnView) -> Option<&mut Map<String, Value>> {
+    fn get_or_insert_open_agent_step(
+        &mut self,
+        time: i64,
+        turn: &TurnView,
+    ) -> Option<&mut Map<String, Value>> {
         if !self.is_open {
             self.push("agent", time, "", turn);
         }
@@ -190,9 +194,9 @@ impl<'a> TrajectorySteps<'a> {
                     ..
                 } => {
                     self.add_unanswered_request(view.time, turn);
-                    self.store_metrics(model, usage, *cost_usd);
+                    self.hold_request_metrics_for_next_step(model, usage, *cost_usd);
                     if let Some(by) = aside {
-                        self.push_loop_request(by, view.time, turn);
+                        self.add_step_for_plugin_loop_request(by, view.time, turn);
                     }
                 }
                 Item::Subagent { agent, answer, .. } => {
@@ -217,7 +221,7 @@ impl<'a> TrajectorySteps<'a> {
 
     /// Adds the step of a request outside the conversation, made by the loop of the plugin `by`.
     /// Such a step has neither a message nor calls.
-    fn push_loop_request(&mut self, by: &str, time: i64, turn: &TurnView) {
+    fn add_step_for_plugin_loop_request(&mut self, by: &str, time: i64, turn: &TurnView) {
         self.push("agent", time, "", turn);
         self.is_open = false;
         if let Some(step) = self.steps.last_mut() {
@@ -226,7 +230,7 @@ impl<'a> TrajectorySteps<'a> {
     }
 
     fn add_call(&mut self, call: &CallView, time: i64, turn: &TurnView) {
-        let Some(step) = self.open_agent_step(time, turn) else {
+        let Some(step) = self.get_or_insert_open_agent_step(time, turn) else {
             return;
         };
         let arguments = match &call.arguments {
@@ -241,7 +245,7 @@ impl<'a> TrajectorySteps<'a> {
         if let Some(by) = &call.by {
             entry["extra"] = json!({ "by": by });
         }
-        push_to_list(step, "tool_calls", entry);
+        append_to_list_of_step(step, "tool_calls", entry);
         if let Some(result) = &call.result {
             let mut result = json!({ "source_call_id": call.id, "content": result });
             if call.is_error {
@@ -252,7 +256,12 @@ impl<'a> TrajectorySteps<'a> {
     }
 
     /// Stores the metrics of a request until the step of its answer is added.
-    fn store_metrics(&mut self, model: &str, usage: &Usage, cost_usd: Option<f64>) {
+    fn hold_request_metrics_for_next_step(
+        &mut self,
+        model: &str,
+        usage: &Usage,
+        cost_usd: Option<f64>,
+    ) {
         let mut metrics = json!({
             "prompt_tokens": usage.input_tokens,
             "completion_tokens": usage.output_tokens,
@@ -271,7 +280,7 @@ impl<'a> TrajectorySteps<'a> {
     fn add_subagent(&mut self, agent: &str, answer: Option<&str>, time: i64, turn: &TurnView) {
         let id = format!("{}/agents/{agent}", self.session);
         let is_known = self.known.contains(&id.as_str());
-        let Some(step) = self.open_agent_step(time, turn) else {
+        let Some(step) = self.get_or_insert_open_agent_step(time, turn) else {
             return;
         };
         let mut result = json!({ "content": answer.unwrap_or_default() });
@@ -282,7 +291,7 @@ impl<'a> TrajectorySteps<'a> {
     }
 }
 
-fn push_to_list(step: &mut Map<String, Value>, list: &str, entry: Value) {
+fn append_to_list_of_step(step: &mut Map<String, Value>, list: &str, entry: Value) {
     let list = step.entry(list).or_insert_with(|| json!([]));
     if let Value::Array(list) = list {
         list.push(entry);

@@ -3,9 +3,9 @@
 //! Masks secrets and escapes deceptive characters. The kind of a block marks
 //! its text as untrusted; the renderers decide how to escape it for their format.
 
-use crate::render::{bare_text, format_count, one_line, printable_text};
+use crate::render::{format_count_with_noun, printable_text, strip_styles, truncate_to_one_line};
 use crate::session::turns::{
-    caller_kind_prefix, describe_decision, describe_turn_facts, format_time,
+    caller_kind_prefix, describe_hook_decision, describe_turn_time_and_outcome, format_utc_time_ms,
 };
 use rind_lib::event::SubagentState;
 use rind_lib::message::{Blob, Role};
@@ -13,11 +13,11 @@ use rind_lib::secret::SecretScanner;
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
 
 /// Maximum length of a name within a line, in characters.
-const WIDTH: usize = 240;
+const MAX_NAME_CHARS: usize = 240;
 
 /// Part of an exported page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ExportBlock {
+pub(super) enum ExportPageBlock {
     /// Header of a session or a subagent, with facts about it.
     Session(String, Vec<String>),
     /// Header of a turn: its heading and its facts.
@@ -38,12 +38,12 @@ pub(super) enum ExportBlock {
 }
 
 /// Masks secrets in a text, and escapes deceptive characters.
-fn mask_and_escape(text: &str) -> String {
-    printable_text(&SecretScanner::shared().masked(text))
+fn mask_secrets_and_escape(text: &str) -> String {
+    printable_text(&SecretScanner::shared().to_masked_text(text))
 }
 
-fn one_line_text(text: &str) -> String {
-    one_line(&mask_and_escape(text), 4 * WIDTH)
+fn mask_and_join_lines(text: &str) -> String {
+    truncate_to_one_line(&mask_secrets_and_escape(text), 4 * MAX_NAME_CHARS)
 }
 
 /// Returns the title of the page: the session's title, its first input, or its id.
@@ -56,41 +56,50 @@ pub(super) fn page_title(views: &[SessionView]) -> String {
     };
     let text = given.or_else(first).unwrap_or_default();
     match text.trim().is_empty() {
-        true => view.map(|view| one_line_text(&view.id)).unwrap_or_default(),
-        false => one_line(&mask_and_escape(&text), 120),
+        true => view
+            .map(|view| mask_and_join_lines(&view.id))
+            .unwrap_or_default(),
+        false => truncate_to_one_line(&mask_secrets_and_escape(&text), 120),
     }
 }
 
 /// Returns the blocks of a session.
-pub(super) fn session_blocks(view: &SessionView) -> Vec<ExportBlock> {
+pub(super) fn build_session_page_blocks(view: &SessionView) -> Vec<ExportPageBlock> {
     let mut facts = vec![
-        format!("began {}", format_time(view.created)),
-        format!("folder {}", one_line_text(&view.workspace)),
+        format!("began {}", format_utc_time_ms(view.created)),
+        format!("folder {}", mask_and_join_lines(&view.workspace)),
         format!(
             "model {}/{}",
-            one_line_text(&view.provider),
-            one_line_text(&view.model)
+            mask_and_join_lines(&view.provider),
+            mask_and_join_lines(&view.model)
         ),
     ];
     let from = view.forked_from.iter();
-    facts.extend(from.map(|id| format!("forked from {}", one_line_text(id))));
-    facts.extend(view.notices.iter().map(|notice| one_line_text(notice)));
-    let mut blocks = vec![ExportBlock::Session(one_line_text(&view.id), facts)];
+    facts.extend(from.map(|id| format!("forked from {}", mask_and_join_lines(id))));
+    facts.extend(
+        view.notices
+            .iter()
+            .map(|notice| mask_and_join_lines(notice)),
+    );
+    let mut blocks = vec![ExportPageBlock::Session(
+        mask_and_join_lines(&view.id),
+        facts,
+    )];
     for turn in &view.turns {
         add_turn_blocks(turn, &mut blocks);
     }
     blocks
 }
 
-fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
+fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportPageBlock>) {
     if turn.turn > 0 || turn.started > 0 {
-        blocks.push(ExportBlock::Turn(
+        blocks.push(ExportPageBlock::Turn(
             format!("Turn {}", turn.turn),
-            one_line_text(&describe_turn_facts(turn)),
+            mask_and_join_lines(&describe_turn_time_and_outcome(turn)),
         ));
-        blocks.push(ExportBlock::Text(
+        blocks.push(ExportPageBlock::Text(
             "Input".to_owned(),
-            mask_and_escape(&turn.input),
+            mask_secrets_and_escape(&turn.input),
         ));
     }
     for view in &turn.items {
@@ -101,7 +110,7 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
                 text,
                 attachments,
                 ..
-            } if *text == turn.input => add_blob_blocks(attachments, false, blocks),
+            } if *text == turn.input => append_blob_page_blocks(attachments, false, blocks),
             Item::Said {
                 role,
                 by,
@@ -115,20 +124,23 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
                     Role::Assistant => "Assistant",
                     Role::Tool => "Tool",
                 };
-                let by = by.as_deref().map(|by| format!(" ({})", one_line_text(by)));
+                let by = by
+                    .as_deref()
+                    .map(|by| format!(" ({})", mask_and_join_lines(by)));
                 let who = format!("{who}{}", by.unwrap_or_default());
-                let reasoning = reasoning.iter().map(|text| mask_and_escape(text));
-                blocks
-                    .extend(reasoning.map(|text| ExportBlock::Text("Reasoning".to_owned(), text)));
+                let reasoning = reasoning.iter().map(|text| mask_secrets_and_escape(text));
+                blocks.extend(
+                    reasoning.map(|text| ExportPageBlock::Text("Reasoning".to_owned(), text)),
+                );
                 if !text.is_empty() {
-                    blocks.push(ExportBlock::Text(who, mask_and_escape(text)));
+                    blocks.push(ExportPageBlock::Text(who, mask_secrets_and_escape(text)));
                 }
-                add_blob_blocks(attachments, false, blocks);
+                append_blob_page_blocks(attachments, false, blocks);
             }
             Item::Call(own) => add_call_blocks(own, blocks),
-            Item::Decision(decision) => blocks.push(ExportBlock::Line(one_line_text(&bare_text(
-                &describe_decision(decision),
-            )))),
+            Item::Decision(decision) => blocks.push(ExportPageBlock::Line(mask_and_join_lines(
+                &strip_styles(&describe_hook_decision(decision)),
+            ))),
             Item::Step { .. } => {}
             Item::Subagent {
                 agent,
@@ -138,17 +150,17 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
                 state,
                 ..
             } => {
-                let agent = one_line_text(agent);
-                blocks.push(ExportBlock::Text(
+                let agent = mask_and_join_lines(agent);
+                blocks.push(ExportPageBlock::Text(
                     format!("Task of subagent {agent}"),
-                    mask_and_escape(task),
+                    mask_secrets_and_escape(task),
                 ));
                 let what = if *is_error { "Failure" } else { "Answer" };
                 let state = state.filter(|state| *state != SubagentState::Answered);
                 let state = state.map(|state| format!(", {state}")).unwrap_or_default();
                 let head = format!("{what} of {agent}{state}");
-                let answer = answer.iter().map(|text| mask_and_escape(text));
-                blocks.extend(answer.map(|text| ExportBlock::Text(head.clone(), text)));
+                let answer = answer.iter().map(|text| mask_secrets_and_escape(text));
+                blocks.extend(answer.map(|text| ExportPageBlock::Text(head.clone(), text)));
             }
             Item::Replaced {
                 reason,
@@ -158,67 +170,78 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
             } => {
                 let holder = holder
                     .as_deref()
-                    .map(|id| format!("[archived: {}] ", one_line_text(id)));
+                    .map(|id| format!("[archived: {}] ", mask_and_join_lines(id)));
                 let what = format!(
                     "{}{} replaced ({})",
                     holder.unwrap_or_default(),
-                    format_count(*removed as u64, "message"),
-                    one_line_text(reason)
+                    format_count_with_noun(*removed as u64, "message"),
+                    mask_and_join_lines(reason)
                 );
-                blocks.push(ExportBlock::Text(what, mask_and_escape(summary)));
+                blocks.push(ExportPageBlock::Text(
+                    what,
+                    mask_secrets_and_escape(summary),
+                ));
             }
             Item::Prompt { parts } => {
-                let keys: Vec<String> = parts.iter().map(|part| one_line_text(&part.key)).collect();
+                let keys: Vec<String> = parts
+                    .iter()
+                    .map(|part| mask_and_join_lines(&part.key))
+                    .collect();
                 let text = format!("System prompt: {}", keys.join(", "));
-                blocks.push(ExportBlock::Line(text));
+                blocks.push(ExportPageBlock::Line(text));
             }
-            Item::Note { text } => blocks.push(ExportBlock::Line(one_line_text(text))),
+            Item::Note { text } => blocks.push(ExportPageBlock::Line(mask_and_join_lines(text))),
         }
     }
 }
 
-fn add_blob_blocks(blobs: &[Blob], is_in_text: bool, blocks: &mut Vec<ExportBlock>) {
-    blocks.extend(blobs.iter().map(|blob| ExportBlock::Blob {
+fn append_blob_page_blocks(blobs: &[Blob], is_in_text: bool, blocks: &mut Vec<ExportPageBlock>) {
+    blocks.extend(blobs.iter().map(|blob| ExportPageBlock::Blob {
         blob: blob.clone(),
-        words: one_line_text(&blob.to_string()),
+        words: mask_and_join_lines(&blob.to_string()),
         is_in_text,
     }));
 }
 
-fn add_call_blocks(call: &CallView, blocks: &mut Vec<ExportBlock>) {
+fn add_call_blocks(call: &CallView, blocks: &mut Vec<ExportPageBlock>) {
     let by = call
         .by
         .as_deref()
-        .map(|by| format!(" by {}{}", caller_kind_prefix(by), one_line_text(by)));
+        .map(|by| format!(" by {}{}", caller_kind_prefix(by), mask_and_join_lines(by)));
     let name = format!(
         "Call {}{}",
-        one_line_text(&call.tool),
+        mask_and_join_lines(&call.tool),
         by.unwrap_or_default()
     );
     let json = |value: &serde_json::Value| {
         let mut value = value.clone();
         rind_lib::secret::mask_secrets_in_json(&mut value, &mut std::collections::BTreeSet::new());
-        mask_and_escape(&serde_json::to_string_pretty(&value).unwrap_or_default())
+        mask_secrets_and_escape(&serde_json::to_string_pretty(&value).unwrap_or_default())
     };
-    blocks.push(ExportBlock::Text(name, json(&call.arguments)));
+    blocks.push(ExportPageBlock::Text(name, json(&call.arguments)));
     let decisions = call.decisions.iter();
-    blocks.extend(
-        decisions.map(|own| ExportBlock::Line(one_line_text(&bare_text(&describe_decision(own))))),
-    );
+    blocks.extend(decisions.map(|own| {
+        ExportPageBlock::Line(mask_and_join_lines(&strip_styles(&describe_hook_decision(
+            own,
+        ))))
+    }));
     if let Some(arguments) = &call.ran_with {
-        blocks.push(ExportBlock::Text("Ran with".to_owned(), json(arguments)));
+        blocks.push(ExportPageBlock::Text(
+            "Ran with".to_owned(),
+            json(arguments),
+        ));
     }
     let what = match (&call.refused_by, call.is_error) {
-        (Some(by), _) => format!("Refused by {}", one_line_text(by)),
+        (Some(by), _) => format!("Refused by {}", mask_and_join_lines(by)),
         (None, true) => "Failure".to_owned(),
         (None, false) => "Result".to_owned(),
     };
     match &call.result {
-        Some(text) => blocks.push(ExportBlock::Text(what, mask_and_escape(text))),
-        None if call.refused_by.is_some() => blocks.push(ExportBlock::Line(what)),
+        Some(text) => blocks.push(ExportPageBlock::Text(what, mask_secrets_and_escape(text))),
+        None if call.refused_by.is_some() => blocks.push(ExportPageBlock::Line(what)),
         None if call.duration_ms.is_some() => {}
-        None => blocks.push(ExportBlock::Line("No result".to_owned())),
+        None => blocks.push(ExportPageBlock::Line("No result".to_owned())),
     }
     // The text of a result already describes its blobs.
-    add_blob_blocks(&call.attachments, true, blocks);
+    append_blob_page_blocks(&call.attachments, true, blocks);
 }

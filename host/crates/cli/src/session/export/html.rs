@@ -10,32 +10,32 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::blocks::ExportBlock;
+use super::blocks::ExportPageBlock;
 use rind_lib::message::Blob;
 
 /// Style sheet of the page.
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
+const PAGE_STYLE_SHEET: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padding:.5rem;border-radius:.3rem}\
 h3{margin-top:2rem;border-top:1px solid #8886;padding-top:1rem}p{margin:.3rem 0}img{max-width:100%}.about{opacity:.7}";
 
 /// Maximum total size of the images in a page, in bytes.
-const MAX_IMAGE_BYTES: u64 = 32 << 20;
+const MAX_TOTAL_IMAGE_BYTES: u64 = 32 << 20;
 
 /// Embeds images in a page up to a maximum total size. `n_left` is the number of bytes that may
 /// still be embedded.
-pub(super) struct PageImages<'a> {
+pub(super) struct PageImageEmbedder<'a> {
     /// Function that reads the bytes of a blob; `None` if they are missing or corrupt.
     read: &'a dyn Fn(&Blob) -> Option<Vec<u8>>,
     seen: BTreeSet<String>,
     n_left: u64,
 }
 
-impl<'a> PageImages<'a> {
+impl<'a> PageImageEmbedder<'a> {
     pub(super) fn new(read: &'a dyn Fn(&Blob) -> Option<Vec<u8>>) -> Self {
         Self {
             read,
             seen: BTreeSet::new(),
-            n_left: MAX_IMAGE_BYTES,
+            n_left: MAX_TOTAL_IMAGE_BYTES,
         }
     }
 
@@ -64,20 +64,24 @@ impl<'a> PageImages<'a> {
     }
 }
 
-pub(super) fn page(title: &str, blocks: &[ExportBlock], images: &mut PageImages<'_>) -> String {
+pub(super) fn render_html_page(
+    title: &str,
+    blocks: &[ExportPageBlock],
+    images: &mut PageImageEmbedder<'_>,
+) -> String {
     let title = escape_html(title);
-    let style_hash = STANDARD.encode(Sha256::digest(STYLE));
+    let style_hash = STANDARD.encode(Sha256::digest(PAGE_STYLE_SHEET));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{style_hash}'; \
          img-src data:; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n"
+         <title>{title}</title>\n<style>{PAGE_STYLE_SHEET}</style></head>\n<body><h1>{title}</h1>\n"
     );
     for block in blocks {
         // Writing to a `String` cannot fail.
         let _ = match block {
-            ExportBlock::Session(id, facts) => {
+            ExportPageBlock::Session(id, facts) => {
                 let facts = facts
                     .iter()
                     .map(|fact| format!("<li>{}</li>", escape_html(fact)));
@@ -88,20 +92,20 @@ pub(super) fn page(title: &str, blocks: &[ExportBlock], images: &mut PageImages<
                     escape_html(id)
                 )
             }
-            ExportBlock::Turn(name, about) => writeln!(
+            ExportPageBlock::Turn(name, about) => writeln!(
                 page,
                 "<h3>{}</h3><p class=\"about\">{}</p>",
                 escape_html(name),
                 escape_html(about)
             ),
-            ExportBlock::Text(name, text) => writeln!(
+            ExportPageBlock::Text(name, text) => writeln!(
                 page,
                 "<p><b>{}</b></p><pre>{}</pre>",
                 escape_html(name),
                 escape_html(text)
             ),
-            ExportBlock::Line(text) => writeln!(page, "<p>{}</p>", escape_html(text)),
-            ExportBlock::Blob { blob, words, .. } if blob.is_image() => {
+            ExportPageBlock::Line(text) => writeln!(page, "<p>{}</p>", escape_html(text)),
+            ExportPageBlock::Blob { blob, words, .. } if blob.is_image() => {
                 match images.encode_data_url(blob) {
                     Ok(address) => {
                         let words = escape_html(words);
@@ -110,10 +114,10 @@ pub(super) fn page(title: &str, blocks: &[ExportBlock], images: &mut PageImages<
                     Err(why) => writeln!(page, "<p>{} ({why})</p>", escape_html(words)),
                 }
             }
-            ExportBlock::Blob {
+            ExportPageBlock::Blob {
                 is_in_text: true, ..
             } => Ok(()),
-            ExportBlock::Blob { words, .. } => writeln!(page, "<p>{}</p>", escape_html(words)),
+            ExportPageBlock::Blob { words, .. } => writeln!(page, "<p>{}</p>", escape_html(words)),
         };
     }
     page + "</body></html>\n"
@@ -143,12 +147,12 @@ mod tests {
         let hostile = "</pre><script>alert(1)</script>\"'&";
         let text = || hostile.to_owned();
         let blocks = [
-            ExportBlock::Session(text(), vec![text()]),
-            ExportBlock::Turn(text(), text()),
-            ExportBlock::Text(text(), text()),
-            ExportBlock::Line(text()),
+            ExportPageBlock::Session(text(), vec![text()]),
+            ExportPageBlock::Turn(text(), text()),
+            ExportPageBlock::Text(text(), text()),
+            ExportPageBlock::Line(text()),
         ];
-        let page = page(hostile, &blocks, &mut PageImages::new(&|_| None));
+        let page = render_html_page(hostile, &blocks, &mut PageImageEmbedder::new(&|_| None));
         assert!(
             !page.contains("<script") && page.matches("</pre>").count() == 1,
             "{page}"
@@ -163,8 +167,8 @@ mod tests {
     /// The shortest beginning of a file that is known as a PNG.
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01";
 
-    fn shown(blob: &Blob) -> ExportBlock {
-        ExportBlock::Blob {
+    fn shown(blob: &Blob) -> ExportPageBlock {
+        ExportPageBlock::Blob {
             blob: blob.clone(),
             words: "[\" onerror=alert(1)]".to_owned(),
             is_in_text: true,
@@ -184,7 +188,7 @@ mod tests {
             false => Some(b"<svg onload=alert(1)>".to_vec()),
         };
         let blocks = [&image, &image, &forged, &vector].map(shown);
-        let page = page("x", &blocks, &mut PageImages::new(&read));
+        let page = render_html_page("x", &blocks, &mut PageImageEmbedder::new(&read));
         let source = format!("src=\"data:image/png;base64,{}\"", STANDARD.encode(PNG));
         assert_eq!(page.matches(&source).count(), 1, "{page}");
         assert_eq!(page.matches("<img ").count(), 1, "{page}");
@@ -204,18 +208,23 @@ mod tests {
             size,
             ..Blob::from_bytes(PNG, "")
         };
-        let blocks = [image(MAX_IMAGE_BYTES + 1, "a"), image(1, "b")].map(|blob| shown(&blob));
-        let page = page("x", &blocks, &mut PageImages::new(&|_| None));
+        let blocks =
+            [image(MAX_TOTAL_IMAGE_BYTES + 1, "a"), image(1, "b")].map(|blob| shown(&blob));
+        let page = render_html_page("x", &blocks, &mut PageImageEmbedder::new(&|_| None));
         assert!(!page.contains("<img "), "{page}");
         assert!(page.contains("at most 32 MiB"), "{page}");
         assert!(page.contains("missing or damaged"), "{page}");
         // Bytes that are more than the session says.
         let read = |_: &Blob| {
             let mut bytes = PNG.to_vec();
-            bytes.resize(usize::try_from(MAX_IMAGE_BYTES).unwrap() + 1, 0);
+            bytes.resize(usize::try_from(MAX_TOTAL_IMAGE_BYTES).unwrap() + 1, 0);
             Some(bytes)
         };
-        let page = super::page("x", &[shown(&image(1, "c"))], &mut PageImages::new(&read));
+        let page = super::render_html_page(
+            "x",
+            &[shown(&image(1, "c"))],
+            &mut PageImageEmbedder::new(&read),
+        );
         assert!(!page.contains("<img "));
     }
 }

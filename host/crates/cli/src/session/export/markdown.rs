@@ -3,14 +3,14 @@
 
 use std::fmt::Write as _;
 
-use super::blocks::ExportBlock;
+use super::blocks::ExportPageBlock;
 
-pub(super) fn page(title: &str, blocks: &[ExportBlock]) -> String {
+pub(super) fn render_markdown_page(title: &str, blocks: &[ExportPageBlock]) -> String {
     let mut page = format!("# {}\n", escape_markdown(title));
     for block in blocks {
         // Writing to a `String` cannot fail.
         let _ = match block {
-            ExportBlock::Session(id, facts) => {
+            ExportPageBlock::Session(id, facts) => {
                 let facts = facts
                     .iter()
                     .map(|fact| format!("- {}\n", escape_markdown(fact)));
@@ -21,7 +21,7 @@ pub(super) fn page(title: &str, blocks: &[ExportBlock]) -> String {
                     facts.collect::<String>()
                 )
             }
-            ExportBlock::Turn(name, about) => {
+            ExportPageBlock::Turn(name, about) => {
                 write!(
                     page,
                     "\n### {}\n\n{}\n",
@@ -29,7 +29,7 @@ pub(super) fn page(title: &str, blocks: &[ExportBlock]) -> String {
                     escape_markdown(about)
                 )
             }
-            ExportBlock::Text(name, text) => {
+            ExportPageBlock::Text(name, text) => {
                 let fence = code_fence_for(text);
                 let text = text.trim_end_matches('\n');
                 write!(
@@ -38,13 +38,13 @@ pub(super) fn page(title: &str, blocks: &[ExportBlock]) -> String {
                     escape_markdown(name)
                 )
             }
-            ExportBlock::Line(text)
-            | ExportBlock::Blob {
+            ExportPageBlock::Line(text)
+            | ExportPageBlock::Blob {
                 words: text,
                 is_in_text: false,
                 ..
             } => write!(page, "\n{}\n", escape_markdown(text)),
-            ExportBlock::Blob { .. } => Ok(()),
+            ExportPageBlock::Blob { .. } => Ok(()),
         };
     }
     page
@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn no_text_leaves_its_fence() {
         let text = "a\n````\n# b <script>\n";
-        let page = page(
+        let page = render_markdown_page(
             "x <y> *z*",
-            &[ExportBlock::Text("n".to_owned(), text.to_owned())],
+            &[ExportPageBlock::Text("n".to_owned(), text.to_owned())],
         );
         let expected = "# x &lt;y\\> \\*z\\*\n\n**n**\n\n`````text\na\n````\n# b <script>\n`````\n";
         assert_eq!(page, expected);

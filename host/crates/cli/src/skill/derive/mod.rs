@@ -11,14 +11,14 @@ use clap::Args as ClapArgs;
 
 use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::question::{QuestionLine, QuestionScreen};
-use super::super::render::BOLD;
+use super::super::question::{QuestionScreenContent, TerminalQuestionLine};
+use super::super::render::BOLD_STYLE;
 use super::super::terminal::can_ask_at_terminal;
 use super::super::{command, environment, render};
-pub(in super::super) use outline::{OUTLINE_COMMAND, run_outline_process};
-use rind_derive::{ExistingBundleStamp, SkillBundle, SkillDraft, skill_slug};
-use rind_lib::plugin::protected::is_protected;
-use rind_lib::skill::FOLDER;
+pub(in super::super) use outline::{OUTLINE_WORKER_SUBCOMMAND, skill_derive_worker_main};
+use rind_derive::{ExistingSkillBundleStamp, SkillBundle, SkillDraft, skill_slug};
+use rind_lib::plugin::protected::is_protected_plugin;
+use rind_lib::skill::SKILLS_FOLDER_NAME;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
@@ -56,8 +56,8 @@ pub(in super::super) struct SkillDeriveArgs {
 }
 
 pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus> {
-    let mut draft = source::draft_skill(&args.source).await?;
-    if command::reserved_names().contains(&draft.name.as_str()) {
+    let mut draft = source::draft_skill_from_source(&args.source).await?;
+    if command::reserved_skill_names().contains(&draft.name.as_str()) {
         draft.name.push_str("-package");
     }
     if args.print {
@@ -67,16 +67,19 @@ pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<E
     }
     let folder = match &args.into {
         Some(folder) => folder.join(&draft.name),
-        None => cache_folder(&draft)?,
+        None => derived_skill_cache_folder(&draft)?,
     };
-    place::refuse_overlap_with_source(&folder, &source::manifest_folder_or_path(&args.source))?;
+    place::refuse_overlap_with_source(
+        &folder,
+        &source::folder_of_manifest_or_path_itself(&args.source),
+    )?;
     let earlier = place::read_existing_bundle(&folder)?;
-    let stamp = earlier.as_ref().and_then(SkillBundle::stamp);
+    let stamp = earlier.as_ref().and_then(SkillBundle::parse_bundle_stamp);
     if earlier.is_some()
         && !args.force
-        && is_bundle_current(stamp.as_ref(), &draft, &folder, args.summarize)?
+        && is_derived_bundle_up_to_date(stamp.as_ref(), &draft, &folder, args.summarize)?
     {
-        render::answer_line(folder.display());
+        render::print_stdout_line(folder.display());
         render::print_note("nothing to do: its source has not changed");
         return Ok(ExitStatus::Done);
     }
@@ -93,7 +96,7 @@ pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<E
     let bundle = draft.render_bundle();
     if let Some(earlier) = &earlier {
         if *earlier == bundle {
-            render::answer_line(folder.display());
+            render::print_stdout_line(folder.display());
             render::print_note("nothing to do: the derived skill has not changed");
             return Ok(ExitStatus::from_success(is_whole));
         }
@@ -107,16 +110,19 @@ pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<E
     // derived again.
     let is_kept = !stamp.is_some_and(|stamp| stamp.is_whole);
     let kept = place::write_bundle(&bundle, &folder, earlier.as_ref(), is_kept)?;
-    render::answer_line(folder.display());
+    render::print_stdout_line(folder.display());
     if let Some(kept) = kept {
         render::print_note(&format!(
             "the previous files of the skill are now in {}",
             kept.display()
         ));
     }
-    let is_loaded = draft.library_depends.iter().all(|name| is_protected(name));
+    let is_loaded = draft
+        .library_depends
+        .iter()
+        .all(|name| is_protected_plugin(name));
     let plugin = Some(&args.source).filter(|_| !is_loaded);
-    render::derive::print_made_skill(
+    render::derive::print_how_to_use_derived_skill(
         &draft,
         &folder,
         args.into.is_none(),
@@ -140,7 +146,7 @@ async fn add_model_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> an
             Ok(true)
         }
         Err(why) => {
-            render::derive::warn_no_summary(&why);
+            render::derive::warn_skill_summary_missing(&why);
             Ok(false)
         }
     }
@@ -148,8 +154,8 @@ async fn add_model_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> an
 
 /// Whether the existing bundle is up to date: derived from this source, and with a summary if one
 /// is requested. Fails if the bundle was edited or is not a derived skill.
-fn is_bundle_current(
-    stamp: Option<&ExistingBundleStamp>,
+fn is_derived_bundle_up_to_date(
+    stamp: Option<&ExistingSkillBundleStamp>,
     draft: &SkillDraft,
     folder: &Path,
     with_summary: bool,
@@ -168,7 +174,7 @@ fn is_bundle_current(
 }
 
 /// Returns the folder of a derived skill in the cache: `skills/PACKAGE/VERSION/NAME`.
-fn cache_folder(draft: &SkillDraft) -> anyhow::Result<PathBuf> {
+fn derived_skill_cache_folder(draft: &SkillDraft) -> anyhow::Result<PathBuf> {
     let package = skill_slug(&draft.package).unwrap_or_else(|| draft.name.clone());
     let version = draft.version.as_deref().unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
@@ -176,9 +182,9 @@ fn cache_folder(draft: &SkillDraft) -> anyhow::Result<PathBuf> {
         && version.len() <= 64
         && version.chars().all(is_plain);
     let version = if is_name { version } else { "unversioned" };
-    let cache = environment::find_paths(None)?.cache;
+    let cache = environment::find_rind_paths(None)?.cache;
     Ok(cache
-        .join(FOLDER)
+        .join(SKILLS_FOLDER_NAME)
         .join(package)
         .join(version)
         .join(&draft.name))
@@ -189,17 +195,17 @@ async fn confirm_bundle_replacement(folder: &Path) -> bool {
     if !can_ask_at_terminal() {
         return false;
     }
-    let question = QuestionLine::new("")
+    let question = TerminalQuestionLine::new("")
         .with_text("Replace ")
-        .with_escaped_text(BOLD, &folder.display().to_string())
+        .with_escaped_text(BOLD_STYLE, &folder.display().to_string())
         .with_text("?");
-    let screen = QuestionScreen {
+    let screen = QuestionScreenContent {
         parts: vec![vec![question]],
         covers: Vec::new(),
         keys: "[y]es [n]o".to_owned(),
-        ..QuestionScreen::default()
+        ..QuestionScreenContent::default()
     };
-    let answer = screen.ask_person(|line| match line.trim() {
+    let answer = screen.ask_question_without_approval(|line| match line.trim() {
         "y" | "yes" => Some(true),
         "n" | "no" => Some(false),
         _ => None,

@@ -9,16 +9,18 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use tokio_util::sync::CancellationToken;
 
-use super::super::super::worker::{INPUT, OUTPUT, WorkerProcessSpec};
+use super::super::super::worker::{
+    WORKER_INPUT_FILE_NAME, WORKER_OUTPUT_FILE_NAME, WorkerProcessSpec,
+};
 use rind_derive::{DeriveJob, DeriveJobResult};
 
 /// Hidden subcommand that starts the worker process.
-pub(crate) const OUTLINE_COMMAND: &str = "__outline";
+pub(crate) const OUTLINE_WORKER_SUBCOMMAND: &str = "__outline";
 
 /// Worker process with its limits. The largest crates need a few seconds and some hundred MiB; the
 /// stack is many times what real code needs.
-const WORKER: WorkerProcessSpec = WorkerProcessSpec {
-    command: OUTLINE_COMMAND,
+const OUTLINE_WORKER_SPEC: WorkerProcessSpec = WorkerProcessSpec {
+    command: OUTLINE_WORKER_SUBCOMMAND,
     name: "reads packages",
     deadline: Duration::from_secs(120),
     max_cpu_seconds: 20,
@@ -27,28 +29,35 @@ const WORKER: WorkerProcessSpec = WorkerProcessSpec {
 };
 
 /// Runs a job in the worker process.
-pub(super) async fn run_derive_job(job: &DeriveJob) -> anyhow::Result<DeriveJobResult> {
+pub(super) async fn run_skill_derive_job_in_process(
+    job: &DeriveJob,
+) -> anyhow::Result<DeriveJobResult> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let input = serde_json::to_vec(job)?;
-    let (text, finished) = WORKER
+    let (text, finished) = OUTLINE_WORKER_SPEC
         .run_worker(&program, &input, &CancellationToken::new())
         .await
         .map_err(|why| anyhow!(why))?;
     match serde_json::from_str::<Result<DeriveJobResult, String>>(&text) {
         Ok(outcome) => outcome.map_err(|why| anyhow!(why)),
-        Err(_) => Err(anyhow!(WORKER.end_reason(&finished))),
+        Err(_) => Err(anyhow!(
+            OUTLINE_WORKER_SPEC.incomplete_worker_output_reason(&finished)
+        )),
     }
 }
 
-/// Main function of the worker process, with the arguments after [`OUTLINE_COMMAND`].
+/// Main function of the worker process, with the arguments after [`OUTLINE_WORKER_SUBCOMMAND`].
 ///
 /// # Errors
 /// The reason why the job was not done, to be printed to standard error.
-pub(crate) fn run_outline_process(args: impl Iterator<Item = OsString>) -> Result<(), String> {
-    WORKER.main(args, run_derive_worker)
+pub(crate) fn skill_derive_worker_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
+    OUTLINE_WORKER_SPEC.main(args, run_skill_derive_job_of_folder)
 }
 
-fn run_derive_worker(folder: &Path) -> std::io::Result<()> {
-    let job: DeriveJob = serde_json::from_slice(&fs::read(folder.join(INPUT))?)?;
-    fs::write(folder.join(OUTPUT), serde_json::to_vec(&job.run_job())?)
+fn run_skill_derive_job_of_folder(folder: &Path) -> std::io::Result<()> {
+    let job: DeriveJob = serde_json::from_slice(&fs::read(folder.join(WORKER_INPUT_FILE_NAME))?)?;
+    fs::write(
+        folder.join(WORKER_OUTPUT_FILE_NAME),
+        serde_json::to_vec(&job.run_job())?,
+    )
 }

@@ -9,7 +9,7 @@ use super::super::super::exit_code::bail_usage;
 use rind_derive::SkillBundle;
 use rind_lib::disk::exchange_folders;
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::skill::FILE;
+use rind_lib::skill::SKILL_FILE_NAME;
 use rind_package::place;
 
 /// Refuses to write a bundle over the source or over a folder that contains the source. A folder
@@ -67,9 +67,9 @@ pub(super) fn read_existing_bundle(folder: &Path) -> anyhow::Result<Option<Skill
             folder.display()
         );
     }
-    if !folder.join(FILE).is_file() {
+    if !folder.join(SKILL_FILE_NAME).is_file() {
         bail_usage!(
-            "{} exists and is not a skill, as it has no {FILE}: choose another folder with --into",
+            "{} exists and is not a skill, as it has no {SKILL_FILE_NAME}: choose another folder with --into",
             folder.display()
         );
     }
@@ -100,8 +100,8 @@ pub(super) fn write_bundle(
         .prefix(".derive-")
         .tempdir_in(above)
         .with_context(doing)?;
-    // Give the temporary folder the final base name: `hide_from_discovery` uses it for the old
-    // bundle.
+    // Give the temporary folder the final base name: `move_to_undiscovered_folder` uses it for the
+    // old bundle.
     let fresh = private.path().join(folder.file_name().unwrap_or_default());
     for (path, text) in &bundle.0 {
         let file = fresh.join(path);
@@ -126,7 +126,7 @@ pub(super) fn write_bundle(
     if !is_kept {
         return Ok(None);
     }
-    match place::hide_from_discovery(&fresh, above) {
+    match place::move_to_undiscovered_folder(&fresh, above) {
         Ok(kept) => Ok(Some(kept)),
         Err(error) => {
             exchange_folders(&fresh, folder).with_context(doing)?;

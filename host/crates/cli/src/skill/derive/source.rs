@@ -9,31 +9,31 @@ use super::super::super::{alone, render};
 use super::outline;
 use rind_cases::CaseFile;
 use rind_derive::plugin::PluginPackage;
-use rind_derive::sources::{self, CARGO};
-use rind_derive::{DeriveJob, SkillDraft, SourceHash};
+use rind_derive::sources::{self, CARGO_MANIFEST_FILE_NAME};
+use rind_derive::{BundleSourceHasher, DeriveJob, SkillDraft};
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::paths::{file_name, file_stem};
 use rind_lib::plugin::contract::stamp;
-use rind_lib::plugin::load::{DecidedPlugin, LeftOutReason, PluginSet};
+use rind_lib::plugin::load::{FoundPluginSet, PluginSkipReason, PluginWithPermissionDecision};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
-use rind_lib::plugin::surface::ComponentSurface;
+use rind_lib::plugin::surface::ComponentImportsAndExports;
 use rind_lib::plugin::{Error, protected};
 use rind_lib::skill;
 use rind_package::place::stage_files;
 use rind_package::source::{self as package, FetchedPlugin};
 
 /// Maximum size of a component that is not a plugin, in bytes.
-const MAX_COMPONENT_BYTES: u64 = 64 << 20;
+const MAX_NON_PLUGIN_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Maximum size of a file of test cases, in bytes.
-const MAX_CASES_BYTES: u64 = 1 << 20;
+const MAX_TEST_CASES_FILE_BYTES: u64 = 1 << 20;
 
 /// Maximum size of a plugin's README, in bytes.
 const MAX_README_BYTES: usize = 1 << 20;
 
 /// Kind of a source, with the folder or file that it is read from.
-enum DeriveSourceKind {
+enum SkillDeriveSource {
     Plugin(PathBuf),
     Component(PathBuf),
     Wit(PathBuf),
@@ -41,31 +41,33 @@ enum DeriveSourceKind {
 }
 
 /// Derives a skill from a folder or file.
-pub(super) async fn draft_skill(path: &Path) -> anyhow::Result<SkillDraft> {
+pub(super) async fn draft_skill_from_source(path: &Path) -> anyhow::Result<SkillDraft> {
     let doing = || format!("derive a skill from {}", path.display());
     let (job, hash) = match detect_source_kind(path)? {
-        DeriveSourceKind::Plugin(path) => build_plugin_job(&path).await,
-        DeriveSourceKind::Component(path) => build_component_job(&path),
-        DeriveSourceKind::Wit(path) => build_wit_job(&path),
-        DeriveSourceKind::Crate(path) => build_crate_job(&path),
+        SkillDeriveSource::Plugin(path) => build_plugin_derive_job(&path).await,
+        SkillDeriveSource::Component(path) => build_component_job(&path),
+        SkillDeriveSource::Wit(path) => build_wit_job(&path),
+        SkillDeriveSource::Crate(path) => build_crate_job(&path),
     }
     .with_context(doing)?;
-    let drafted = outline::run_derive_job(&job).await.with_context(doing)?;
+    let drafted = outline::run_skill_derive_job_in_process(&job)
+        .await
+        .with_context(doing)?;
     drafted
         .notes
         .iter()
         .for_each(|note| render::print_warning(note));
     Ok(SkillDraft {
-        source_hash: hash.text(),
+        source_hash: hash.digest_text(),
         ..drafted.draft
     })
 }
 
 /// Returns the source's folder if `path` is its manifest, otherwise `path` itself.
-pub(super) fn manifest_folder_or_path(path: &Path) -> PathBuf {
+pub(super) fn folder_of_manifest_or_path_itself(path: &Path) -> PathBuf {
     let is_manifest = path
         .file_name()
-        .is_some_and(|name| name == FILE_NAME || name == CARGO);
+        .is_some_and(|name| name == FILE_NAME || name == CARGO_MANIFEST_FILE_NAME);
     let above = path.parent().filter(|_| is_manifest && path.is_file());
     match above {
         Some(above) if above.as_os_str().is_empty() => PathBuf::from("."),
@@ -76,7 +78,7 @@ pub(super) fn manifest_folder_or_path(path: &Path) -> PathBuf {
 
 /// Detects the kind of a source: of a file by its name, of a folder by its manifest. Fails for a
 /// folder with several manifests, and asks for the file.
-fn detect_source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
+fn detect_source_kind(path: &Path) -> anyhow::Result<SkillDeriveSource> {
     let shown = path.display();
     if !path.exists() {
         bail_usage!(
@@ -88,27 +90,27 @@ fn detect_source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
         let above = path.parent().filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new(".")).to_owned();
         return Ok(match name.as_str() {
-            FILE_NAME => DeriveSourceKind::Plugin(above),
-            CARGO => DeriveSourceKind::Crate(above),
-            name if name.ends_with(".wit") => DeriveSourceKind::Wit(path.to_owned()),
+            FILE_NAME => SkillDeriveSource::Plugin(above),
+            CARGO_MANIFEST_FILE_NAME => SkillDeriveSource::Crate(above),
+            name if name.ends_with(".wit") => SkillDeriveSource::Wit(path.to_owned()),
             name if name.ends_with(".wasm") && !contains_plugin_manifest(path) => {
-                DeriveSourceKind::Component(path.to_owned())
+                SkillDeriveSource::Component(path.to_owned())
             }
-            _ => DeriveSourceKind::Plugin(path.to_owned()),
+            _ => SkillDeriveSource::Plugin(path.to_owned()),
         });
     }
     let within = path.join("wit");
     Ok(if path.join(FILE_NAME).is_file() {
-        DeriveSourceKind::Plugin(path.to_owned())
-    } else if path.join(CARGO).is_file() {
-        DeriveSourceKind::Crate(path.to_owned())
+        SkillDeriveSource::Plugin(path.to_owned())
+    } else if path.join(CARGO_MANIFEST_FILE_NAME).is_file() {
+        SkillDeriveSource::Crate(path.to_owned())
     } else if sources::contains_wit_files(path) {
-        DeriveSourceKind::Wit(path.to_owned())
+        SkillDeriveSource::Wit(path.to_owned())
     } else if sources::contains_wit_files(&within) {
-        DeriveSourceKind::Wit(within)
+        SkillDeriveSource::Wit(within)
     } else {
         bail_usage!(
-            "no skill can be derived from {shown}: it has no {FILE_NAME} (a plugin), no {CARGO} (a Rust crate) and no file `*.wit`"
+            "no skill can be derived from {shown}: it has no {FILE_NAME} (a plugin), no {CARGO_MANIFEST_FILE_NAME} (a Rust crate) and no file `*.wit`"
         )
     })
 }
@@ -116,7 +118,7 @@ fn detect_source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
 /// Whether a WebAssembly file contains the manifest of a plugin. A file too large for a component
 /// counts as a plugin, so that the plugin loader reports it.
 fn contains_plugin_manifest(path: &Path) -> bool {
-    let is_small = |found: &std::fs::Metadata| found.len() <= MAX_COMPONENT_BYTES;
+    let is_small = |found: &std::fs::Metadata| found.len() <= MAX_NON_PLUGIN_COMPONENT_BYTES;
     let bytes = path
         .metadata()
         .ok()
@@ -126,18 +128,18 @@ fn contains_plugin_manifest(path: &Path) -> bool {
 }
 
 /// Reads the test cases of a plugin. They must be regular files, not symlinks.
-fn read_cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
+fn read_plugin_test_cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
     let tests = folder.join("tests");
     let entries = std::fs::read_dir(&tests).into_iter().flatten().flatten();
     for entry in entries {
         let path = entry.path();
         let found = entry.metadata()?;
         let is_case = path.extension().is_some_and(|end| end == "toml");
-        if is_case && (!found.is_file() || found.len() > MAX_CASES_BYTES) {
+        if is_case && (!found.is_file() || found.len() > MAX_TEST_CASES_FILE_BYTES) {
             bail!(
                 "{} is a link, or has more than {} MiB",
                 path.display(),
-                MAX_CASES_BYTES >> 20
+                MAX_TEST_CASES_FILE_BYTES >> 20
             );
         }
     }
@@ -147,18 +149,18 @@ fn read_cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
     {
         return Ok(Vec::new());
     }
-    Ok(CaseFile::read_all(folder)?)
+    Ok(CaseFile::read_all_in_folder(folder)?)
 }
 
-async fn build_plugin_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+async fn build_plugin_derive_job(path: &Path) -> anyhow::Result<(DeriveJob, BundleSourceHasher)> {
     let fetched = package::read_local_plugin(path)?;
     let manifest = &fetched.contents.manifest;
     let cases = if path.is_dir() {
-        read_cases(path)?
+        read_plugin_test_cases(path)?
     } else {
         Vec::new()
     };
-    let mut hash = SourceHash::new("plugin");
+    let mut hash = BundleSourceHasher::new("plugin");
     hash.add_source("contents", fetched.contents.digest().as_bytes());
     for file in &cases {
         let name = file_name(&file.path);
@@ -170,18 +172,19 @@ async fn build_plugin_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)
     let readme = String::from_utf8(readme)
         .ok()
         .filter(|text| text.len() <= MAX_README_BYTES);
-    let set = load_fetched_plugin(&staged.folder, &fetched).await?;
-    let loaded = find_offered_plugin(&set);
-    let loaded = loaded
-        .map_err(|why| anyhow!(staged.show_source_instead_of_staging(&format!("{why:#}"), path)))?;
-    let skills = list_folders(&staged.folder.join(skill::FOLDER));
+    let set = load_plugin_to_list_tools(&staged.folder, &fetched).await?;
+    let loaded = only_loaded_or_ungranted_plugin(&set);
+    let loaded = loaded.map_err(|why| {
+        anyhow!(staged.replace_staging_path_in_message(&format!("{why:#}"), path))
+    })?;
+    let skills = list_folders(&staged.folder.join(skill::SKILLS_FOLDER_NAME));
     let package = PluginPackage::new(manifest, loaded, readme, &cases, skills);
     Ok((DeriveJob::Plugin(Box::new(package)), hash))
 }
 
 fn list_folders(path: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.path().join(skill::FILE).is_file());
+    let folders = entries.filter(|entry| entry.path().join(skill::SKILL_FILE_NAME).is_file());
     let mut names: Vec<String> = folders
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
@@ -192,16 +195,20 @@ fn list_folders(path: &Path) -> Vec<String> {
 /// Loads the plugin from a private folder in the sandbox, without a session and without grants, to
 /// list its tools. If only the operator's part is missing, such as required settings or other
 /// plugins, loads it again without these requirements.
-async fn load_fetched_plugin(folder: &Path, fetched: &FetchedPlugin) -> anyhow::Result<PluginSet> {
+async fn load_plugin_to_list_tools(
+    folder: &Path,
+    fetched: &FetchedPlugin,
+) -> anyhow::Result<FoundPluginSet> {
     let manifest = &fetched.contents.manifest;
     // The names of bundled plugins may be used only with managed trust. Granting it is safe,
     // because the plugin is only listed and not run afterwards.
-    let trust = match protected::is_protected(&manifest.name) {
+    let trust = match protected::is_protected_plugin(&manifest.name) {
         true => Trust::Managed,
         false => Trust::Local,
     };
-    let set = alone::load_plugin_with_trust(folder, trust, GrantOptions::default()).await?;
-    let needs_operator_action = |why: &LeftOutReason| matches!(why, LeftOutReason::Failed(error) if error.needs_operator_action(&manifest.name));
+    let set = alone::load_only_plugin_with_trust_and_grants(folder, trust, GrantOptions::default())
+        .await?;
+    let needs_operator_action = |why: &PluginSkipReason| matches!(why, PluginSkipReason::Failed(error) if error.needs_operator_action(&manifest.name));
     if !set
         .left_out
         .iter()
@@ -219,50 +226,56 @@ async fn load_fetched_plugin(folder: &Path, fetched: &FetchedPlugin) -> anyhow::
         .context("convert the manifest of the plugin's temporary copy to TOML")?;
     std::fs::write(folder.join(FILE_NAME), text)
         .context("write the manifest of the plugin's temporary copy")?;
-    alone::load_plugin_with_trust(folder, trust, GrantOptions::default()).await
+    alone::load_only_plugin_with_trust_and_grants(folder, trust, GrantOptions::default()).await
 }
 
 /// Returns the plugin that `set` loaded, or the plugin that it left out only because permissions
 /// are missing.
-fn find_offered_plugin(set: &PluginSet) -> anyhow::Result<&DecidedPlugin> {
+fn only_loaded_or_ungranted_plugin(
+    set: &FoundPluginSet,
+) -> anyhow::Result<&PluginWithPermissionDecision> {
     if let Some(plugin) = set.plugins.first() {
         return Ok(plugin);
     }
     match set.left_out.first().map(|left| &left.why) {
-        Some(LeftOutReason::Held(plugin) | LeftOutReason::Failed(Error::Denied { plugin, .. })) => {
-            Ok(plugin)
-        }
+        Some(
+            PluginSkipReason::Held(plugin) | PluginSkipReason::Failed(Error::Denied { plugin, .. }),
+        ) => Ok(plugin),
         Some(why) => bail!("it cannot be loaded: {why}"),
         None => bail!("no plugin is loaded from it"),
     }
 }
 
-fn build_component_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+fn build_component_job(path: &Path) -> anyhow::Result<(DeriveJob, BundleSourceHasher)> {
     let size = path.metadata().context("read the size of the file")?.len();
-    if size > MAX_COMPONENT_BYTES {
-        bail!("it has more than {} MiB", MAX_COMPONENT_BYTES >> 20);
+    if size > MAX_NON_PLUGIN_COMPONENT_BYTES {
+        bail!(
+            "it has more than {} MiB",
+            MAX_NON_PLUGIN_COMPONENT_BYTES >> 20
+        );
     }
     let bytes = std::fs::read(path).context("read the component")?;
-    // `ComponentSurface::read` rejects a core module before other code parses the bytes.
-    let surface = ComponentSurface::read(path, &bytes)?;
+    // `ComponentImportsAndExports::read_component_surface` rejects a core module before other code
+    // parses the bytes.
+    let surface = ComponentImportsAndExports::read_component_surface(path, &bytes)?;
     if surface.contract_exports().next().is_some() {
         bail!("it is a plugin without its manifest: name the folder that has its {FILE_NAME}");
     }
-    let mut hash = SourceHash::new("component");
+    let mut hash = BundleSourceHasher::new("component");
     hash.add_source("component", &bytes);
     let name = file_stem(path);
-    Ok((DeriveJob::component_job(name, &bytes), hash))
+    Ok((DeriveJob::from_component(name, &bytes), hash))
 }
 
-fn build_wit_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
-    let source = sources::read_wit(path)?;
+fn build_wit_job(path: &Path) -> anyhow::Result<(DeriveJob, BundleSourceHasher)> {
+    let source = sources::read_wit_package(path)?;
     if source.files.main.is_empty() {
         bail_usage!("{} has no file `*.wit`", path.display());
     }
     Ok((DeriveJob::Wit(source.files, source.readme), source.hash))
 }
 
-fn build_crate_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+fn build_crate_job(path: &Path) -> anyhow::Result<(DeriveJob, BundleSourceHasher)> {
     let source = sources::read_crate(path)?;
     let job = DeriveJob::Crate(Box::new(source.package), source.files);
     Ok((job, source.hash))

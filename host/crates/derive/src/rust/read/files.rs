@@ -2,24 +2,24 @@
 
 /// Directories to which the file paths of a module's submodules are relative.
 #[derive(Clone)]
-pub(super) struct ModuleDirectories {
+pub(super) struct SubmoduleSearchDirectories {
     /// Directory of the module's own file, to which paths in `#[path]` are relative.
     pub(super) of_file: String,
     /// Directory to which the paths of submodule files without `#[path]` are relative.
     pub(super) of_modules: String,
 }
 
-impl ModuleDirectories {
+impl SubmoduleSearchDirectories {
     pub(super) fn for_crate_root(path: &str) -> Self {
-        let folder = find_parent_folder(path);
+        let folder = parent_folder_path(path);
         Self {
             of_file: folder.clone(),
             of_modules: folder,
         }
     }
 
-    pub(super) fn of_file(path: &str) -> Self {
-        let folder = find_parent_folder(path);
+    pub(super) fn for_source_file(path: &str) -> Self {
+        let folder = parent_folder_path(path);
         let stem = path
             .rsplit('/')
             .next()
@@ -45,7 +45,7 @@ impl ModuleDirectories {
     }
 }
 
-fn find_parent_folder(path: &str) -> String {
+fn parent_folder_path(path: &str) -> String {
     path.rsplit_once('/')
         .map_or_else(String::new, |(folder, _)| folder.to_owned())
 }

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use super::names::PathResolution;
-use super::public::{PublicItems, PublicTarget};
-use super::{MacroCall, MacroRules};
-use crate::rust::{ModuleOutline, SourceOutline};
+use super::names::RustPathResolution;
+use super::public::{PublicItemCollector, PublicModuleOrItem};
+use super::{MacroCall, MacroRulesDefinition};
+use crate::rust::{MacroSourceAndDocs, ModuleOutline};
 use crate::text::join_first_names;
 
 /// Maximum total size of macro sources on one page, in bytes.
-const MAX_SOURCE_BYTES: usize = 24 << 10;
+const MAX_PAGE_MACRO_SOURCE_BYTES: usize = 24 << 10;
 
 /// Page on which a generated item is described.
-struct GeneratedItemPage {
+struct MacroGeneratedItemPage {
     page: String,
     /// Path of the page's module relative to the module that contains the macro call, if the page's
     /// module is generated too; otherwise empty.
@@ -21,11 +21,15 @@ struct GeneratedItemPage {
     name: String,
 }
 
-impl PublicItems<'_> {
+impl PublicItemCollector<'_> {
     /// Finds the page for a generated item. Prefers a page that names the item or its module over
     /// one that names a module further up; among equals, the page with the shortest path.
-    fn page_of_generated_item(&self, module: usize, path: &[String]) -> Option<GeneratedItemPage> {
-        let mut found: Option<((usize, usize), GeneratedItemPage)> = None;
+    fn page_of_generated_item(
+        &self,
+        module: usize,
+        path: &[String],
+    ) -> Option<MacroGeneratedItemPage> {
+        let mut found: Option<((usize, usize), MacroGeneratedItemPage)> = None;
         for n in (1..=path.len()).rev() {
             let (known, rest) = path.split_at_checked(n)?;
             let Some((page, own)) = self.named.get(&(module, known.to_vec())) else {
@@ -37,12 +41,12 @@ impl PublicItems<'_> {
                 continue;
             }
             let place = match rest.is_empty() {
-                true => GeneratedItemPage {
+                true => MacroGeneratedItemPage {
                     page: page.clone(),
                     made_path: Vec::new(),
                     name: own.clone(),
                 },
-                false => GeneratedItemPage {
+                false => MacroGeneratedItemPage {
                     page: format!("{page}::{own}"),
                     made_path: known.to_vec(),
                     name: rest.join("::"),
@@ -60,11 +64,11 @@ impl PublicItems<'_> {
             let page = self.spread.get(&(module, known.to_vec()))?;
             Some((page, rest.join("::")))
         });
-        let own = self.shown.get(&PublicTarget::Module(module));
+        let own = self.shown.get(&PublicModuleOrItem::Module(module));
         let (page, name) = own
             .map(|page| (page, path.join("::")))
             .or_else(|| spread.next())?;
-        Some(GeneratedItemPage {
+        Some(MacroGeneratedItemPage {
             page: page.clone(),
             made_path: Vec::new(),
             name,
@@ -73,7 +77,7 @@ impl PublicItems<'_> {
 
     /// Adds the methods of generated types to the types' pages. Returns notes about types without a
     /// page.
-    pub(super) fn add_generated_types(
+    pub(super) fn add_generated_types_to_pages(
         &mut self,
         pages: &mut BTreeMap<String, ModuleOutline>,
     ) -> Vec<String> {
@@ -91,8 +95,8 @@ impl PublicItems<'_> {
                 });
             if !place.made_path.is_empty() {
                 page.made_path = place.made_path;
-                page.made_by =
-                    self.generating_macro_names(&PathResolution::MacroTypes(module, Vec::new()));
+                page.made_by = self
+                    .generating_macro_names(&RustPathResolution::MacroTypes(module, Vec::new()));
             }
             // The page may already have a type of this name, defined in the source for another
             // target.
@@ -118,11 +122,11 @@ impl PublicItems<'_> {
     /// macros that are called are only named.
     pub(super) fn add_macro_sources_to_pages(&self, pages: &mut BTreeMap<String, ModuleOutline>) {
         for (n, module) in self.modules.iter().enumerate() {
-            let own_page = self.shown.get(&PublicTarget::Module(n));
+            let own_page = self.shown.get(&PublicModuleOrItem::Module(n));
             let mut found: Vec<(&MacroCall, Vec<&String>, Option<String>)> = Vec::new();
             let mut hits: BTreeMap<String, usize> = BTreeMap::new();
             for call in &module.calls {
-                let rules = self.public_macros_in_call(call);
+                let rules = self.macros_generating_public_items(call);
                 if rules.is_empty() {
                     if let Some(page) = own_page.and_then(|path| pages.get_mut(path)) {
                         page.makers.insert(format!("{}!", call.name));
@@ -131,7 +135,7 @@ impl PublicItems<'_> {
                 }
                 let page = own_page
                     .cloned()
-                    .or_else(|| self.page_with_most_called_types(n, call));
+                    .or_else(|| self.page_with_most_macro_call_types(n, call));
                 if let Some(page) = &page {
                     *hits.entry(page.clone()).or_default() += 1;
                 }
@@ -147,7 +151,7 @@ impl PublicItems<'_> {
                 };
                 if let Some(page) = pages.get_mut(&page) {
                     let rules = rules.into_iter().filter_map(|name| self.rules.get(name));
-                    add_macro_call(page, call, rules);
+                    add_macro_call_to_page(page, call, rules);
                 }
             }
         }
@@ -155,7 +159,7 @@ impl PublicItems<'_> {
 
     /// Returns those of the crate's macros in a call that expand to public items: the called macro,
     /// or macros passed as arguments.
-    fn public_macros_in_call(&self, call: &MacroCall) -> Vec<&String> {
+    fn macros_generating_public_items(&self, call: &MacroCall) -> Vec<&String> {
         let names = std::iter::once(&call.name).chain(&call.words);
         let known = names.filter_map(|name| self.rules.get_key_value(name));
         known
@@ -165,7 +169,7 @@ impl PublicItems<'_> {
     }
 
     /// Returns the page that describes the most of the types that a macro call names.
-    fn page_with_most_called_types(&self, module: usize, call: &MacroCall) -> Option<String> {
+    fn page_with_most_macro_call_types(&self, module: usize, call: &MacroCall) -> Option<String> {
         let mut hits: BTreeMap<String, usize> = BTreeMap::new();
         let is_type = |word: &&String| word.starts_with(|c: char| c.is_ascii_uppercase());
         for word in call.words.iter().filter(is_type) {
@@ -173,11 +177,11 @@ impl PublicItems<'_> {
                 .names
                 .resolve_module_path(module, std::slice::from_ref(word))
             {
-                PathResolution::Item(from, n) => self
+                RustPathResolution::Item(from, n) => self
                     .shown
-                    .get(&PublicTarget::Item(from, n))
+                    .get(&PublicModuleOrItem::Item(from, n))
                     .and_then(|path| Some(path.rsplit_once("::")?.0.to_owned())),
-                PathResolution::MacroTypes(from, path) => self
+                RustPathResolution::MacroTypes(from, path) => self
                     .page_of_generated_item(from, &path)
                     .map(|place| place.page),
                 _ => None,
@@ -193,15 +197,15 @@ impl PublicItems<'_> {
 }
 
 /// Adds a macro call to a page, after the source of the macro.
-fn add_macro_call<'a>(
+fn add_macro_call_to_page<'a>(
     page: &mut ModuleOutline,
     call: &MacroCall,
-    rules: impl Iterator<Item = &'a MacroRules>,
+    rules: impl Iterator<Item = &'a MacroRulesDefinition>,
 ) {
     let n_bytes: usize = page.sources.iter().map(|one| one.text.len()).sum();
-    let is_full = n_bytes > MAX_SOURCE_BYTES;
-    let mut all: Vec<SourceOutline> = rules
-        .map(|rules| SourceOutline {
+    let is_full = n_bytes > MAX_PAGE_MACRO_SOURCE_BYTES;
+    let mut all: Vec<MacroSourceAndDocs> = rules
+        .map(|rules| MacroSourceAndDocs {
             docs: rules.docs.clone(),
             text: rules.source.clone(),
         })
@@ -210,7 +214,7 @@ fn add_macro_call<'a>(
         page.makers.insert(format!("{}!", call.name));
         return;
     }
-    all.push(SourceOutline {
+    all.push(MacroSourceAndDocs {
         docs: String::new(),
         text: call.source.clone(),
     });

@@ -21,22 +21,22 @@ use super::attributes::{
     cfg_conditions, doc_comment_text, is_doc_hidden, is_test_only, path_attribute_value,
 };
 use super::impls::{self, ImplBlock};
-use super::items::{self, VisibleItem};
+use super::items::{self, ItemWithVisibility};
 use super::{CrateFiles, CrateOutline, RustItemOutline};
-use files::{ModuleDirectories, join_path};
-use names::ImportedName;
+use files::{SubmoduleSearchDirectories, join_path};
+use names::UseDeclarationImport;
 
 /// Maximum depth of modules.
-const MAX_DEPTH: usize = 24;
+const MAX_MODULE_DEPTH: usize = 24;
 
 /// Maximum number of modules in a crate.
-const MAX_MODULES: usize = 4_000;
+const MAX_MODULES_PER_CRATE: usize = 4_000;
 
 /// Maximum number of public items and methods that are read.
-const MAX_ITEMS: usize = 20_000;
+const MAX_PUBLIC_ITEMS: usize = 20_000;
 
 /// Maximum size of a macro's source that is kept, in bytes.
-const MAX_MACRO_BYTES: usize = 8 << 10;
+const MAX_MACRO_SOURCE_BYTES: usize = 8 << 10;
 
 /// Module with all of its items, including those that are not public.
 #[derive(Default)]
@@ -55,7 +55,7 @@ struct RustModule {
     places: HashMap<String, Vec<usize>>,
     /// Names of types and traits that other crates cannot use.
     private: HashSet<String>,
-    uses: Vec<ImportedName>,
+    uses: Vec<UseDeclarationImport>,
     /// Macro calls in places where an item of the module can be, which may expand to items.
     calls: Vec<MacroCall>,
 }
@@ -68,7 +68,7 @@ struct MacroCall {
     source: String,
 }
 
-struct MacroRules {
+struct MacroRulesDefinition {
     docs: String,
     source: String,
     /// Whether the macro expands to public items.
@@ -80,7 +80,7 @@ struct MacroRules {
 /// # Errors
 /// A file cannot be parsed or is missing, or the crate is too large.
 pub(crate) fn outline_crate(files: &CrateFiles) -> Result<CrateOutline, String> {
-    let mut reader = RustReader {
+    let mut reader = RustCrateParser {
         files,
         modules: vec![RustModule {
             is_public: true,
@@ -91,11 +91,11 @@ pub(crate) fn outline_crate(files: &CrateFiles) -> Result<CrateOutline, String> 
         rules: BTreeMap::new(),
         n_items: 0,
     };
-    let place = ModuleDirectories::for_crate_root(&files.root);
+    let place = SubmoduleSearchDirectories::for_crate_root(&files.root);
     reader.read_file(0, &files.root, &place, 0)?;
     let made = attach::attach_impls(&mut reader.modules, reader.impls);
     let crate_name = files.name.replace('-', "_");
-    let public = public::PublicItems::new(&reader.modules, &crate_name, reader.rules, made);
+    let public = public::PublicItemCollector::new(&reader.modules, &crate_name, reader.rules, made);
     let (modules, notes) = public.into_outlines();
     reader.notes.extend(notes);
     Ok(CrateOutline {
@@ -105,23 +105,23 @@ pub(crate) fn outline_crate(files: &CrateFiles) -> Result<CrateOutline, String> 
     })
 }
 
-struct RustReader<'a> {
+struct RustCrateParser<'a> {
     files: &'a CrateFiles,
     modules: Vec<RustModule>,
     notes: Vec<String>,
     /// `impl` blocks, each with the index of its module and its `cfg` conditions.
     impls: Vec<(usize, Vec<String>, ImplBlock)>,
     /// Macros of the crate by name, public or not.
-    rules: BTreeMap<String, MacroRules>,
+    rules: BTreeMap<String, MacroRulesDefinition>,
     n_items: usize,
 }
 
-impl RustReader<'_> {
+impl RustCrateParser<'_> {
     fn read_file(
         &mut self,
         module: usize,
         path: &str,
-        place: &ModuleDirectories,
+        place: &SubmoduleSearchDirectories,
         depth: usize,
     ) -> Result<(), String> {
         let text = self
@@ -149,7 +149,7 @@ impl RustReader<'_> {
         &mut self,
         module: usize,
         items: Vec<Item>,
-        place: &ModuleDirectories,
+        place: &SubmoduleSearchDirectories,
         depth: usize,
     ) -> Result<(), String> {
         for item in items {
@@ -158,37 +158,37 @@ impl RustReader<'_> {
                 Item::Use(one) if !is_test_only(&one.attrs) => {
                     let is_public =
                         matches!(one.vis, Visibility::Public(_)) && !is_doc_hidden(&one.attrs);
-                    let all = ImportedName::flatten_use_item(&one, is_public);
+                    let all = UseDeclarationImport::flatten_use_item(&one, is_public);
                     self.module_mut(module).uses.extend(all);
                 }
                 Item::Impl(one) => {
                     let conditions = cfg_conditions(&one.attrs);
                     if let Some(one) = impls::read_impl(one) {
                         self.count_items_within_limit(match &one.gives {
-                            impls::ImplMembers::Methods(block) => block.items.len(),
-                            impls::ImplMembers::Trait(..) => 1,
+                            impls::ImplBlockMembers::Methods(block) => block.items.len(),
+                            impls::ImplBlockMembers::Trait(..) => 1,
                         })?;
                         self.impls.push((module, conditions, one));
                     }
                 }
                 // A macro item with a name defines a macro; one without a name is a call that
                 // generates items.
-                Item::Macro(one) if one.ident.is_none() => self.read_macro_call(module, &one),
+                Item::Macro(one) if one.ident.is_none() => self.record_macro_call(module, &one),
                 item => {
                     if let Item::Macro(one) = &item {
                         self.record_macro(one);
                     }
                     match items::read_item(item) {
-                        VisibleItem::Public(item) => {
+                        ItemWithVisibility::Public(item) => {
                             self.count_items_within_limit(1)?;
                             // Exported macros belong to the root module, wherever they are defined.
                             let module = if item.kind == "macro" { 0 } else { module };
                             self.module_mut(module).add_item(*item);
                         }
-                        VisibleItem::Private(name) => {
+                        ItemWithVisibility::Private(name) => {
                             self.module_mut(module).private.insert(name);
                         }
-                        VisibleItem::Nothing => {}
+                        ItemWithVisibility::Nothing => {}
                     }
                 }
             }
@@ -198,15 +198,15 @@ impl RustReader<'_> {
 
     fn count_items_within_limit(&mut self, n: usize) -> Result<(), String> {
         self.n_items += n;
-        match self.n_items > MAX_ITEMS {
+        match self.n_items > MAX_PUBLIC_ITEMS {
             true => Err(format!(
-                "there are too many items: more than {MAX_ITEMS} that are public"
+                "there are too many items: more than {MAX_PUBLIC_ITEMS} that are public"
             )),
             false => Ok(()),
         }
     }
 
-    fn read_macro_call(&mut self, module: usize, item: &ItemMacro) {
+    fn record_macro_call(&mut self, module: usize, item: &ItemMacro) {
         if is_test_only(&item.attrs) || item.mac.path.is_ident("thread_local") {
             return;
         }
@@ -215,8 +215,8 @@ impl RustReader<'_> {
         };
         let name = last.ident.to_string();
         let mut words = BTreeSet::new();
-        add_identifiers(item.mac.tokens.clone(), &mut words);
-        let source = macro_source(item);
+        collect_token_identifiers(item.mac.tokens.clone(), &mut words);
+        let source = macro_source_text(item);
         self.module_mut(module).calls.push(MacroCall {
             name,
             words,
@@ -227,9 +227,9 @@ impl RustReader<'_> {
     fn record_macro(&mut self, item: &ItemMacro) {
         let Some(name) = &item.ident else { return };
         let text = item.mac.tokens.to_string();
-        let rules = MacroRules {
+        let rules = MacroRulesDefinition {
             docs: doc_comment_text(&item.attrs),
-            source: macro_source(item),
+            source: macro_source_text(item),
             makes_public: text.contains("pub ") || text.contains("impl From"),
         };
         self.rules.entry(name.to_string()).or_insert(rules);
@@ -244,7 +244,7 @@ impl RustReader<'_> {
         &mut self,
         parent: usize,
         item: ItemMod,
-        place: &ModuleDirectories,
+        place: &SubmoduleSearchDirectories,
         depth: usize,
     ) -> Result<(), String> {
         let name = item.ident.to_string();
@@ -258,14 +258,12 @@ impl RustReader<'_> {
             let inherited = self.module_mut(parent).conditions.clone();
             let known = self.module_mut(known);
             let before = known.conditions.split_off(inherited.len());
-            known
-                .conditions
-                .extend(join_condition_alternatives(before, own));
+            known.conditions.extend(join_cfg_alternatives(before, own));
             return Ok(());
         }
-        if depth >= MAX_DEPTH || self.modules.len() >= MAX_MODULES {
+        if depth >= MAX_MODULE_DEPTH || self.modules.len() >= MAX_MODULES_PER_CRATE {
             return Err(format!(
-                "there are more than {MAX_MODULES} modules, or modules nested more than {MAX_DEPTH} deep"
+                "there are more than {MAX_MODULES_PER_CRATE} modules, or modules nested more than {MAX_MODULE_DEPTH} deep"
             ));
         }
         let number = self.modules.len();
@@ -303,9 +301,9 @@ impl RustReader<'_> {
         match candidates.find(|path| self.files.texts.contains_key(path)) {
             Some(path) => {
                 let inner = if is_named {
-                    ModuleDirectories::for_crate_root(&path)
+                    SubmoduleSearchDirectories::for_crate_root(&path)
                 } else {
-                    ModuleDirectories::of_file(&path)
+                    SubmoduleSearchDirectories::for_source_file(&path)
                 };
                 self.read_file(number, &path, &inner, depth + 1)
             }
@@ -331,7 +329,7 @@ impl RustModule {
             Some(n) => {
                 let known = &mut self.items[n];
                 let before = std::mem::take(&mut known.conditions);
-                known.conditions = join_condition_alternatives(before, item.conditions);
+                known.conditions = join_cfg_alternatives(before, item.conditions);
             }
             None => {
                 places.push(self.items.len());
@@ -343,7 +341,7 @@ impl RustModule {
 
 /// Returns conditions that are met if all conditions of `one` or all of `other` are met; empty if
 /// one of the lists is empty.
-fn join_condition_alternatives(one: Vec<String>, other: Vec<String>) -> Vec<String> {
+fn join_cfg_alternatives(one: Vec<String>, other: Vec<String>) -> Vec<String> {
     let all = |conditions: Vec<String>| match conditions.as_slice() {
         [one] => one.clone(),
         all => format!("all({})", all.join(", ")),
@@ -364,7 +362,7 @@ fn add_missing_strings(all: &mut Vec<String>, more: Vec<String>) {
 }
 
 /// Adds all identifiers in a token stream to `words`, including those in nested groups.
-fn add_identifiers(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
+fn collect_token_identifiers(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String>) {
     let mut open = vec![tokens.into_iter()];
     while let Some(last) = open.last_mut() {
         match last.next() {
@@ -378,10 +376,10 @@ fn add_identifiers(tokens: proc_macro2::TokenStream, words: &mut BTreeSet<String
 
 /// Returns the source text of a macro definition or call, without its attributes; empty if it is
 /// too long.
-fn macro_source(item: &ItemMacro) -> String {
+fn macro_source_text(item: &ItemMacro) -> String {
     let start = item.mac.path.span();
     let end = item.mac.delimiter.span().close();
     let text = start.join(end).and_then(|span| span.source_text());
-    text.filter(|text| text.len() <= MAX_MACRO_BYTES)
+    text.filter(|text| text.len() <= MAX_MACRO_SOURCE_BYTES)
         .unwrap_or_default()
 }

@@ -13,13 +13,13 @@ use super::RustModule;
 use crate::rust::attributes::{cfg_conditions, doc_comment_text};
 
 /// Maximum number of `use` items that are followed one after the other to resolve a name.
-const MAX_CHAIN: usize = 64;
+const MAX_USE_CHAIN_LENGTH: usize = 64;
 
 /// Maximum number of name lookups for all paths of a crate.
-const MAX_STEPS: usize = 2_000_000;
+const MAX_NAME_LOOKUPS_PER_CRATE: usize = 2_000_000;
 
 /// Name imported by `use`; for a glob import, all names of a module.
-pub(super) struct ImportedName {
+pub(super) struct UseDeclarationImport {
     pub(super) path: Vec<String>,
     /// Local name; `None` for a glob import.
     pub(super) name: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct ImportedName {
 
 /// Result of resolving a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum PathResolution {
+pub(super) enum RustPathResolution {
     Module(usize),
     /// Item: the index of the module that defines the item, and the item's index in that module's
     /// `items`.
@@ -44,7 +44,7 @@ pub(super) enum PathResolution {
     Elsewhere(Vec<String>),
 }
 
-impl ImportedName {
+impl UseDeclarationImport {
     pub(super) fn flatten_use_item(item: &ItemUse, is_public: bool) -> Vec<Self> {
         let mut uses = Vec::new();
         let (docs, conditions) = (doc_comment_text(&item.attrs), cfg_conditions(&item.attrs));
@@ -101,9 +101,9 @@ fn flatten_use_tree(
 }
 
 /// Resolves paths to modules and items. Ignores visibility, because the crate is known to compile.
-pub(super) struct NameResolver<'a> {
+pub(super) struct RustPathResolver<'a> {
     modules: &'a [RustModule],
-    known: RefCell<HashMap<(usize, String), Option<PathResolution>>>,
+    known: RefCell<HashMap<(usize, String), Option<RustPathResolution>>>,
     n_steps: Cell<usize>,
 }
 
@@ -115,7 +115,7 @@ struct NamesBeingResolved {
     is_cut: bool,
 }
 
-impl<'a> NameResolver<'a> {
+impl<'a> RustPathResolver<'a> {
     pub(super) fn new(modules: &'a [RustModule]) -> Self {
         Self {
             modules,
@@ -125,11 +125,14 @@ impl<'a> NameResolver<'a> {
     }
 
     /// Resolves a path of Rust names, such as `a::B`, that is written in the module `from`.
-    pub(super) fn resolve_module_path(&self, from: usize, path: &[String]) -> PathResolution {
-        self.follow_path(from, path, &mut NamesBeingResolved::default())
+    pub(super) fn resolve_module_path(&self, from: usize, path: &[String]) -> RustPathResolution {
+        self.resolve_path_from_module(from, path, &mut NamesBeingResolved::default())
     }
 
-    pub(super) fn public_names(&self, module: usize) -> Vec<(String, PathResolution, Vec<String>)> {
+    pub(super) fn public_module_names(
+        &self,
+        module: usize,
+    ) -> Vec<(String, RustPathResolution, Vec<String>)> {
         let mut names = Vec::new();
         let mut open = vec![(module, Vec::new())];
         let mut seen = HashSet::from([module]);
@@ -141,7 +144,7 @@ impl<'a> NameResolver<'a> {
             names.extend(items.map(|(n, item)| {
                 (
                     item.name.clone(),
-                    PathResolution::Item(at, n),
+                    RustPathResolution::Item(at, n),
                     conditions.clone(),
                 )
             }));
@@ -150,7 +153,7 @@ impl<'a> NameResolver<'a> {
             names.extend(children.map(|(name, child)| {
                 (
                     name.clone(),
-                    PathResolution::Module(*child),
+                    RustPathResolution::Module(*child),
                     conditions.clone(),
                 )
             }));
@@ -159,33 +162,33 @@ impl<'a> NameResolver<'a> {
                 super::add_missing_strings(&mut conditions, one.conditions.clone());
                 match (&one.name, self.resolve_module_path(at, &one.path)) {
                     (Some(name), found) => names.push((name.clone(), found, conditions)),
-                    (None, PathResolution::Module(from)) if seen.insert(from) => {
+                    (None, RustPathResolution::Module(from)) if seen.insert(from) => {
                         open.push((from, conditions));
                     }
-                    (None, PathResolution::MacroTypes(at, path)) => {
+                    (None, RustPathResolution::MacroTypes(at, path)) => {
                         names.push((
                             "*".to_owned(),
-                            PathResolution::MacroTypes(at, path),
+                            RustPathResolution::MacroTypes(at, path),
                             conditions,
                         ));
                     }
                     (None, _) => {}
                 }
             }
-            if names.len() > super::MAX_ITEMS {
+            if names.len() > super::MAX_PUBLIC_ITEMS {
                 break;
             }
         }
         names
     }
 
-    fn follow_path(
+    fn resolve_path_from_module(
         &self,
         from: usize,
         path: &[String],
         open: &mut NamesBeingResolved,
-    ) -> PathResolution {
-        let elsewhere = || PathResolution::Elsewhere(path.to_vec());
+    ) -> RustPathResolution {
+        let elsewhere = || RustPathResolution::Elsewhere(path.to_vec());
         let mut at = from;
         let mut rest = path;
         let mut is_first = true;
@@ -206,31 +209,31 @@ impl<'a> NameResolver<'a> {
             let found = self.resolve_name(at, name, open);
             // A glob import of a generated module could provide any name. Assume so only for a
             // path of one name; the first name of a longer path is more likely a crate.
-            let is_made = matches!(found, Some(PathResolution::MacroTypes(..)));
+            let is_made = matches!(found, Some(RustPathResolution::MacroTypes(..)));
             if is_first && !more.is_empty() && is_made && !self.has_named_import(at, name) {
                 return elsewhere();
             }
             match found {
-                Some(PathResolution::Module(module)) => at = module,
-                Some(PathResolution::MacroTypes(module, mut names)) => {
+                Some(RustPathResolution::Module(module)) => at = module,
+                Some(RustPathResolution::MacroTypes(module, mut names)) => {
                     names.extend_from_slice(more);
-                    return PathResolution::MacroTypes(module, names);
+                    return RustPathResolution::MacroTypes(module, names);
                 }
-                Some(PathResolution::Elsewhere(mut names)) => {
+                Some(RustPathResolution::Elsewhere(mut names)) => {
                     names.extend_from_slice(more);
-                    return PathResolution::Elsewhere(names);
+                    return RustPathResolution::Elsewhere(names);
                 }
                 Some(found) if more.is_empty() => return found,
                 // The path continues below an item: it names a variant of an enum or an associated
                 // item.
                 Some(_) => return elsewhere(),
                 None if is_first => return elsewhere(),
-                None => return PathResolution::MacroTypes(at, rest.to_vec()),
+                None => return RustPathResolution::MacroTypes(at, rest.to_vec()),
             }
             is_first = false;
             rest = more;
         }
-        PathResolution::Module(at)
+        RustPathResolution::Module(at)
     }
 
     /// Whether a module has a `use` for exactly this name.
@@ -245,23 +248,25 @@ impl<'a> NameResolver<'a> {
         module: usize,
         name: &str,
         open: &mut NamesBeingResolved,
-    ) -> Option<PathResolution> {
+    ) -> Option<RustPathResolution> {
         let own = self.modules.get(module)?;
         if let Some(child) = own.children.get(name) {
-            return Some(PathResolution::Module(*child));
+            return Some(RustPathResolution::Module(*child));
         }
         if let Some(n) = own.places.get(name).and_then(|places| places.first()) {
-            return Some(PathResolution::Item(module, *n));
+            return Some(RustPathResolution::Item(module, *n));
         }
         if own.private.contains(name) {
-            return Some(PathResolution::Private);
+            return Some(RustPathResolution::Private);
         }
         let key = (module, name.to_owned());
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
         }
         self.n_steps.set(self.n_steps.get() + own.uses.len() + 1);
-        if self.n_steps.get() > MAX_STEPS || open.names.len() > MAX_CHAIN {
+        if self.n_steps.get() > MAX_NAME_LOOKUPS_PER_CRATE
+            || open.names.len() > MAX_USE_CHAIN_LENGTH
+        {
             return None;
         }
         if !open.names.insert(key.clone()) {
@@ -285,9 +290,9 @@ impl<'a> NameResolver<'a> {
         own: &RustModule,
         name: &str,
         open: &mut NamesBeingResolved,
-    ) -> Option<PathResolution> {
-        let is_it = |one: &&ImportedName| one.name.as_deref() == Some(name);
-        let mut first: Option<PathResolution> = None;
+    ) -> Option<RustPathResolution> {
+        let is_it = |one: &&UseDeclarationImport| one.name.as_deref() == Some(name);
+        let mut first: Option<RustPathResolution> = None;
         // If several imports provide the name, prefer one whose target is in the source of this
         // crate.
         for one in own.uses.iter().filter(is_it) {
@@ -295,10 +300,13 @@ impl<'a> NameResolver<'a> {
             // crate.
             let is_crate = one.path.first().is_some_and(|first| first == name);
             let found = match is_crate {
-                true => PathResolution::Elsewhere(one.path.clone()),
-                false => self.follow_path(module, &one.path, open),
+                true => RustPathResolution::Elsewhere(one.path.clone()),
+                false => self.resolve_path_from_module(module, &one.path, open),
             };
-            if matches!(found, PathResolution::Module(_) | PathResolution::Item(..)) {
+            if matches!(
+                found,
+                RustPathResolution::Module(_) | RustPathResolution::Item(..)
+            ) {
                 return Some(found);
             }
             first = first.or(Some(found));
@@ -306,17 +314,17 @@ impl<'a> NameResolver<'a> {
         if first.is_some() {
             return first;
         }
-        let mut made: Option<PathResolution> = None;
+        let mut made: Option<RustPathResolution> = None;
         for one in own.uses.iter().filter(|one| one.name.is_none()) {
-            match self.follow_path(module, &one.path, open) {
-                PathResolution::Module(from) if from != module => {
+            match self.resolve_path_from_module(module, &one.path, open) {
+                RustPathResolution::Module(from) if from != module => {
                     if let Some(found) = self.resolve_name(from, name, open) {
                         return Some(found);
                     }
                 }
-                PathResolution::MacroTypes(from, mut names) if made.is_none() => {
+                RustPathResolution::MacroTypes(from, mut names) if made.is_none() => {
                     names.push(name.to_owned());
-                    made = Some(PathResolution::MacroTypes(from, names));
+                    made = Some(RustPathResolution::MacroTypes(from, names));
                 }
                 _ => {}
             }

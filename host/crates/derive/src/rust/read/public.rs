@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::attach::MacroTypes;
-use super::names::{NameResolver, PathResolution};
-use super::{MacroRules, RustModule, add_missing_strings};
-use crate::rust::{ModuleOutline, ReexportedNames, RustItemOutline};
+use super::attach::MacroGeneratedTypeOutlines;
+use super::names::{RustPathResolution, RustPathResolver};
+use super::{MacroRulesDefinition, RustModule, add_missing_strings};
+use crate::rust::{ModuleOutline, ReexportOutline, RustItemOutline};
 
 /// Public module or item, which is described on exactly one page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum PublicTarget {
+pub(super) enum PublicModuleOrItem {
     Module(usize),
     /// Item: the index of the module that defines the item, and the item's index in that module's
     /// `items`.
@@ -21,32 +21,32 @@ pub(super) enum PublicTarget {
 
 /// Path of a generated item: the index of the module with the macro call, and the path relative to
 /// that module.
-type GeneratedPath = (usize, Vec<String>);
+type MacroGeneratedItemPath = (usize, Vec<String>);
 
-pub(super) struct PublicItems<'a> {
+pub(super) struct PublicItemCollector<'a> {
     pub(super) modules: &'a [RustModule],
-    pub(super) names: NameResolver<'a>,
+    pub(super) names: RustPathResolver<'a>,
     crate_name: &'a str,
-    pub(super) rules: BTreeMap<String, MacroRules>,
-    pub(super) made: MacroTypes,
+    pub(super) rules: BTreeMap<String, MacroRulesDefinition>,
+    pub(super) made: MacroGeneratedTypeOutlines,
     /// Public path under which a page describes the module or item.
-    pub(super) shown: BTreeMap<PublicTarget, String>,
+    pub(super) shown: BTreeMap<PublicModuleOrItem, String>,
     /// Page that reexports a generated item by name, and the name of the item on that page.
-    pub(super) named: BTreeMap<GeneratedPath, (String, String)>,
+    pub(super) named: BTreeMap<MacroGeneratedItemPath, (String, String)>,
     /// Page that reexports all items of a generated module with a glob.
-    pub(super) spread: BTreeMap<GeneratedPath, String>,
+    pub(super) spread: BTreeMap<MacroGeneratedItemPath, String>,
 }
 
-impl<'a> PublicItems<'a> {
+impl<'a> PublicItemCollector<'a> {
     pub(super) fn new(
         modules: &'a [RustModule],
         crate_name: &'a str,
-        rules: BTreeMap<String, MacroRules>,
-        made: MacroTypes,
+        rules: BTreeMap<String, MacroRulesDefinition>,
+        made: MacroGeneratedTypeOutlines,
     ) -> Self {
         Self {
             modules,
-            names: NameResolver::new(modules),
+            names: RustPathResolver::new(modules),
             crate_name,
             rules,
             made,
@@ -67,7 +67,7 @@ impl<'a> PublicItems<'a> {
             let outline = self.add_module_page(module, &path, &mut public);
             pages.insert(path, outline);
         }
-        let notes = self.add_generated_types(&mut pages);
+        let notes = self.add_generated_types_to_pages(&mut pages);
         self.add_macro_sources_to_pages(&mut pages);
         let pages = pages.into_values().filter(|page| !page.is_empty());
         (pages.collect(), notes)
@@ -78,7 +78,7 @@ impl<'a> PublicItems<'a> {
     fn collect_public_modules(&mut self) -> Vec<(usize, String)> {
         let mut public: Vec<(usize, String)> = vec![(0, self.crate_name.to_owned())];
         self.shown
-            .insert(PublicTarget::Module(0), self.crate_name.to_owned());
+            .insert(PublicModuleOrItem::Module(0), self.crate_name.to_owned());
         let mut at = 0;
         while let Some((module, path)) = public.get(at).cloned() {
             at += 1;
@@ -87,7 +87,7 @@ impl<'a> PublicItems<'a> {
             };
             for (n, item) in own.items.iter().enumerate() {
                 self.shown.insert(
-                    PublicTarget::Item(module, n),
+                    PublicModuleOrItem::Item(module, n),
                     format!("{path}::{}", item.name),
                 );
             }
@@ -96,7 +96,7 @@ impl<'a> PublicItems<'a> {
                 if is_public {
                     let path = format!("{path}::{name}");
                     self.shown
-                        .insert(PublicTarget::Module(*child), path.clone());
+                        .insert(PublicModuleOrItem::Module(*child), path.clone());
                     public.push((*child, path));
                 }
             }
@@ -122,19 +122,19 @@ impl<'a> PublicItems<'a> {
         let items = own.items.iter();
         outline
             .items
-            .extend(items.map(|item| self.item_without_page_conditions(module, item, own, &[])));
+            .extend(items.map(|item| self.item_with_additional_conditions(module, item, own, &[])));
         for one in own.uses.iter().filter(|one| one.is_public) {
             let found = self.names.resolve_module_path(module, &one.path);
             match (&one.name, found) {
-                (None, PathResolution::Module(from)) => {
-                    for (name, found, mut conditions) in self.names.public_names(from) {
+                (None, RustPathResolution::Module(from)) => {
+                    for (name, found, mut conditions) in self.names.public_module_names(from) {
                         add_missing_strings(&mut conditions, one.conditions.clone());
                         if name == "*" {
-                            self.record_glob_page(found, path);
+                            self.record_glob_reexport_page(found, path);
                             continue;
                         }
-                        let origin = self.external_path(&one.path);
-                        let named = ExportedName {
+                        let origin = self.path_for_other_crates(&one.path);
+                        let named = PubUseExport {
                             name: &name,
                             own: &name,
                             origin: &origin,
@@ -146,9 +146,9 @@ impl<'a> PublicItems<'a> {
                 }
                 (None, found) => {
                     let made_by = self.generating_macro_names(&found);
-                    self.record_glob_page(found, path);
-                    outline.add_external_name(
-                        &self.external_path(&one.path),
+                    self.record_glob_reexport_page(found, path);
+                    outline.add_external_reexport_name(
+                        &self.path_for_other_crates(&one.path),
                         "*",
                         made_by,
                         &one.conditions,
@@ -156,8 +156,8 @@ impl<'a> PublicItems<'a> {
                 }
                 (Some(name), found) => {
                     let (last, from) = one.path.split_last().unzip();
-                    let origin = self.external_path(from.unwrap_or_default());
-                    let named = ExportedName {
+                    let origin = self.path_for_other_crates(from.unwrap_or_default());
+                    let named = PubUseExport {
                         name,
                         own: last.map_or("", String::as_str),
                         origin: &origin,
@@ -177,18 +177,18 @@ impl<'a> PublicItems<'a> {
         &mut self,
         outline: &mut ModuleOutline,
         page: &RustModule,
-        named: &ExportedName<'_>,
-        found: PathResolution,
+        named: &PubUseExport<'_>,
+        found: RustPathResolution,
         public: &mut Vec<(usize, String)>,
     ) {
         let here = format!("{}::{}", outline.path, named.name);
         let target = match &found {
-            PathResolution::Private => return,
-            PathResolution::Module(module) => PublicTarget::Module(*module),
-            PathResolution::Item(module, n) => PublicTarget::Item(*module, *n),
-            PathResolution::MacroTypes(..) | PathResolution::Elsewhere(_) => {
+            RustPathResolution::Private => return,
+            RustPathResolution::Module(module) => PublicModuleOrItem::Module(*module),
+            RustPathResolution::Item(module, n) => PublicModuleOrItem::Item(*module, *n),
+            RustPathResolution::MacroTypes(..) | RustPathResolution::Elsewhere(_) => {
                 let made_by = self.generating_macro_names(&found);
-                if let PathResolution::MacroTypes(module, path) = found {
+                if let RustPathResolution::MacroTypes(module, path) = found {
                     self.named
                         .entry((module, path))
                         .or_insert_with(|| (outline.path.clone(), named.name.to_owned()));
@@ -197,7 +197,7 @@ impl<'a> PublicItems<'a> {
                     true => named.name.to_owned(),
                     false => format!("{} as {}", named.own, named.name),
                 };
-                outline.add_external_name(named.origin, &name, made_by, named.conditions);
+                outline.add_external_reexport_name(named.origin, &name, made_by, named.conditions);
                 return;
             }
         };
@@ -206,20 +206,20 @@ impl<'a> PublicItems<'a> {
                 .rsplit_once("::")
                 .filter(|(from, _)| *from != outline.path)
             {
-                outline.add_external_name(from, name, None, named.conditions);
+                outline.add_external_reexport_name(from, name, None, named.conditions);
             }
             return;
         }
         self.shown.insert(target, here.clone());
         match target {
-            PublicTarget::Module(inner) => public.push((inner, here)),
-            PublicTarget::Item(from, n) => {
+            PublicModuleOrItem::Module(inner) => public.push((inner, here)),
+            PublicModuleOrItem::Item(from, n) => {
                 let Some(own) = self.modules.get(from) else {
                     return;
                 };
                 outline.items.extend(own.items.get(n).map(|item| {
                     let mut item =
-                        self.item_without_page_conditions(from, item, page, named.conditions);
+                        self.item_with_additional_conditions(from, item, page, named.conditions);
                     named.name.clone_into(&mut item.name);
                     if !named.docs.is_empty() {
                         named.docs.clone_into(&mut item.docs);
@@ -232,7 +232,7 @@ impl<'a> PublicItems<'a> {
 
     /// Returns a copy of an item with the conditions of its module, of the `use` and of the item
     /// itself, except for those that its page already states.
-    fn item_without_page_conditions(
+    fn item_with_additional_conditions(
         &self,
         module: usize,
         item: &RustItemOutline,
@@ -253,7 +253,7 @@ impl<'a> PublicItems<'a> {
 
     /// Returns the path in the form that another crate would write: `crate` at its beginning is
     /// replaced by the crate's name.
-    fn external_path(&self, path: &[String]) -> String {
+    fn path_for_other_crates(&self, path: &[String]) -> String {
         match path.split_first() {
             Some((first, rest)) if first == "crate" => {
                 let rest = rest.iter().map(String::as_str);
@@ -264,8 +264,8 @@ impl<'a> PublicItems<'a> {
         }
     }
 
-    pub(super) fn generating_macro_names(&self, found: &PathResolution) -> Option<String> {
-        let PathResolution::MacroTypes(module, _) = found else {
+    pub(super) fn generating_macro_names(&self, found: &RustPathResolution) -> Option<String> {
+        let RustPathResolution::MacroTypes(module, _) = found else {
             return None;
         };
         let calls = &self.modules.get(*module)?.calls;
@@ -274,8 +274,8 @@ impl<'a> PublicItems<'a> {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    fn record_glob_page(&mut self, found: PathResolution, page: &str) {
-        if let PathResolution::MacroTypes(module, path) = found {
+    fn record_glob_reexport_page(&mut self, found: RustPathResolution, page: &str) {
+        if let RustPathResolution::MacroTypes(module, path) = found {
             self.spread
                 .entry((module, path))
                 .or_insert_with(|| page.to_owned());
@@ -284,7 +284,7 @@ impl<'a> PublicItems<'a> {
 }
 
 /// Name exported by `pub use`.
-struct ExportedName<'a> {
+struct PubUseExport<'a> {
     name: &'a str,
     /// Name of the item in the module from which `pub use` exports it; differs from `name` if the
     /// export renames the item.
@@ -297,14 +297,14 @@ struct ExportedName<'a> {
 impl ModuleOutline {
     /// Adds to a page the name of an item that is described on another page or belongs to another
     /// crate.
-    fn add_external_name(
+    fn add_external_reexport_name(
         &mut self,
         origin: &str,
         name: &str,
         made_by: Option<String>,
         conditions: &[String],
     ) {
-        let from: &mut ReexportedNames = self.reexports.entry(origin.to_owned()).or_default();
+        let from: &mut ReexportOutline = self.reexports.entry(origin.to_owned()).or_default();
         from.made_by = from.made_by.take().or(made_by);
         let mut conditions = conditions.to_vec();
         conditions.retain(|one| !self.conditions.contains(one));

@@ -7,20 +7,20 @@ use anyhow::{Context, bail, ensure};
 use toml::Table;
 
 use super::proxy::ConfiguredProxy;
-use super::{ClientEnvironment, ConfiguredRegistry, read_toml_table};
+use super::{ConfiguredRegistry, PackageClientEnvironment, read_toml_table};
 
 /// Name of the source that cargo uses by default.
-const DEFAULT_SOURCE: &str = "crates-io";
+const DEFAULT_CARGO_SOURCE_NAME: &str = "crates-io";
 
 /// Prefix of the URL of a sparse index.
-const SPARSE: &str = "sparse+";
+const SPARSE_INDEX_URL_PREFIX: &str = "sparse+";
 
 /// Maximum length of a chain of `replace-with` settings.
-const MAX_REPLACEMENTS: usize = 8;
+const MAX_SOURCE_REPLACEMENT_CHAIN_LENGTH: usize = 8;
 
 /// Settings of cargo that concern registries.
-struct CargoSettings<'a> {
-    environment: &'a ClientEnvironment,
+struct CargoRegistrySettings<'a> {
+    environment: &'a PackageClientEnvironment,
     config: Table,
     credentials: Table,
     /// Path of the configuration file, for messages.
@@ -29,24 +29,26 @@ struct CargoSettings<'a> {
 
 /// Finds the index that cargo is configured to use for crates.
 pub(super) fn find_registry(
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredRegistry>> {
-    let settings = CargoSettings::read_files(environment)?;
-    match settings.default_registry() {
-        Some(name) if name != DEFAULT_SOURCE => settings.find_named_registry(&name).map(Some),
+    let settings = CargoRegistrySettings::read_files(environment)?;
+    match settings.default_registry_name() {
+        Some(name) if name != DEFAULT_CARGO_SOURCE_NAME => {
+            settings.find_named_registry(&name).map(Some)
+        }
         _ => settings.find_replacement_registry(),
     }
 }
 
 /// Finds the proxy of cargo. Git's settings, which cargo reads as a fallback, are ignored.
 pub(super) fn find_proxy(
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredProxy>> {
-    let settings = CargoSettings::read_files(environment)?;
-    let variable = environment.variable("CARGO_HTTP_PROXY");
+    let settings = CargoRegistrySettings::read_files(environment)?;
+    let variable = environment.env_variable("CARGO_HTTP_PROXY");
     let variable = variable.map(|value| (value, "the variable CARGO_HTTP_PROXY".to_owned()));
     let found = variable.or_else(|| {
-        let value = find_text(&settings.config, &["http", "proxy"])?;
+        let value = find_nested_toml_string(&settings.config, &["http", "proxy"])?;
         Some((
             value,
             format!("`http.proxy` in {}", settings.path.display()),
@@ -62,10 +64,10 @@ pub(super) fn find_proxy(
     }))
 }
 
-impl<'a> CargoSettings<'a> {
-    fn read_files(environment: &'a ClientEnvironment) -> anyhow::Result<Self> {
-        let home = environment.variable("CARGO_HOME").map(PathBuf::from);
-        let home = home.or_else(|| environment.home_path(".cargo"));
+impl<'a> CargoRegistrySettings<'a> {
+    fn read_files(environment: &'a PackageClientEnvironment) -> anyhow::Result<Self> {
+        let home = environment.env_variable("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| environment.path_in_home_folder(".cargo"));
         let home = home.unwrap_or_default();
         // Cargo prefers the older file name, which has no `.toml`.
         let read = |name: &str| -> anyhow::Result<(Table, PathBuf)> {
@@ -88,15 +90,16 @@ impl<'a> CargoSettings<'a> {
         })
     }
 
-    fn default_registry(&self) -> Option<String> {
-        let variable = self.environment.variable("CARGO_REGISTRY_DEFAULT");
-        variable.or_else(|| find_text(&self.config, &["registry", "default"]))
+    fn default_registry_name(&self) -> Option<String> {
+        let variable = self.environment.env_variable("CARGO_REGISTRY_DEFAULT");
+        variable.or_else(|| find_nested_toml_string(&self.config, &["registry", "default"]))
     }
 
     /// Returns the registry with this name in the table `[registries]`.
     fn find_named_registry(&self, name: &str) -> anyhow::Result<ConfiguredRegistry> {
-        let variable = self.find_registry_variable(name, "INDEX");
-        let index = variable.or_else(|| find_text(&self.config, &["registries", name, "index"]));
+        let variable = self.find_registry_env_variable(name, "INDEX");
+        let index = variable
+            .or_else(|| find_nested_toml_string(&self.config, &["registries", name, "index"]));
         let shown = name.escape_debug();
         let index = index.with_context(|| {
             let path = self.path.display();
@@ -104,7 +107,7 @@ impl<'a> CargoSettings<'a> {
                 "cargo uses the registry `{shown}`, but {path} has no `registries.{shown}.index`"
             )
         })?;
-        self.sparse_registry(
+        self.parse_sparse_registry(
             &index,
             &format!("`registries.{shown}` of cargo"),
             Some(name),
@@ -113,9 +116,9 @@ impl<'a> CargoSettings<'a> {
 
     /// Follows the `replace-with` settings from the default source to the source that replaces it.
     fn find_replacement_registry(&self) -> anyhow::Result<Option<ConfiguredRegistry>> {
-        let mut name = DEFAULT_SOURCE.to_owned();
-        for _ in 0..MAX_REPLACEMENTS {
-            let source = |key: &str| find_text(&self.config, &["source", &name, key]);
+        let mut name = DEFAULT_CARGO_SOURCE_NAME.to_owned();
+        for _ in 0..MAX_SOURCE_REPLACEMENT_CHAIN_LENGTH {
+            let source = |key: &str| find_nested_toml_string(&self.config, &["source", &name, key]);
             let setting = format!(
                 "`source.{}` in {}",
                 name.escape_debug(),
@@ -130,14 +133,14 @@ impl<'a> CargoSettings<'a> {
                 continue;
             }
             if let Some(index) = source("registry") {
-                return self.sparse_registry(&index, &setting, None).map(Some);
+                return self.parse_sparse_registry(&index, &setting, None).map(Some);
             }
             let other = ["local-registry", "directory", "git"];
             ensure!(
                 !other.iter().any(|key| source(key).is_some()),
-                "{setting} is not a sparse index: name one with `registry = \"{SPARSE}https://…\"`"
+                "{setting} is not a sparse index: name one with `registry = \"{SPARSE_INDEX_URL_PREFIX}https://…\"`"
             );
-            if name == DEFAULT_SOURCE {
+            if name == DEFAULT_CARGO_SOURCE_NAME {
                 return Ok(None);
             }
             bail!("{setting} names no registry");
@@ -148,16 +151,18 @@ impl<'a> CargoSettings<'a> {
         )
     }
 
-    fn sparse_registry(
+    fn parse_sparse_registry(
         &self,
         index: &str,
         setting: &str,
         name: Option<&str>,
     ) -> anyhow::Result<ConfiguredRegistry> {
-        let Some(url) = index.strip_prefix(SPARSE) else {
-            bail!("{setting} is not a sparse index, whose address begins with {SPARSE}https://");
+        let Some(url) = index.strip_prefix(SPARSE_INDEX_URL_PREFIX) else {
+            bail!(
+                "{setting} is not a sparse index, whose address begins with {SPARSE_INDEX_URL_PREFIX}https://"
+            );
         };
-        let token = name.and_then(|name| self.find_token(name));
+        let token = name.and_then(|name| self.find_registry_token(name));
         Ok(ConfiguredRegistry {
             url: url.to_owned(),
             setting: setting.to_owned(),
@@ -165,12 +170,12 @@ impl<'a> CargoSettings<'a> {
         })
     }
 
-    fn find_token(&self, name: &str) -> Option<String> {
-        let variable = self.find_registry_variable(name, "TOKEN");
+    fn find_registry_token(&self, name: &str) -> Option<String> {
+        let variable = self.find_registry_env_variable(name, "TOKEN");
         let files = [&self.credentials, &self.config];
         variable.or_else(|| {
             let mut files = files.into_iter();
-            files.find_map(|table| find_text(table, &["registries", name, "token"]))
+            files.find_map(|table| find_nested_toml_string(table, &["registries", name, "token"]))
         })
     }
 
@@ -178,19 +183,19 @@ impl<'a> CargoSettings<'a> {
     fn find_index_token(&self, index: &str) -> Option<String> {
         let registries = find_nested_toml_table(&self.config, &["registries"])?;
         let has_index = |name: &&String| {
-            let own = find_text(registries, &[name, "index"]);
+            let own = find_nested_toml_string(registries, &[name, "index"]);
             own.is_some_and(|own| own == index)
         };
         let mut names = registries.keys();
-        self.find_token(names.find(has_index)?)
+        self.find_registry_token(names.find(has_index)?)
     }
 
     /// Returns the value of the environment variable that sets `key` of the registry `name`, for
     /// example `CARGO_REGISTRIES_NAME_INDEX`.
-    fn find_registry_variable(&self, name: &str, key: &str) -> Option<String> {
+    fn find_registry_env_variable(&self, name: &str, key: &str) -> Option<String> {
         let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
         self.environment
-            .variable(&format!("CARGO_REGISTRIES_{name}_{key}"))
+            .env_variable(&format!("CARGO_REGISTRIES_{name}_{key}"))
     }
 }
 
@@ -199,7 +204,7 @@ fn find_nested_toml_table<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Tab
         .try_fold(table, |table, key| table.get(*key)?.as_table())
 }
 
-fn find_text(table: &Table, path: &[&str]) -> Option<String> {
+fn find_nested_toml_string(table: &Table, path: &[&str]) -> Option<String> {
     let (last, above) = path.split_last()?;
     let value = find_nested_toml_table(table, above)?.get(*last)?;
     value.as_str().map(str::to_owned)

@@ -23,16 +23,16 @@ use rustix::fs::OFlags;
 use toml::Table;
 
 use super::PackageKind;
-use super::defaults::default_registry;
+use super::defaults::default_registry_url;
 use super::reference::PackageReference;
-use crate::contents::{open_file, read_open_file};
-use crate::registry::{RegistryAddress, Url, is_loopback, parse_url};
+use crate::contents::{open_file_with_flags, read_open_file_with_limit};
+use crate::registry::{RegistryAddress, Url, is_loopback_host, parse_url};
 
 /// Maximum size of a client's settings file in bytes. Usual ones have some hundred bytes.
-const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+const MAX_CLIENT_SETTINGS_FILE_BYTES: u64 = 1 << 20;
 
 /// Environment variables that contain the addresses of proxies.
-const PROXIES: [&str; 6] = [
+const PROXY_ENVIRONMENT_VARIABLES: [&str; 6] = [
     "HTTPS_PROXY",
     "https_proxy",
     "HTTP_PROXY",
@@ -43,20 +43,20 @@ const PROXIES: [&str; 6] = [
 
 /// Function that looks up an environment variable by name. Returns `None` if the variable is unset
 /// or empty.
-pub type FindVariable = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+pub type EnvVariableLookupFn = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Environment variables and home folder, with which the settings of the clients (npm, pip, cargo)
 /// are found.
 #[derive(Clone)]
-pub struct ClientEnvironment {
+pub struct PackageClientEnvironment {
     /// Looks up an environment variable.
-    pub variable: FindVariable,
+    pub variable: EnvVariableLookupFn,
     /// Home folder of the user.
     pub home: Option<PathBuf>,
 }
 
-impl ClientEnvironment {
-    fn variable(&self, name: &str) -> Option<String> {
+impl PackageClientEnvironment {
+    fn env_variable(&self, name: &str) -> Option<String> {
         (self.variable)(name)
     }
 
@@ -64,12 +64,12 @@ impl ClientEnvironment {
     fn find_first_set_variable(&self, names: &[&str]) -> Option<(String, String)> {
         let mut set = names
             .iter()
-            .filter_map(|name| Some((self.variable(name)?, (*name).to_owned())));
+            .filter_map(|name| Some((self.env_variable(name)?, (*name).to_owned())));
         set.next()
     }
 
     /// Returns a path in the home folder.
-    fn home_path(&self, path: &str) -> Option<PathBuf> {
+    fn path_in_home_folder(&self, path: &str) -> Option<PathBuf> {
         self.home.as_ref().map(|home| home.join(path))
     }
 }
@@ -85,7 +85,7 @@ struct ConfiguredRegistry {
 
 /// Finds the address of a package's registry in the same settings as the package's ordinary client.
 pub(super) fn find_registry(
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
     reference: &PackageReference,
 ) -> anyhow::Result<RegistryAddress> {
     let found = match reference.kind {
@@ -94,7 +94,7 @@ pub(super) fn find_registry(
         PackageKind::Crates => cargo::find_registry(environment)?,
     };
     let found = found.or_else(|| {
-        let url = default_registry(reference.kind)?;
+        let url = default_registry_url(reference.kind)?;
         Some(ConfiguredRegistry {
             url: url.to_owned(),
             setting: "the defaults".to_owned(),
@@ -126,7 +126,7 @@ pub(super) fn find_registry(
     // npm and cargo do not read `.netrc`.
     if reference.kind == PackageKind::Pypi && address.authorization.is_none() {
         let host = address.base.host_str().unwrap_or_default();
-        let login = netrc::find_login(environment, host)?;
+        let login = netrc::find_netrc_login(environment, host)?;
         address.authorization = login.map(|login| basic_auth_header(&login));
     }
     Ok(address)
@@ -137,7 +137,7 @@ pub(super) fn find_registry(
 fn validate_registry_address(
     found: ConfiguredRegistry,
     login: &'static str,
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
 ) -> anyhow::Result<RegistryAddress> {
     let ConfiguredRegistry {
         url,
@@ -154,11 +154,11 @@ fn validate_registry_address(
     base.set_query(None);
     base.set_fragment(None);
     let host = base.host_str().unwrap_or_default().to_owned();
-    let is_safe = base.scheme() == "https" || (base.scheme() == "http" && is_loopback(&host));
+    let is_safe = base.scheme() == "https" || (base.scheme() == "http" && is_loopback_host(&host));
     ensure!(
         is_safe && !host.is_empty(),
         "{setting} names `{}`, which is neither https nor on this machine: its answers could be tampered with in transit",
-        rind_lib::text::clean_line(base.as_str(), 200)
+        rind_lib::text::escape_and_truncate_line(base.as_str(), 200)
     );
     if !base.path().ends_with('/') {
         let path = format!("{}/", base.path());
@@ -170,20 +170,20 @@ fn validate_registry_address(
         setting,
         login,
         proxy: None,
-        proxies: proxy_hosts(environment),
+        proxies: proxy_hosts_from_env(environment),
     })
 }
 
 /// Returns the percent-decoded `USER:PASSWORD` of a URL; `None` if both are empty.
 fn read_url_credentials(url: &Url) -> Option<String> {
-    let decoded = |text: &str| decode_percent(text);
+    let decoded = |text: &str| decode_percent_encoding(text);
     let password = url.password().map(decoded).unwrap_or_default();
     let user = decoded(url.username());
     (!user.is_empty() || !password.is_empty()).then(|| format!("{user}:{password}"))
 }
 
 /// Decodes `%XX` sequences; other text stays unchanged.
-fn decode_percent(text: &str) -> String {
+fn decode_percent_encoding(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
@@ -212,26 +212,29 @@ fn basic_auth_header(credentials: &str) -> String {
 
 /// Lists the hosts of the proxies in the environment variables. Connections to these hosts are
 /// allowed even if their IP addresses are private.
-fn proxy_hosts(environment: &ClientEnvironment) -> Vec<String> {
+fn proxy_hosts_from_env(environment: &PackageClientEnvironment) -> Vec<String> {
     let host = |name: &&str| {
-        let text = environment.variable(name)?;
+        let text = environment.env_variable(name)?;
         let text = match text.contains("://") {
             true => text,
             false => format!("http://{text}"),
         };
         parse_url(&text).ok()?.host_str().map(str::to_owned)
     };
-    PROXIES.iter().filter_map(host).collect()
+    PROXY_ENVIRONMENT_VARIABLES
+        .iter()
+        .filter_map(host)
+        .collect()
 }
 
 /// Reads a settings file; `None` if the file does not exist.
-fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
+fn read_settings_file(path: &Path) -> anyhow::Result<Option<String>> {
     let shown = path.display();
     // Users set `/dev/null` as the settings file to make a client read none.
     if path == Path::new("/dev/null") {
         return Ok(None);
     }
-    let file = match open_file(path, OFlags::empty()) {
+    let file = match open_file_with_flags(path, OFlags::empty()) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -242,7 +245,7 @@ fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
             });
         }
     };
-    let bytes = read_open_file(file, path, MAX_SETTINGS_BYTES)?;
+    let bytes = read_open_file_with_limit(file, path, MAX_CLIENT_SETTINGS_FILE_BYTES)?;
     let text = String::from_utf8(bytes);
     text.map(Some)
         .with_context(|| format!("{shown} is not UTF-8"))
@@ -250,7 +253,7 @@ fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
 
 /// Reads a settings file in TOML; `None` if the file does not exist.
 fn read_toml_table(path: &Path) -> anyhow::Result<Option<Table>> {
-    let Some(text) = read_settings(path)? else {
+    let Some(text) = read_settings_file(path)? else {
         return Ok(None);
     };
     // The parser's error is dropped: it quotes the line, which may contain a token.

@@ -5,27 +5,27 @@
 
 use std::path::PathBuf;
 
-use super::{ClientEnvironment, read_settings};
+use super::{PackageClientEnvironment, read_settings_file};
 
 /// Returns the login for a host as `USER:PASSWORD`.
 ///
 /// # Errors
 /// The file exists but cannot be read.
-pub(super) fn find_login(
-    environment: &ClientEnvironment,
+pub(super) fn find_netrc_login(
+    environment: &PackageClientEnvironment,
     host: &str,
 ) -> anyhow::Result<Option<String>> {
-    let named = environment.variable("NETRC").map(PathBuf::from);
-    let Some(path) = named.or_else(|| environment.home_path(".netrc")) else {
+    let named = environment.env_variable("NETRC").map(PathBuf::from);
+    let Some(path) = named.or_else(|| environment.path_in_home_folder(".netrc")) else {
         return Ok(None);
     };
-    let text = read_settings(&path)?;
+    let text = read_settings_file(&path)?;
     Ok(text.and_then(|text| find_host_login(&text, host)))
 }
 
 /// Returns the login in the first entry for the host.
 fn find_host_login(text: &str, host: &str) -> Option<String> {
-    let words = split_words(text);
+    let words = split_netrc_words(text);
     let mut words = words.iter().map(String::as_str);
     let (mut is_host, mut user, mut password) = (false, None, None);
     while let Some(word) = words.next() {
@@ -49,7 +49,7 @@ fn find_host_login(text: &str, host: &str) -> Option<String> {
 
 /// Splits the text into words and skips comments and macros. A word in double quotes may contain
 /// white space, and a backslash in such a word escapes the next character.
-fn split_words(text: &str) -> Vec<String> {
+fn split_netrc_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut in_macro = false;
     for line in text.lines() {

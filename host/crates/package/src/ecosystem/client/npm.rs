@@ -6,13 +6,14 @@ use anyhow::Context;
 
 use super::proxy::ConfiguredProxy;
 use super::{
-    ClientEnvironment, ConfiguredRegistry, basic_auth_header, parse_ini, parse_url, read_settings,
+    ConfiguredRegistry, PackageClientEnvironment, basic_auth_header, parse_ini, parse_url,
+    read_settings_file,
 };
 use crate::ecosystem::defaults;
 use crate::registry::Url;
 
 /// Folder into which npm installs the packages of a project.
-const MODULES: &str = "node_modules";
+const NODE_MODULES_FOLDER_NAME: &str = "node_modules";
 
 /// Lines of npm's settings files, in the order of precedence.
 struct NpmSettings {
@@ -23,10 +24,10 @@ struct NpmSettings {
 
 /// Finds the registry that npm is configured to use for a package.
 pub(super) fn find_registry(
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
     name: &str,
 ) -> anyhow::Result<Option<ConfiguredRegistry>> {
-    let settings = NpmSettings::read_files(environment)?;
+    let settings = NpmSettings::read_npmrc_files(environment)?;
     let scope = name
         .split_once('/')
         .map(|(scope, _)| format!("{scope}:registry"));
@@ -35,21 +36,26 @@ pub(super) fn find_registry(
         Some((value, format!("`{key}` in {path}")))
     });
     let variable = || {
-        let (value, name) = find_npm_variable(environment, "npm_config_registry")?;
+        let (value, name) = find_npm_env_variable(environment, "npm_config_registry")?;
         Some((value, format!("the variable {name}")))
     };
     let general = || {
         let (value, path) = settings.find_npm_setting("registry")?;
         Some((value, format!("`registry` in {path}")))
     };
-    let default = || Some((defaults::NPM?.to_owned(), "the defaults".to_owned()));
+    let default = || {
+        Some((
+            defaults::DEFAULT_NPM_REGISTRY_URL?.to_owned(),
+            "the defaults".to_owned(),
+        ))
+    };
     let found = scoped.or_else(variable).or_else(general).or_else(default);
     let Some((url, setting)) = found else {
         return Ok(None);
     };
     let url = expand_npmrc_variables(&url, environment)?;
     let authorization = match parse_url(&url) {
-        Ok(parsed) => settings.find_authorization(&parsed, environment)?,
+        Ok(parsed) => settings.find_authorization_header(&parsed, environment)?,
         Err(_) => None,
     };
     Ok(Some(ConfiguredRegistry {
@@ -62,12 +68,12 @@ pub(super) fn find_registry(
 /// Finds the proxy of npm. Registries are reached over https, so `https-proxy` has precedence over
 /// `proxy`.
 pub(super) fn find_proxy(
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredProxy>> {
-    let settings = NpmSettings::read_files(environment)?;
+    let settings = NpmSettings::read_npmrc_files(environment)?;
     let find = |key: &str| {
         let variable = format!("npm_config_{}", key.replace('-', "_"));
-        let variable = find_npm_variable(environment, &variable);
+        let variable = find_npm_env_variable(environment, &variable);
         let variable = variable.map(|(value, name)| (value, format!("the variable {name}")));
         let (value, setting) = variable.or_else(|| {
             let (value, path) = settings.find_npm_setting(key)?;
@@ -89,16 +95,17 @@ pub(super) fn find_proxy(
 }
 
 impl NpmSettings {
-    fn read_files(environment: &ClientEnvironment) -> anyhow::Result<Self> {
+    fn read_npmrc_files(environment: &PackageClientEnvironment) -> anyhow::Result<Self> {
         let named = |name: &str| {
-            let found = find_npm_variable(environment, name);
+            let found = find_npm_env_variable(environment, name);
             found.map(|(path, _)| PathBuf::from(path))
         };
-        let user = named("npm_config_userconfig").or_else(|| environment.home_path(".npmrc"));
+        let user =
+            named("npm_config_userconfig").or_else(|| environment.path_in_home_folder(".npmrc"));
         let global = named("npm_config_globalconfig").or_else(|| global_npmrc_path(environment));
         let mut lines = Vec::new();
         for path in user.iter().chain(&global) {
-            let Some(text) = read_settings(path)? else {
+            let Some(text) = read_settings_file(path)? else {
                 continue;
             };
             let own = parse_ini(&text).into_iter();
@@ -121,10 +128,10 @@ impl NpmSettings {
 
     /// Returns the value of the header `Authorization` for a registry. npm stores credentials per
     /// host and path; they also apply to all longer paths.
-    fn find_authorization(
+    fn find_authorization_header(
         &self,
         registry: &Url,
-        environment: &ClientEnvironment,
+        environment: &PackageClientEnvironment,
     ) -> anyhow::Result<Option<String>> {
         let host = registry.host_str().unwrap_or_default();
         let port = registry.port().map(|port| format!(":{port}"));
@@ -149,7 +156,7 @@ impl NpmSettings {
             if let (Some(user), Some(password)) = (value("username")?, value("_password")?) {
                 return Ok(Some(basic_auth_header(&format!(
                     "{user}:{}",
-                    decode_password(&password)
+                    decode_base64_password(&password)
                         .with_context(|| format!("`{place}:_password` of npm is not base64"))?
                 ))));
             }
@@ -162,26 +169,30 @@ impl NpmSettings {
     }
 }
 
-fn decode_password(text: &str) -> Option<String> {
+fn decode_base64_password(text: &str) -> Option<String> {
     use base64::Engine;
     let bytes = base64::engine::general_purpose::STANDARD.decode(text);
     String::from_utf8(bytes.ok()?).ok()
 }
 
 /// Returns the value and the name of an npm variable, whose name may be in lower or in upper case.
-fn find_npm_variable(environment: &ClientEnvironment, name: &str) -> Option<(String, String)> {
+fn find_npm_env_variable(
+    environment: &PackageClientEnvironment,
+    name: &str,
+) -> Option<(String, String)> {
     environment.find_first_set_variable(&[name, &name.to_ascii_uppercase()])
 }
 
 /// Returns the path of npm's settings file for the whole machine: `etc/npmrc` below the prefix in
 /// which npm is installed.
-fn global_npmrc_path(environment: &ClientEnvironment) -> Option<PathBuf> {
-    let prefix = find_npm_variable(environment, "npm_config_prefix");
+fn global_npmrc_path(environment: &PackageClientEnvironment) -> Option<PathBuf> {
+    let prefix = find_npm_env_variable(environment, "npm_config_prefix");
     let prefix = prefix.map(|(path, _)| PathBuf::from(path)).or_else(|| {
-        let path = environment.variable("PATH")?;
+        let path = environment.env_variable("PATH")?;
         // Skip folders of projects in `PATH`, because a project could contain a `node` program with
         // a malicious settings file beside it.
-        let is_of_project = |folder: &&str| !folder.starts_with('/') || folder.contains(MODULES);
+        let is_of_project =
+            |folder: &&str| !folder.starts_with('/') || folder.contains(NODE_MODULES_FOLDER_NAME);
         let folders = path.split(':').filter(|folder| !is_of_project(folder));
         let mut programs = folders.map(|folder| Path::new(folder).join("node"));
         let node = programs.find(|program| program.is_file())?;
@@ -193,7 +204,10 @@ fn global_npmrc_path(environment: &ClientEnvironment) -> Option<PathBuf> {
 
 /// Replaces `${NAME}` by the value of the environment variable. Replaces `${NAME?}` in the same
 /// way, or by the empty string if the variable is not set.
-fn expand_npmrc_variables(text: &str, environment: &ClientEnvironment) -> anyhow::Result<String> {
+fn expand_npmrc_variables(
+    text: &str,
+    environment: &PackageClientEnvironment,
+) -> anyhow::Result<String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -205,7 +219,7 @@ fn expand_npmrc_variables(text: &str, environment: &ClientEnvironment) -> anyhow
             Some(name) => (name, true),
             None => (name, false),
         };
-        match environment.variable(name) {
+        match environment.env_variable(name) {
             Some(value) => expanded.push_str(&value),
             None if is_optional => {}
             None => anyhow::bail!(

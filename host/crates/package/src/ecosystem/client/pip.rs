@@ -6,29 +6,34 @@ use std::path::PathBuf;
 use toml::Table;
 
 use super::proxy::ConfiguredProxy;
-use super::{ClientEnvironment, ConfiguredRegistry, parse_ini, read_settings, read_toml_table};
+use super::{
+    ConfiguredRegistry, PackageClientEnvironment, parse_ini, read_settings_file, read_toml_table,
+};
 
 /// Environment variables with the address of a package index, in the order of precedence.
-const VARIABLES: [&str; 3] = ["PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"];
+const INDEX_URL_ENVIRONMENT_VARIABLES: [&str; 3] =
+    ["PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"];
 
 /// Value of `PIP_CONFIG_FILE` that makes pip read no settings file.
-const NO_FILE: &str = "/dev/null";
+const NO_PIP_CONFIG_FILE_PATH: &str = "/dev/null";
 
 /// Finds the configured index of Python packages. Additional indexes (`extra-index-url`) are
 /// ignored: with two indexes, an attacker could publish a package of the same name in the other
 /// one.
 pub(super) fn find_registry(
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredRegistry>> {
-    if let Some((value, name)) = environment.find_first_set_variable(&VARIABLES) {
+    if let Some((value, name)) =
+        environment.find_first_set_variable(&INDEX_URL_ENVIRONMENT_VARIABLES)
+    {
         return Ok(Some(ConfiguredRegistry {
-            url: strip_index_name(&value).to_owned(),
+            url: strip_uv_index_name(&value).to_owned(),
             setting: format!("the variable {name}"),
             authorization: None,
         }));
     }
     for path in pip_settings_paths(environment) {
-        let Some(text) = read_settings(&path)? else {
+        let Some(text) = read_settings_file(&path)? else {
             continue;
         };
         let settings = parse_ini(&text);
@@ -48,7 +53,7 @@ pub(super) fn find_registry(
     }
     for path in list_uv_settings_paths(environment) {
         let table = read_toml_table(&path)?;
-        if let Some((url, key)) = table.as_ref().and_then(find_uv_index) {
+        if let Some((url, key)) = table.as_ref().and_then(find_uv_index_url) {
             return Ok(Some(ConfiguredRegistry {
                 url: url.to_owned(),
                 setting: format!("`{key}` in {}", path.display()),
@@ -61,7 +66,7 @@ pub(super) fn find_registry(
 
 /// Finds the proxy of pip. uv has no proxy setting besides the shared environment variables.
 pub(super) fn find_proxy(
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredProxy>> {
     let found = |address: &str, setting: String| {
         (!address.is_empty()).then(|| ConfiguredProxy {
@@ -71,11 +76,11 @@ pub(super) fn find_proxy(
             port: 80,
         })
     };
-    if let Some(address) = environment.variable("PIP_PROXY") {
+    if let Some(address) = environment.env_variable("PIP_PROXY") {
         return Ok(found(&address, "the variable PIP_PROXY".to_owned()));
     }
     for path in pip_settings_paths(environment) {
-        let Some(text) = read_settings(&path)? else {
+        let Some(text) = read_settings_file(&path)? else {
             continue;
         };
         let settings = parse_ini(&text);
@@ -94,7 +99,7 @@ pub(super) fn find_proxy(
 }
 
 /// Returns the URL of the default index in uv's settings, and the key that sets it.
-fn find_uv_index(table: &Table) -> Option<(&str, &'static str)> {
+fn find_uv_index_url(table: &Table) -> Option<(&str, &'static str)> {
     let indexes = table.get("index").and_then(toml::Value::as_array);
     let tables = indexes
         .into_iter()
@@ -112,11 +117,11 @@ fn find_uv_index(table: &Table) -> Option<(&str, &'static str)> {
 }
 
 /// Lists the paths of uv's settings files, in the order of precedence.
-fn list_uv_settings_paths(environment: &ClientEnvironment) -> Vec<PathBuf> {
-    if let Some(named) = environment.variable("UV_CONFIG_FILE") {
+fn list_uv_settings_paths(environment: &PackageClientEnvironment) -> Vec<PathBuf> {
+    if let Some(named) = environment.env_variable("UV_CONFIG_FILE") {
         return vec![PathBuf::from(named)];
     }
-    if environment.variable("UV_NO_CONFIG").is_some() {
+    if environment.env_variable("UV_NO_CONFIG").is_some() {
         return Vec::new();
     }
     let user = find_user_config_folder(environment).map(|folder| folder.join("uv/uv.toml"));
@@ -125,22 +130,24 @@ fn list_uv_settings_paths(environment: &ClientEnvironment) -> Vec<PathBuf> {
 }
 
 /// Returns the folder for the user's configuration files.
-fn find_user_config_folder(environment: &ClientEnvironment) -> Option<PathBuf> {
-    let named = environment.variable("XDG_CONFIG_HOME").map(PathBuf::from);
-    named.or_else(|| environment.home_path(".config"))
+fn find_user_config_folder(environment: &PackageClientEnvironment) -> Option<PathBuf> {
+    let named = environment
+        .env_variable("XDG_CONFIG_HOME")
+        .map(PathBuf::from);
+    named.or_else(|| environment.path_in_home_folder(".config"))
 }
 
 /// Lists the paths of pip's settings files, in the order of precedence.
-fn pip_settings_paths(environment: &ClientEnvironment) -> Vec<PathBuf> {
-    let named = environment.variable("PIP_CONFIG_FILE");
-    if named.as_deref() == Some(NO_FILE) {
+fn pip_settings_paths(environment: &PackageClientEnvironment) -> Vec<PathBuf> {
+    let named = environment.env_variable("PIP_CONFIG_FILE");
+    if named.as_deref() == Some(NO_PIP_CONFIG_FILE_PATH) {
         return Vec::new();
     }
     let config = find_user_config_folder(environment);
     let files = [
         named.map(PathBuf::from),
         config.map(|folder| folder.join("pip/pip.conf")),
-        environment.home_path(".pip/pip.conf"),
+        environment.path_in_home_folder(".pip/pip.conf"),
         Some(PathBuf::from("/etc/xdg/pip/pip.conf")),
         Some(PathBuf::from("/etc/pip.conf")),
     ];
@@ -148,7 +155,7 @@ fn pip_settings_paths(environment: &ClientEnvironment) -> Vec<PathBuf> {
 }
 
 /// Removes the name that uv allows in front of the address of an index.
-fn strip_index_name(value: &str) -> &str {
+fn strip_uv_index_name(value: &str) -> &str {
     let is_name = |text: &str| {
         text.chars()
             .all(|c| c.is_alphanumeric() || "-_.".contains(c))

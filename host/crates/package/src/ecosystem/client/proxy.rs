@@ -4,7 +4,7 @@
 use anyhow::{Context, ensure};
 
 use super::super::PackageKind;
-use super::{ClientEnvironment, cargo, npm, pip};
+use super::{PackageClientEnvironment, cargo, npm, pip};
 use crate::registry::{RegistryProxy, parse_url};
 
 /// Proxy in a client's settings.
@@ -26,7 +26,7 @@ pub(super) struct ConfiguredProxy {
 /// A settings file cannot be read, or names a proxy that cannot be used. No message shows the
 /// address, which may contain a password.
 pub(super) fn find_proxy(
-    environment: &ClientEnvironment,
+    environment: &PackageClientEnvironment,
     kind: PackageKind,
 ) -> anyhow::Result<Option<RegistryProxy>> {
     let found = match kind {
@@ -54,7 +54,7 @@ fn validate_proxy(found: ConfiguredProxy) -> anyhow::Result<RegistryProxy> {
     ensure!(
         matches!(scheme.as_str(), "http" | "https"),
         "{setting} names a proxy of the kind `{}`, and only those for HTTP are used: name one there, or set HTTPS_PROXY and take the setting away",
-        rind_lib::text::clean_line(&scheme, 40)
+        rind_lib::text::escape_and_truncate_line(&scheme, 40)
     );
     ensure!(
         url.host_str().is_some_and(|host| !host.is_empty()),

@@ -21,7 +21,7 @@ fn find_test_registry(
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let environment = ClientEnvironment {
+    let environment = PackageClientEnvironment {
         variable: Arc::new(move |name| {
             let mut all = variables.iter();
             let found = all.find(|(own, _)| own == name)?;

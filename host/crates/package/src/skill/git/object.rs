@@ -15,7 +15,7 @@ pub(super) enum GitObjectKind {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TreeEntry {
+pub(super) struct GitTreeEntry {
     /// Type and permissions of the entry, in octal digits.
     pub(super) mode: String,
     pub(super) name: Vec<u8>,
@@ -35,7 +35,11 @@ impl GitObjectKind {
 
 /// Computes the name of an object with this content, as 40 or 64 hex digits; `None` if the content
 /// shows signs of a SHA-1 collision attack.
-pub(super) fn object_name(kind: GitObjectKind, content: &[u8], n_digits: usize) -> Option<String> {
+pub(super) fn compute_object_hash(
+    kind: GitObjectKind,
+    content: &[u8],
+    n_digits: usize,
+) -> Option<String> {
     let head = format!("{} {}\0", kind.type_name(), content.len());
     if n_digits == 64 {
         let hasher = Sha256::new().chain_update(head).chain_update(content);
@@ -49,7 +53,7 @@ pub(super) fn object_name(kind: GitObjectKind, content: &[u8], n_digits: usize) 
 }
 
 /// Returns the object name of a commit's root tree.
-pub(super) fn root_tree(commit: &[u8]) -> Option<String> {
+pub(super) fn parse_root_tree_id(commit: &[u8]) -> Option<String> {
     let line = commit.split(|byte| *byte == b'\n').next()?;
     let name = std::str::from_utf8(line).ok()?.strip_prefix("tree ")?;
     Some(name.to_owned())
@@ -57,18 +61,29 @@ pub(super) fn root_tree(commit: &[u8]) -> Option<String> {
 
 /// Parses the entries of a tree object. The hashes in it have `n_digits` hexadecimal digits (40 or
 /// 64).
-pub(super) fn parse_tree(mut tree: &[u8], n_digits: usize) -> anyhow::Result<Vec<TreeEntry>> {
-    const TORN: &str = "a tree of the commit cannot be read";
+pub(super) fn parse_tree_entries(
+    mut tree: &[u8],
+    n_digits: usize,
+) -> anyhow::Result<Vec<GitTreeEntry>> {
+    const UNREADABLE_TREE_ERROR: &str = "a tree of the commit cannot be read";
     let mut entries = Vec::new();
     while !tree.is_empty() {
-        let end = tree.iter().position(|byte| *byte == 0).context(TORN)?;
+        let end = tree
+            .iter()
+            .position(|byte| *byte == 0)
+            .context(UNREADABLE_TREE_ERROR)?;
         let (head, rest) = tree.split_at(end);
-        let (object, rest) = rest.split_at_checked(1 + n_digits / 2).context(TORN)?;
-        let blank = head.iter().position(|byte| *byte == b' ').context(TORN)?;
+        let (object, rest) = rest
+            .split_at_checked(1 + n_digits / 2)
+            .context(UNREADABLE_TREE_ERROR)?;
+        let blank = head
+            .iter()
+            .position(|byte| *byte == b' ')
+            .context(UNREADABLE_TREE_ERROR)?;
         let (mode, name) = head.split_at(blank);
         let name = name.get(1..).unwrap_or_default();
-        ensure!(!name.is_empty(), TORN);
-        entries.push(TreeEntry {
+        ensure!(!name.is_empty(), UNREADABLE_TREE_ERROR);
+        entries.push(GitTreeEntry {
             mode: String::from_utf8_lossy(mode).into_owned(),
             name: name.to_vec(),
             object: hex_object_name(object.get(1..).unwrap_or_default()),
@@ -109,7 +124,10 @@ mod tests {
             ),
         ];
         for (kind, n_digits, name) in table {
-            assert_eq!(object_name(kind, b"", n_digits).as_deref(), Some(name));
+            assert_eq!(
+                compute_object_hash(kind, b"", n_digits).as_deref(),
+                Some(name)
+            );
         }
     }
 
@@ -122,7 +140,7 @@ mod tests {
             &[255; 20],
         ]
         .concat();
-        let read = parse_tree(&tree, 40).unwrap();
+        let read = parse_tree_entries(&tree, 40).unwrap();
         assert_eq!(read.len(), 2);
         assert_eq!(
             (read[0].mode.as_str(), read[0].name.as_slice()),
@@ -130,7 +148,7 @@ mod tests {
         );
         assert_eq!(read[1].object, "ff".repeat(20));
         for torn in [&tree[..tree.len() - 1], &tree[..5], b"\0", b"1 \0"] {
-            parse_tree(torn, 40).unwrap_err();
+            parse_tree_entries(torn, 40).unwrap_err();
         }
     }
 }

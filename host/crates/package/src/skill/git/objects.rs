@@ -17,19 +17,19 @@ use anyhow::{Context, bail, ensure};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::super::super::contents::Files;
-use super::object::{GitObjectKind, object_name};
-use super::repository::{GitRepository, OBJECTS};
-use rind_lib::tool::process::{OutputPipes, Process, ProcessEnding, base_environment};
+use super::super::super::contents::FileContentsByPath;
+use super::object::{GitObjectKind, compute_object_hash};
+use super::repository::{GIT_OBJECTS_FOLDER_NAME, GitRepository};
+use rind_lib::tool::process::{OutputPipeMode, ProcessEndReason, ProcessSpec, base_environment};
 
 /// Timeout of one git command.
-const DEADLINE: Duration = Duration::from_secs(60);
+const GIT_COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum length in bytes of git's output line about one object.
-const MAX_LINE_BYTES: usize = 512;
+const MAX_GIT_OBJECT_INFO_LINE_BYTES: usize = 512;
 
 #[derive(Debug)]
-pub(in super::super) struct GitObjects {
+pub(in super::super) struct GitObjectReader {
     shown: String,
     empty: TempDir,
     objects: PathBuf,
@@ -37,13 +37,13 @@ pub(in super::super) struct GitObjects {
     pub(super) names: BTreeMap<Vec<String>, String>,
 }
 
-impl GitObjects {
+impl GitObjectReader {
     /// Creates the empty temporary repository. The hashes of its objects have `n_digits`
     /// hexadecimal digits.
     pub(super) fn new(repository: &GitRepository, n_digits: usize) -> anyhow::Result<Self> {
         let make = || {
             let empty = tempfile::tempdir()?;
-            for folder in [OBJECTS, "refs"] {
+            for folder in [GIT_OBJECTS_FOLDER_NAME, "refs"] {
                 fs::create_dir(empty.path().join(folder))?;
             }
             fs::write(empty.path().join("HEAD"), "ref: refs/heads/none\n")?;
@@ -57,7 +57,7 @@ impl GitObjects {
             )?;
             std::io::Result::Ok(empty)
         };
-        let objects = repository.common.join(OBJECTS);
+        let objects = repository.common.join(GIT_OBJECTS_FOLDER_NAME);
         Ok(Self {
             shown: repository.shown.clone(),
             empty: make().context("make a temporary repository")?,
@@ -70,10 +70,13 @@ impl GitObjects {
 
     /// Resolves an abbreviated hash, or the hash of an annotated tag, to the full hash of a commit;
     /// `None` if there is no such commit.
-    pub(super) async fn find_commit(&self, name: &str) -> Option<String> {
+    pub(super) async fn resolve_commit_hash(&self, name: &str) -> Option<String> {
         let rev = format!("{name}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", &rev];
-        let found = self.run_git(&args, None, MAX_LINE_BYTES).await.ok()?;
+        let found = self
+            .run_git(&args, None, MAX_GIT_OBJECT_INFO_LINE_BYTES)
+            .await
+            .ok()?;
         Some(String::from_utf8_lossy(&found).trim().to_owned())
     }
 
@@ -81,7 +84,7 @@ impl GitObjects {
         &self,
         wanted: &[Vec<String>],
         max_bytes: u64,
-    ) -> anyhow::Result<Files> {
+    ) -> anyhow::Result<FileContentsByPath> {
         let known = wanted.iter().filter_map(|names| self.names.get(names));
         let known: Vec<&str> = known.map(String::as_str).collect();
         ensure!(
@@ -109,7 +112,7 @@ impl GitObjects {
         input
             .write_all(lines.as_bytes())
             .context("write a temporary file")?;
-        let about = (wanted.len() + 1) * MAX_LINE_BYTES;
+        let about = (wanted.len() + 1) * MAX_GIT_OBJECT_INFO_LINE_BYTES;
         let args = ["cat-file", "--batch-check=%(objecttype) %(objectsize)"];
         let sizes = self.run_git(&args, Some(input.path()), about).await?;
         let sizes = String::from_utf8_lossy(&sizes);
@@ -140,7 +143,7 @@ impl GitObjects {
             let content = content
                 .with_context(|| format!("{}: the output of git is truncated", self.shown))?;
             ensure!(
-                object_name(kind, content, name.len()).as_deref() == Some(*name),
+                compute_object_hash(kind, content, name.len()).as_deref() == Some(*name),
                 "{}: the content of the {} {name} does not match its hash: the repository is corrupt or was tampered with; see `git fsck`",
                 self.shown,
                 kind.type_name()
@@ -175,7 +178,7 @@ impl GitObjects {
         env.extend(folders.map(|(name, path)| (OsString::from(name), path.into())));
         let cancel = CancellationToken::new();
         let (enough, n_told) = (cancel.clone(), AtomicUsize::new(0));
-        let process = Process {
+        let process = ProcessSpec {
             program: "git".into(),
             args: args.iter().map(Into::into).collect(),
             // The temporary directory is not inside another repository, and other users cannot
@@ -183,8 +186,8 @@ impl GitObjects {
             cwd: self.empty.path().to_owned(),
             env,
             stdin: stdin.map(Path::to_owned),
-            deadline: DEADLINE,
-            streams: OutputPipes::Separate,
+            deadline: GIT_COMMAND_TIMEOUT,
+            streams: OutputPipeMode::Separate,
             capture_bytes,
             // Cancel git when its output exceeds the limit. Characters are counted, because an
             // invalid byte is one character here but three bytes in the decoded line.
@@ -201,19 +204,19 @@ impl GitObjects {
             .run(&cancel)
             .await
             .context("git is needed to read a repository")?;
-        if finished.ending == ProcessEnding::Deadline {
+        if finished.ending == ProcessEndReason::Deadline {
             bail!(
                 "{} is too large: git took more than {} s",
                 self.shown,
-                DEADLINE.as_secs()
+                GIT_COMMAND_TIMEOUT.as_secs()
             );
         }
         let (shown, n_mib) = (&self.shown, capture_bytes >> 20);
         let too_much = format!("{shown} is too large: git wrote more than {n_mib} MiB");
-        ensure!(finished.ending != ProcessEnding::Cancelled, too_much);
+        ensure!(finished.ending != ProcessEndReason::Cancelled, too_much);
         let why = finished.stderr.text();
         ensure!(
-            finished.ending == ProcessEnding::Exited(0),
+            finished.ending == ProcessEndReason::Exited(0),
             "git cannot read {}: {}",
             self.shown,
             why.lines().last().unwrap_or_default()

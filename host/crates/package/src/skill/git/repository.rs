@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 
-use super::super::super::contents::{open_file, read_open_file};
-use rind_lib::git::is_repository;
+use super::super::super::contents::{open_file_with_flags, read_open_file_with_limit};
+use rind_lib::git::is_git_repository;
 
 /// Maximum size of a file with refs in bytes. A thousand tags take 70 KB.
-const MAX_REFS_BYTES: u64 = 16 << 20;
+const MAX_REFS_FILE_BYTES: u64 = 16 << 20;
 
 /// Maximum length of a chain of symbolic refs.
-const MAX_HOPS: usize = 5;
+const MAX_SYMBOLIC_REF_CHAIN_LENGTH: usize = 5;
 
-pub(super) const OBJECTS: &str = "objects";
+pub(super) const GIT_OBJECTS_FOLDER_NAME: &str = "objects";
 
 /// Git repository. `own` is its git directory. `common` is the git directory that contains the
 /// objects and branches; it differs from `own` only in a worktree.
@@ -37,7 +37,7 @@ impl GitRepository {
         let own = match inner.symlink_metadata() {
             Ok(found) if found.is_dir() => inner,
             Ok(found) if found.is_file() => {
-                let text = read_text(&inner)?;
+                let text = read_git_text_file(&inner)?;
                 let path = text.trim_end().strip_prefix("gitdir: ");
                 folder.join(path.with_context(|| {
                     format!(
@@ -47,15 +47,15 @@ impl GitRepository {
                 })?)
             }
             Ok(_) => bail!("{} is neither a file nor a folder", inner.display()),
-            Err(_) if is_repository(folder) => folder.to_owned(),
+            Err(_) if is_git_repository(folder) => folder.to_owned(),
             Err(_) => return Ok(None),
         };
         let common = match own.join("commondir") {
-            path if path.is_file() => own.join(read_text(&path)?.trim_end()),
+            path if path.is_file() => own.join(read_git_text_file(&path)?.trim_end()),
             _ => own.clone(),
         };
         let shown = folder.display().to_string();
-        let objects = common.join(OBJECTS);
+        let objects = common.join(GIT_OBJECTS_FOLDER_NAME);
         let is_folder = objects.symlink_metadata().is_ok_and(|found| found.is_dir());
         ensure!(
             is_folder,
@@ -73,7 +73,7 @@ impl GitRepository {
 
     /// Resolves a revision to an object name, with git's rules for looking up refs; `None` if there
     /// is no such ref.
-    pub(super) fn find_revision(&self, rev: &str) -> anyhow::Result<Option<String>> {
+    pub(super) fn resolve_revision(&self, rev: &str) -> anyhow::Result<Option<String>> {
         ensure!(
             is_ref_name(rev),
             "`{}` is not a revision: use a branch, a tag or a hash",
@@ -92,19 +92,19 @@ impl GitRepository {
             places.insert(0, rev.to_owned());
         }
         for place in places {
-            if let Some(hash) = self.follow_reference(place)? {
+            if let Some(hash) = self.resolve_symbolic_reference(place)? {
                 return Ok(Some(hash));
             }
         }
         Ok(None)
     }
 
-    fn follow_reference(&self, mut name: String) -> anyhow::Result<Option<String>> {
-        for _ in 0..MAX_HOPS {
+    fn resolve_symbolic_reference(&self, mut name: String) -> anyhow::Result<Option<String>> {
+        for _ in 0..MAX_SYMBOLIC_REF_CHAIN_LENGTH {
             let files = [self.own.join(&name), self.common.join(&name)];
             let found = match files.iter().find(|path| path.is_file()) {
-                Some(path) => read_text(path)?,
-                None => match self.packed_reference(&name)? {
+                Some(path) => read_git_text_file(path)?,
+                None => match self.find_packed_reference(&name)? {
                     Some(hash) => hash,
                     None => return Ok(None),
                 },
@@ -127,22 +127,22 @@ impl GitRepository {
         )
     }
 
-    fn packed_reference(&self, name: &str) -> anyhow::Result<Option<String>> {
+    fn find_packed_reference(&self, name: &str) -> anyhow::Result<Option<String>> {
         let path = self.common.join("packed-refs");
         if !path.is_file() {
             return Ok(None);
         }
-        let text = read_text(&path)?;
+        let text = read_git_text_file(&path)?;
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
         let found = lines.find(|(_, found)| *found == name);
         Ok(found.map(|(hash, _)| hash.to_owned()))
     }
 }
 
-fn read_text(path: &Path) -> anyhow::Result<String> {
-    let file = open_file(path, OFlags::empty())
+fn read_git_text_file(path: &Path) -> anyhow::Result<String> {
+    let file = open_file_with_flags(path, OFlags::empty())
         .with_context(|| format!("cannot read {}", path.display()))?;
-    let bytes = read_open_file(file, path, MAX_REFS_BYTES)?;
+    let bytes = read_open_file_with_limit(file, path, MAX_REFS_FILE_BYTES)?;
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
 }
 

@@ -32,19 +32,19 @@ fn archive_with_change(text: &[u8], n: usize, offset: usize, new: &[u8]) -> Vec<
 
 /// Overwrites the same field in the local file header and in the directory entry of the first file.
 fn archive_with_both_headers_changed(offset: usize, new: &[u8]) -> Vec<u8> {
-    let mut bytes = archive_with_change(MAGIC, 0, offset, new);
-    let at = find_offset(&bytes, ENTRY_MAGIC, 0) + offset + 2;
+    let mut bytes = archive_with_change(LOCAL_FILE_HEADER_MAGIC, 0, offset, new);
+    let at = find_offset(&bytes, CENTRAL_DIRECTORY_ENTRY_MAGIC, 0) + offset + 2;
     bytes[at..at + new.len()].copy_from_slice(new);
     bytes
 }
 
 fn read_error_text(bytes: &[u8]) -> String {
-    format!("{:#}", read_zip(bytes).unwrap_err())
+    format!("{:#}", read_zip_files(bytes).unwrap_err())
 }
 
 #[test]
 fn written_archives_can_be_read_and_are_reproducible() {
-    let files = read_zip(&valid_archive()).unwrap();
+    let files = read_zip_files(&valid_archive()).unwrap();
     let names: Vec<String> = files.keys().map(|names| names.join("/")).collect();
     assert_eq!(names, ["a/one.txt", "a/two.txt"]);
     assert_eq!(
@@ -52,7 +52,7 @@ fn written_archives_can_be_read_and_are_reproducible() {
         5000
     );
     assert_eq!(valid_archive(), valid_archive());
-    assert!(read_zip(&write_zip(&[]).unwrap()).unwrap().is_empty());
+    assert!(read_zip_files(&write_zip(&[]).unwrap()).unwrap().is_empty());
 }
 
 #[test]
@@ -82,11 +82,11 @@ fn archives_that_tools_may_unpack_differently_are_refused() {
         ),
         // Local file headers have the checksum at offset 14 and the two sizes at 18 and 22.
         (
-            archive_with_change(MAGIC, 0, 14, &[1]),
+            archive_with_change(LOCAL_FILE_HEADER_MAGIC, 0, 14, &[1]),
             "header and the directory differ",
         ),
         (
-            archive_with_change(MAGIC, 0, 22, &[9]),
+            archive_with_change(LOCAL_FILE_HEADER_MAGIC, 0, 22, &[9]),
             "header and the directory differ",
         ),
         (
@@ -98,35 +98,35 @@ fn archives_that_tools_may_unpack_differently_are_refused() {
         (archive_with_both_headers_changed(8, &[14]), "method 14"),
         // Directory entries have the file type in the upper half of the attributes, at offset 40.
         (
-            archive_with_change(ENTRY_MAGIC, 0, 40, &[0xed, 0xa1]),
+            archive_with_change(CENTRAL_DIRECTORY_ENTRY_MAGIC, 0, 40, &[0xed, 0xa1]),
             "is a link",
         ),
         (
-            archive_with_change(ENTRY_MAGIC, 0, 40, &[0xed, 0x89]),
+            archive_with_change(CENTRAL_DIRECTORY_ENTRY_MAGIC, 0, 40, &[0xed, 0x89]),
             "setuid",
         ),
         (
-            archive_with_change(ENTRY_MAGIC, 0, 40, &[0, 0x10]),
+            archive_with_change(CENTRAL_DIRECTORY_ENTRY_MAGIC, 0, 40, &[0, 0x10]),
             "neither a file nor a folder",
         ),
         (
-            archive_with_change(ENTRY_MAGIC, 0, 42, &[1]),
+            archive_with_change(CENTRAL_DIRECTORY_ENTRY_MAGIC, 0, 42, &[1]),
             "does not follow the file before it",
         ),
         (
-            archive_with_change(END_MAGIC, 0, 10, &[1]),
+            archive_with_change(END_OF_CENTRAL_DIRECTORY_MAGIC, 0, 10, &[1]),
             "part of an archive",
         ),
         (
-            archive_with_change(END_MAGIC, 0, 8, &[1, 0, 1, 0]),
+            archive_with_change(END_OF_CENTRAL_DIRECTORY_MAGIC, 0, 8, &[1, 0, 1, 0]),
             "more entries than stated",
         ),
         (
-            archive_with_change(END_MAGIC, 0, 8, &[0xff; 4]),
+            archive_with_change(END_OF_CENTRAL_DIRECTORY_MAGIC, 0, 8, &[0xff; 4]),
             "more than 10000 entries",
         ),
         (
-            archive_with_change(END_MAGIC, 0, 16, &[0xff, 0xff]),
+            archive_with_change(END_OF_CENTRAL_DIRECTORY_MAGIC, 0, 16, &[0xff, 0xff]),
             "not at the stated offset",
         ),
     ];
@@ -157,7 +157,10 @@ fn paths_outside_the_archive_and_duplicate_names_are_refused() {
     assert!(said.contains("twice"), "{said}");
     // Names without the UTF-8 flag are in the encoding of DOS.
     let mut bytes = write_zip(&[("é".to_owned(), Vec::new())]).unwrap();
-    for (magic, offset) in [(MAGIC, 6), (ENTRY_MAGIC, 8)] {
+    for (magic, offset) in [
+        (LOCAL_FILE_HEADER_MAGIC, 6),
+        (CENTRAL_DIRECTORY_ENTRY_MAGIC, 8),
+    ] {
         let at = find_offset(&bytes, magic, 0) + offset;
         bytes[at..at + 2].copy_from_slice(&[0, 0]);
     }
@@ -168,7 +171,10 @@ fn paths_outside_the_archive_and_duplicate_names_are_refused() {
 fn decompression_stops_at_the_announced_size() {
     // The headers announce 10 bytes, but the content has 1 MiB.
     let mut bytes = write_zip(&[("bomb".to_owned(), vec![0; 1 << 20])]).unwrap();
-    for (magic, offset) in [(MAGIC, 22), (ENTRY_MAGIC, 24)] {
+    for (magic, offset) in [
+        (LOCAL_FILE_HEADER_MAGIC, 22),
+        (CENTRAL_DIRECTORY_ENTRY_MAGIC, 24),
+    ] {
         let at = find_offset(&bytes, magic, 0) + offset;
         bytes[at..at + 4].copy_from_slice(&10_u32.to_le_bytes());
     }
@@ -178,7 +184,10 @@ fn decompression_stops_at_the_announced_size() {
         "{said}"
     );
     // The headers announce more bytes than the limit.
-    for (magic, offset) in [(MAGIC, 22), (ENTRY_MAGIC, 24)] {
+    for (magic, offset) in [
+        (LOCAL_FILE_HEADER_MAGIC, 22),
+        (CENTRAL_DIRECTORY_ENTRY_MAGIC, 24),
+    ] {
         let at = find_offset(&bytes, magic, 0) + offset;
         bytes[at..at + 4].copy_from_slice(&(300_u32 << 20).to_le_bytes());
     }
@@ -189,7 +198,7 @@ fn decompression_stops_at_the_announced_size() {
         ("b".to_owned(), b"one".to_vec()),
     ])
     .unwrap();
-    let at = find_offset(&bytes, ENTRY_MAGIC, 1) + 42;
+    let at = find_offset(&bytes, CENTRAL_DIRECTORY_ENTRY_MAGIC, 1) + 42;
     bytes[at..at + 4].copy_from_slice(&[0; 4]);
     assert!(read_error_text(&bytes).contains("does not follow"));
 }
@@ -197,17 +206,17 @@ fn decompression_stops_at_the_announced_size() {
 #[test]
 fn correct_sizes_in_a_data_descriptor_are_accepted() {
     let mut bytes = write_zip(&[("a".to_owned(), b"one".to_vec())]).unwrap();
-    let directory = find_offset(&bytes, ENTRY_MAGIC, 0);
+    let directory = find_offset(&bytes, CENTRAL_DIRECTORY_ENTRY_MAGIC, 0);
     let sizes: Vec<u8> = bytes[14..26].to_vec();
     bytes[6] = 8;
     bytes[14..26].copy_from_slice(&[0; 12]);
     bytes[directory + 8] = 8;
     let descriptor = [b"PK\x07\x08", &sizes[..]].concat();
-    let end = find_offset(&bytes, END_MAGIC, 0) + 16;
+    let end = find_offset(&bytes, END_OF_CENTRAL_DIRECTORY_MAGIC, 0) + 16;
     let moved = u32::try_from(directory + descriptor.len()).unwrap();
     bytes[end..end + 4].copy_from_slice(&moved.to_le_bytes());
     bytes.splice(directory..directory, descriptor);
-    assert_eq!(read_zip(&bytes).unwrap().len(), 1);
+    assert_eq!(read_zip_files(&bytes).unwrap().len(), 1);
     bytes[directory + 4] ^= 1;
     assert!(read_error_text(&bytes).contains("the sizes after it"));
 }
