@@ -35,7 +35,7 @@ const MAX_PATH_BYTES: usize = 4096;
 #[cfg(target_os = "linux")]
 const FOLDER_TRAVERSAL_OPEN_FLAGS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const TRAVERSE_FLAGS: OFlags = OFlags::RDONLY;
+const FOLDER_TRAVERSAL_OPEN_FLAGS: OFlags = OFlags::RDONLY;
 
 /// Error for a path that leads out of the folder; the same error that `openat2` returns.
 pub const PATH_ESCAPE_ERROR: Errno = Errno::XDEV;
@@ -146,13 +146,13 @@ fn path_of_open_folder(folder: BorrowedFd<'_>) -> Option<PathBuf> {
 }
 
 #[cfg(target_os = "macos")]
-fn folder_path(folder: BorrowedFd<'_>) -> Option<PathBuf> {
+fn path_of_open_folder(folder: BorrowedFd<'_>) -> Option<PathBuf> {
     let path = rustix::fs::getpath(folder).ok()?;
     path.into_string().ok().map(PathBuf::from)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn folder_path(_: BorrowedFd<'_>) -> Option<PathBuf> {
+fn path_of_open_folder(_: BorrowedFd<'_>) -> Option<PathBuf> {
     None
 }
 
