@@ -123,7 +123,7 @@ impl TurnAnswerSchemaChecker {
     ///
     /// # Errors
     /// The reason why the answer no longer matches the schema.
-    pub(super) fn check_final_answer_schema(&self, text: &str) -> Result<(), String> {
+    pub(super) fn check_final_answer_against_schema(&self, text: &str) -> Result<(), String> {
         let schema = self.schema.as_ref();
         schema.map_or(Ok(()), |schema| schema.check_answer(text).map(drop))
     }

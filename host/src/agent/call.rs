@@ -2,7 +2,8 @@
 //! plugins are checked in the same way.
 //!
 //! Every refusal is a result that the caller sees, with who refused the call and why. Running a
-//! call and reporting its end are in `call_run`. Start from [`ToolCallChecker::authorize_tool_call`].
+//! call and reporting its end are in `call_run`. Start from
+//! [`ToolCallChecker::authorize_tool_call`].
 
 use std::sync::Arc;
 
@@ -272,7 +273,7 @@ impl<'a> ToolCallChecker<'a> {
         let active = self.scope.skills.callable_tool_names();
         let tools = self.scope.skills.tools();
         let known = tools.get(&call.name);
-        if let Some(refusal) = known.and_then(|entry| self.active_skill_refusal(entry)) {
+        if let Some(refusal) = known.and_then(|entry| self.refusal_because_of_skills(entry)) {
             return Err(refusal);
         }
         let entry = match known {
@@ -344,8 +345,12 @@ impl<'a> ToolCallChecker<'a> {
         described.map(String::as_str).collect()
     }
 
-    /// Returns the refusal of a tool that the active skills do not allow.
-    pub(super) fn active_skill_refusal(&self, entry: &RegisteredTool) -> Option<ToolCallRefusal> {
+    /// Returns the refusal of a tool that an active skill forbids, or that is reserved for skills
+    /// that are not active.
+    pub(super) fn refusal_because_of_skills(
+        &self,
+        entry: &RegisteredTool,
+    ) -> Option<ToolCallRefusal> {
         if let Some((skill, why)) = self.scope.skills.find_forbidding_skill(&entry.spec) {
             return Some(ToolCallRefusal::new(format!("skill {skill}"), why));
         }

@@ -82,7 +82,7 @@ impl ToolCallChecker<'_> {
         }
         // Check the skills again: a skill may have become active while the user was asked, or in a
         // parallel call.
-        if let Some(refusal) = self.active_skill_refusal(&entry) {
+        if let Some(refusal) = self.refusal_because_of_skills(&entry) {
             return refusal.into_refused_call(call, notes);
         }
         let tracked = ToolCallFileTracking::begin_call(self.scope, &entry, &call).await;

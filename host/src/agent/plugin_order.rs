@@ -276,7 +276,7 @@ impl LoopDrivenTurn<'_, '_> {
     ) -> LoopOperationResult<AgentLoopModelAnswer> {
         let is_aside = order.is_aside;
         if is_aside && let Some(text) = self.turn.ready_answer.clone() {
-            return Ok(Ok(self.interrupted_answer_for_loop(text)));
+            return Ok(Ok(self.ready_answer_for_loop(text)));
         }
         let order = match self.resolve_loop_model_request(order) {
             Ok(order) => order,
@@ -359,7 +359,7 @@ impl LoopDrivenTurn<'_, '_> {
 
     /// Returns the answer that the model had already given when the turn was interrupted, as the
     /// plugin's agent loop receives it.
-    fn interrupted_answer_for_loop(&self, text: String) -> AgentLoopModelAnswer {
+    fn ready_answer_for_loop(&self, text: String) -> AgentLoopModelAnswer {
         AgentLoopModelAnswer {
             id: INTERRUPTED_TURN_READY_ANSWER_ID,
             model: self.turn.ctx.scope.skills.turn_model(),

@@ -105,7 +105,8 @@ impl RunningTurn<'_> {
     }
 
     /// Requests an answer outside the conversation: it is not shown and its calls do not run,
-    /// unless [`add_reply_to_conversation`](Self::add_reply_to_conversation) adds it to the conversation.
+    /// unless [`add_reply_to_conversation`](Self::add_reply_to_conversation) adds it to the
+    /// conversation.
     pub(super) async fn request_outside_conversation(
         &mut self,
         order: &StepModelRequestOptions,

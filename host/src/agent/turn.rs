@@ -3,9 +3,9 @@
 //! The loop of a turn consists of primitives: [`RunningTurn::assess_and_add_turn_input`],
 //! [`RunningTurn::build_system_prompt`], [`RunningTurn::request_answer`],
 //! [`RunningTurn::run_pending_tool_calls`], [`RunningTurn::reflect_on_last_answer`] and
-//! [`RunningTurn::output_answer_unless_step_needed`]. The primitives themselves call hooks, check policy
-//! and limits and write session entries, so calling them in another order does not skip a check.
-//! `run` has the built-in order, `plugin_order` the order of a plugin's loop.
+//! [`RunningTurn::output_answer_unless_step_needed`]. The primitives themselves call hooks, check
+//! policy and limits and write session entries, so calling them in another order does not skip a
+//! check. `run` has the built-in order, `plugin_order` the order of a plugin's loop.
 //!
 //! The future that runs the primitives may be dropped at any await point: data that must survive
 //! belongs in [`RunningTurn`].
@@ -390,7 +390,7 @@ impl<'a> RunningTurn<'a> {
         self.correct_shown_text(&text);
         self.progress.take_shown_text();
         self.outputs.push(text.clone());
-        let matches = self.answers.check_final_answer_schema(&text);
+        let matches = self.answers.check_final_answer_against_schema(&text);
         self.ctx
             .dispatch_hooks_of_point::<at::PostOutput>(text)
             .await;

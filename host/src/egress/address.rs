@@ -35,18 +35,18 @@ const PUBLIC_ADDRESS_KIND: IpAddressKind = IpAddressKind {
 };
 
 const CLOUD_METADATA_ADDRESS_KIND: IpAddressKind =
-    new_forbidden_network("an address of cloud metadata");
+    forbidden_address_kind("an address of cloud metadata");
 
-const RESERVED_ADDRESS_KIND: IpAddressKind = new_forbidden_network("a reserved address");
+const RESERVED_ADDRESS_KIND: IpAddressKind = forbidden_address_kind("a reserved address");
 
-const fn new_private_network(name: &'static str) -> IpAddressKind {
+const fn private_address_kind(name: &'static str) -> IpAddressKind {
     IpAddressKind {
         class: IpAddressClass::Private,
         name,
     }
 }
 
-const fn new_forbidden_network(name: &'static str) -> IpAddressKind {
+const fn forbidden_address_kind(name: &'static str) -> IpAddressKind {
     IpAddressKind {
         class: IpAddressClass::Never,
         name,
@@ -55,7 +55,7 @@ const fn new_forbidden_network(name: &'static str) -> IpAddressKind {
 
 /// Networks as address, prefix length in bits, and kind. The first match applies; an address that
 /// matches none is reserved.
-const NETWORKS_BY_ADDRESS_KIND: &[(&str, u32, IpAddressKind)] = &[
+const ADDRESS_KINDS_BY_NETWORK: &[(&str, u32, IpAddressKind)] = &[
     // Most clouds use 169.254.169.254; one uses 169.254.170.2 and 169.254.170.23 for containers and
     // pods.
     ("169.254.169.0", 24, CLOUD_METADATA_ADDRESS_KIND),
@@ -70,99 +70,115 @@ const NETWORKS_BY_ADDRESS_KIND: &[(&str, u32, IpAddressKind)] = &[
     (
         "0.0.0.0",
         8,
-        new_forbidden_network("an unspecified address"),
+        forbidden_address_kind("an unspecified address"),
     ),
-    ("224.0.0.0", 4, new_forbidden_network("a multicast address")),
+    (
+        "224.0.0.0",
+        4,
+        forbidden_address_kind("a multicast address"),
+    ),
     (
         "255.255.255.255",
         32,
-        new_forbidden_network("the broadcast address"),
+        forbidden_address_kind("the broadcast address"),
     ),
-    ("240.0.0.0", 4, new_forbidden_network("a reserved address")),
-    ("127.0.0.0", 8, new_private_network("a loopback address")),
-    ("10.0.0.0", 8, new_private_network("a private address")),
-    ("172.16.0.0", 12, new_private_network("a private address")),
-    ("192.168.0.0", 16, new_private_network("a private address")),
+    ("240.0.0.0", 4, forbidden_address_kind("a reserved address")),
+    ("127.0.0.0", 8, private_address_kind("a loopback address")),
+    ("10.0.0.0", 8, private_address_kind("a private address")),
+    ("172.16.0.0", 12, private_address_kind("a private address")),
+    ("192.168.0.0", 16, private_address_kind("a private address")),
     (
         "169.254.0.0",
         16,
-        new_private_network("a link-local address"),
+        private_address_kind("a link-local address"),
     ),
     (
         "100.64.0.0",
         10,
-        new_private_network("a carrier's own address"),
+        private_address_kind("a carrier's own address"),
     ),
     (
         "192.0.0.0",
         24,
-        new_private_network("an address of protocols"),
+        private_address_kind("an address of protocols"),
     ),
     (
         "192.0.2.0",
         24,
-        new_private_network("a documentation address"),
+        private_address_kind("a documentation address"),
     ),
     (
         "198.51.100.0",
         24,
-        new_private_network("a documentation address"),
+        private_address_kind("a documentation address"),
     ),
     (
         "203.0.113.0",
         24,
-        new_private_network("a documentation address"),
+        private_address_kind("a documentation address"),
     ),
-    ("198.18.0.0", 15, new_private_network("a benchmark address")),
-    ("192.88.99.0", 24, new_private_network("a relay's address")),
+    (
+        "198.18.0.0",
+        15,
+        private_address_kind("a benchmark address"),
+    ),
+    ("192.88.99.0", 24, private_address_kind("a relay's address")),
     ("0.0.0.0", 0, PUBLIC_ADDRESS_KIND),
     ("fd00:ec2::", 32, CLOUD_METADATA_ADDRESS_KIND),
     ("fd20:ce::254", 128, CLOUD_METADATA_ADDRESS_KIND),
     ("fd00:42::42", 128, CLOUD_METADATA_ADDRESS_KIND),
-    ("::", 128, new_forbidden_network("an unspecified address")),
-    ("::1", 128, new_private_network("a loopback address")),
-    ("::", 96, new_private_network("an obsolete address")),
+    ("::", 128, forbidden_address_kind("an unspecified address")),
+    ("::1", 128, private_address_kind("a loopback address")),
+    ("::", 96, private_address_kind("an obsolete address")),
     (
         "::ffff:0:0:0",
         96,
-        new_private_network("a translated address"),
+        private_address_kind("a translated address"),
     ),
     (
         "64:ff9b:1::",
         48,
-        new_private_network("a translated address"),
+        private_address_kind("a translated address"),
     ),
-    ("fc00::", 7, new_private_network("a private address")),
-    ("fe80::", 10, new_private_network("a link-local address")),
-    ("fec0::", 10, new_private_network("a site-local address")),
-    ("ff00::", 8, new_forbidden_network("a multicast address")),
-    ("2001::", 23, new_private_network("an address of protocols")),
+    ("fc00::", 7, private_address_kind("a private address")),
+    ("fe80::", 10, private_address_kind("a link-local address")),
+    ("fec0::", 10, private_address_kind("a site-local address")),
+    ("ff00::", 8, forbidden_address_kind("a multicast address")),
+    (
+        "2001::",
+        23,
+        private_address_kind("an address of protocols"),
+    ),
     (
         "2001:db8::",
         32,
-        new_private_network("a documentation address"),
+        private_address_kind("a documentation address"),
     ),
-    ("3fff::", 20, new_private_network("a documentation address")),
+    (
+        "3fff::",
+        20,
+        private_address_kind("a documentation address"),
+    ),
     ("2000::", 3, PUBLIC_ADDRESS_KIND),
 ];
 
 /// The networks in binary form, with IPv4 addresses mapped to IPv6. A test checks that all entries
 /// parse, because an entry that does not would match every address and make it reserved.
-static BINARY_NETWORKS_BY_ADDRESS_KIND: LazyLock<Vec<(u128, u32, IpAddressKind)>> =
+static BINARY_ADDRESS_KINDS_BY_NETWORK: LazyLock<Vec<(u128, u32, IpAddressKind)>> =
     LazyLock::new(|| {
         let read = |(address, prefix, kind): &(&str, u32, IpAddressKind)| match address.parse() {
             Ok(IpAddr::V4(address)) => (address.to_ipv6_mapped().to_bits(), prefix + 96, *kind),
             Ok(IpAddr::V6(address)) => (address.to_bits(), *prefix, *kind),
             Err(_) => (0, 0, RESERVED_ADDRESS_KIND),
         };
-        NETWORKS_BY_ADDRESS_KIND.iter().map(read).collect()
+        ADDRESS_KINDS_BY_NETWORK.iter().map(read).collect()
     });
 
 /// Looks up an address in the table. IPv4 addresses are passed in mapped form.
-fn find_network_of_address(address: Ipv6Addr) -> IpAddressKind {
+fn find_address_kind(address: Ipv6Addr) -> IpAddressKind {
     let bits = address.to_bits();
     let holds = |network: u128, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
-    let mut networks = BINARY_NETWORKS_BY_ADDRESS_KIND.iter();
+    let mut networks = BINARY_ADDRESS_KINDS_BY_NETWORK.iter();
     let found = networks.find(|(network, prefix, _)| holds(*network, *prefix));
     found.map_or(RESERVED_ADDRESS_KIND, |(.., kind)| *kind)
 }
@@ -177,7 +193,7 @@ pub fn classify_address(address: IpAddr) -> IpAddressKind {
 }
 
 fn classify_ipv4_address(address: Ipv4Addr) -> IpAddressKind {
-    find_network_of_address(address.to_ipv6_mapped())
+    find_address_kind(address.to_ipv6_mapped())
 }
 
 fn classify_ipv6_address(address: Ipv6Addr) -> IpAddressKind {
@@ -202,7 +218,7 @@ fn classify_ipv6_address(address: Ipv6Addr) -> IpAddressKind {
         [.., 0xa9fe, 0xa9fe] => Some(low(0xa9fe, 0xa9fe)),
         _ => None,
     };
-    let own = find_network_of_address(address);
+    let own = find_address_kind(address);
     match inner.map(classify_ipv4_address) {
         Some(inner) if inner.class > own.class => inner,
         _ => own,
@@ -223,7 +239,7 @@ mod tests {
 
     #[test]
     fn every_network_can_be_read() {
-        for (network, ..) in NETWORKS_BY_ADDRESS_KIND {
+        for (network, ..) in ADDRESS_KINDS_BY_NETWORK {
             assert!(network.parse::<IpAddr>().is_ok(), "{network}");
         }
     }

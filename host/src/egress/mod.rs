@@ -162,8 +162,8 @@ impl SharedPluginEgress {
 
 /// Egress of one plugin in one session.
 ///
-/// Created by [`SharedPluginEgress::open_for_session`] and used by every interface through which the plugin can
-/// send requests. No other code may send a request for a plugin.
+/// Created by [`SharedPluginEgress::open_for_session`] and used by every interface through which
+/// the plugin can send requests. No other code may send a request for a plugin.
 pub struct PluginSessionEgress {
     shared: Arc<SharedPluginEgress>,
     handle: Arc<dyn AgentHandle>,

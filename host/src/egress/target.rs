@@ -82,8 +82,8 @@ impl RequestTarget {
         self.url.as_str().replacen("http", "ws", 1)
     }
 
-    /// Formats the target of a WebSocket for records, like [`RequestTarget::format_target_for_records`] but with
-    /// the scheme `ws` or `wss`.
+    /// Formats the target of a WebSocket for records, like
+    /// [`RequestTarget::format_target_for_records`] but with the scheme `ws` or `wss`.
     pub(super) fn format_websocket_target(&self, verb: &str) -> String {
         let name = format!(
             "{}{}",

@@ -92,7 +92,7 @@ pub(super) struct SeededRandomGenerator(Arc<AtomicU64>);
 
 impl SeededRandomGenerator {
     /// Starts the sequence of random numbers of the next call.
-    pub(super) fn start_call_sequence(
+    pub(super) fn start_random_sequence_of_call(
         &self,
         world: FixedClockAndRandomSeed,
         calls: &PluginCallCount,
@@ -151,7 +151,7 @@ mod tests {
             let mut bytes = [0; 20];
             for n in 0..=n_before {
                 let instance = &mut all[n % n_instances];
-                instance.start_call_sequence(world, &calls);
+                instance.start_random_sequence_of_call(world, &calls);
                 instance.try_fill_bytes(&mut bytes).unwrap();
             }
             bytes

@@ -187,7 +187,8 @@ impl HostState {
         self.clear_stderr();
         self.call.begin_call(caller);
         if let Some(fixed) = self.backing.fixed {
-            self.numbers.start_call_sequence(fixed, &self.backing.calls);
+            self.numbers
+                .start_random_sequence_of_call(fixed, &self.backing.calls);
         }
     }
 

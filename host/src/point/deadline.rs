@@ -4,8 +4,9 @@
 //! A plugin answers one call after the other. The time that a call waits for earlier calls is not
 //! its fault, so it does not count towards the deadline; [`MAX_WAIT_FOR_OTHER_CALLS`] limits it
 //! instead. The code that assigns instances to calls wraps that wait in [`wait_in_call_queue`], and
-//! calls [`register_call_as_instance_holder`] once a call has an instance. If that call then waits for the
-//! user, the time does not count towards `MAX_WAIT_FOR_OTHER_CALLS` of the queued calls either.
+//! calls [`register_call_as_instance_holder`] once a call has an instance. If that call then waits
+//! for the user, the time does not count towards `MAX_WAIT_FOR_OTHER_CALLS` of the queued calls
+//! either.
 //!
 //! This module must not depend on the caller or on the called plugin. Start from
 //! [`run_call_with_deadline`].
@@ -39,8 +40,8 @@ struct LazyPluginCallClock {
     started: Instant,
     outer: Option<Arc<PluginCallClock>>,
     clock: OnceCell<Arc<PluginCallClock>>,
-    /// User waits that `register_call_as_instance_holder` stored before the clock was created. They are
-    /// attached to the clock when it is created.
+    /// User waits that `register_call_as_instance_holder` stored before the clock was created. They
+    /// are attached to the clock when it is created.
     held: OnceCell<Arc<ResourceHolderUserWaitTime>>,
 }
 

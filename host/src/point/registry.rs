@@ -167,8 +167,8 @@ fn insert_hook_in_order<P: Point>(hooks: &mut Vec<HookWithSpec<P>>, new: HookWit
 /// All hooks of all points, in their order.
 ///
 /// Built once from the loaded plugins, scripts and native hooks, then only read. To reload a
-/// plugin, [`HookRegistry::with_replaced_plugin_hooks`] creates a changed copy, so that a dispatch in
-/// progress is not affected.
+/// plugin, [`HookRegistry::with_replaced_plugin_hooks`] creates a changed copy, so that a dispatch
+/// in progress is not affected.
 #[derive(Default)]
 pub struct HookRegistry {
     /// Hooks of built-in points, keyed by the type of the point, which avoids hashing names at

@@ -104,7 +104,7 @@ impl SseParser {
         // events that precede it in the same chunk.
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
             self.store_line_start_for_errors(line);
-            is_answer |= self.is_current_line_part_of_answer();
+            is_answer |= self.update_ping_and_check_answer_line();
             self.event_bytes += line.len();
             if self.event_bytes > MAX_SSE_EVENT_BYTES {
                 let what = format!("an event of more than {} MiB", MAX_SSE_EVENT_BYTES >> 20);
@@ -147,9 +147,9 @@ impl SseParser {
         None
     }
 
-    /// Whether the received part of the current line belongs to an answer, so that it is neither a
-    /// comment nor a ping.
-    fn is_current_line_part_of_answer(&mut self) -> bool {
+    /// Updates whether the current event is a ping, and returns whether the received part of the
+    /// current line belongs to an answer, so that it is neither a comment nor a ping.
+    fn update_ping_and_check_answer_line(&mut self) -> bool {
         let line = self.line.trim_ascii();
         if line.is_empty() {
             self.is_ping = false;

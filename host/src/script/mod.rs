@@ -40,7 +40,7 @@ pub use settings::{HooksConfig, ScriptSettings, ScriptSettingsBaseFolders};
 
 /// A program that is called as a hook.
 ///
-/// One script can be bound to several extension points. Use [`HookScript::new`] for the defaults,
+/// A script can be bound to several extension points. Use [`HookScript::new`] for the defaults,
 /// then [`HookScript::check_constraints`] before binding it.
 #[derive(Clone, Debug)]
 pub struct HookScript {

@@ -1,9 +1,9 @@
 //! Keeps the session state of plugins: keys and values that last as long as the session.
 //!
 //! Owns the limits and the blobs for large values. A change takes two steps:
-//! [`PluginSessionStates::create_state_entry_for_change`] checks it and returns the entry to write, and
-//! [`PluginSessionStates::apply_state_change`] applies it to the in-memory state once the entry is
-//! in the file. The module never writes to the session file itself.
+//! [`PluginSessionStates::create_state_entry_for_change`] checks it and returns the entry to write,
+//! and [`PluginSessionStates::apply_state_change`] applies it to the in-memory state once the entry
+//! is in the file. The module never writes to the session file itself.
 //!
 //! The content of values is opaque to the host. Start from [`PluginSessionStates`].
 

@@ -175,7 +175,8 @@ pub fn discover(
 }
 
 impl SkillSearchDirectory {
-    /// Creates the record of a file or directory in this search directory that cannot be used as a skill.
+    /// Creates the record of a file or directory in this search directory that cannot be used as a
+    /// skill.
     fn create_unusable_skill(
         &self,
         id: &str,

@@ -12,8 +12,8 @@ pub(crate) struct TextWithoutHiddenCharacters<'a> {
     pub(crate) weight: f32,
 }
 
-/// Whether [`reveal_hidden_text`] counts, removes or replaces a character. Texts without such a character
-/// are not examined further.
+/// Whether [`reveal_hidden_text`] counts, removes or replaces a character. Texts without such a
+/// character are not examined further.
 fn is_hidden_text_character(character: char) -> bool {
     !character.is_ascii()
         && matches!(

@@ -28,7 +28,7 @@ mod pre_completion_checklist {
     #[hook]
     fn post_reason(answer: Message) -> Result<ReplyOutcome, Error> {
         let mut progress = TurnProgress::load_progress(&caller::agent(), caller::turn())?;
-        let Some(objection) = progress.answer_rejection_reason(&answer.text()) else {
+        let Some(objection) = progress.take_answer_rejection_reason(&answer.text()) else {
             return Ok(ReplyOutcome::default());
         };
         // Save the progress before rejecting the answer. If saving fails, do not reject the answer:

@@ -156,7 +156,7 @@ impl TurnProgress {
 
     /// Returns the objection to an answer after unchecked edits, at most once a turn. An answer
     /// that ends with a question gets none, because it does not claim that the work is done.
-    pub(crate) fn answer_rejection_reason(
+    pub(crate) fn take_answer_rejection_reason(
         &mut self,
         answer: &str,
     ) -> Option<AnswerRejectionReason> {

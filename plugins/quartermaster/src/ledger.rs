@@ -96,7 +96,7 @@ pub(crate) fn find_tool_followers(
     place: &[String],
     learnt: &BTreeMap<String, ToolFollowers>,
 ) -> Result<Option<ToolFollowers>, Error> {
-    let key = tool_sequence_store_key(place);
+    let key = tool_sequence_key(place);
     let kept = read_cached_followers(&key)?;
     let Some(more) = learnt.get(&key) else {
         return Ok(kept);
@@ -160,7 +160,7 @@ fn remove_least_used_tools() -> Result<(), Error> {
 }
 
 /// Returns the key of a sequence of tools. Tool names contain no `/`.
-pub(crate) fn tool_sequence_store_key(place: &[String]) -> String {
+pub(crate) fn tool_sequence_key(place: &[String]) -> String {
     format!("{TOOL_SEQUENCE_STORE_KEY_PREFIX}{}", place.join("/"))
 }
 

@@ -130,7 +130,7 @@ fn the_store_is_bounded_and_keeps_the_most_frequent_tools() {
     testing::reset();
     let learn = |place: &[String], n| {
         let learnt = [(
-            ledger::tool_sequence_store_key(place),
+            ledger::tool_sequence_key(place),
             followers_with_counts(&[("bash", n)]),
         )];
         ledger::store_tool_sequence_counts(learnt.into()).unwrap();
@@ -148,7 +148,7 @@ fn the_sequences_of_a_tool_are_bounded_and_the_most_frequent_are_kept() {
     testing::reset();
     let learn = |place: &[String], n| {
         let learnt = [(
-            ledger::tool_sequence_store_key(place),
+            ledger::tool_sequence_key(place),
             followers_with_counts(&[("bash", n)]),
         )];
         ledger::store_tool_sequence_counts(learnt.into()).unwrap();
@@ -223,7 +223,7 @@ fn stored_count(before: &[&str], next: &str) -> u64 {
     };
     let kept = ledger::find_tool_followers(&tool_names(before), &BTreeMap::new()).unwrap();
     let trails = ["main", "sub-1"].map(|agent| load_trail(caller_at_step(agent, 0, 0)));
-    let key = ledger::tool_sequence_store_key(&tool_names(before));
+    let key = ledger::tool_sequence_key(&tool_names(before));
     let waiting = trails
         .iter()
         .map(|trail| count(trail.unstored_counts().get(&key)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rind_sdk::prelude::{Error, caller, data, state};
 
 use crate::follow::{ToolFollowers, last_tool_sequences};
-use crate::ledger::tool_sequence_store_key;
+use crate::ledger::tool_sequence_key;
 
 /// Calls and suggestions of an agent in one turn.
 #[data]
@@ -75,7 +75,7 @@ impl AgentTrail {
     pub(crate) fn count_next_tool(&mut self, tool: &str) {
         for place in last_tool_sequences(&self.tools) {
             self.learnt
-                .entry(tool_sequence_store_key(place))
+                .entry(tool_sequence_key(place))
                 .or_default()
                 .increment_tool_count(tool);
         }

@@ -134,7 +134,7 @@ pub trait SessionCommandRunner: Send + Sync {
         line: &'a str,
         session: &'a mut Session,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<SlashCommandOutcome, String>>;
+    ) -> BoxFuture<'a, Result<AcpSlashCommandOutcome, String>>;
 
     /// Selects a model for the session. `is_listed` tells whether the provider listed the model or
     /// a person typed its name.
@@ -163,7 +163,7 @@ pub struct OfferedSlashCommand {
 
 /// Outcome of a command.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SlashCommandOutcome {
+pub enum AcpSlashCommandOutcome {
     /// Text for the person.
     Text(String),
     /// Input for a turn, which the caller runs.

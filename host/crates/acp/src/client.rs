@@ -42,7 +42,8 @@ impl AcpClientCapabilities {
 
 type PendingResponseSender = oneshot::Sender<Result<Value, Value>>;
 
-/// Handle of the client: the queue of output lines, and the requests that wait for the client's responses.
+/// Handle of the client: the queue of output lines, and the requests that wait for the client's
+/// responses.
 pub(crate) struct AcpClientHandle {
     outbox: ClientOutputLineQueue,
     pending: Mutex<HashMap<i64, PendingResponseSender>>,

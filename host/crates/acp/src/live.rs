@@ -19,7 +19,7 @@ use rind_lib::text::{escape_and_truncate_line, format_error_chain};
 use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN_PROMPT, SharedApprovalMode};
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{SessionCommandRunner, SlashCommandOutcome};
+use crate::backend::{AcpSlashCommandOutcome, SessionCommandRunner};
 use crate::calls::fence_text;
 use crate::carry_out::ask_to_run_plan;
 use crate::client::AcpClientHandle;
@@ -288,7 +288,7 @@ impl OpenAcpSession {
         };
         let line = line.to_owned();
         match self.command_runner().run_line(&line, session, cancel).await {
-            Ok(SlashCommandOutcome::Prompt {
+            Ok(AcpSlashCommandOutcome::Prompt {
                 text,
                 command,
                 images,
@@ -297,20 +297,20 @@ impl OpenAcpSession {
                 let turn = turn.attach(input.images).of_command(command);
                 return self.run_turn(turn, cancel).await;
             }
-            Ok(SlashCommandOutcome::Continue) => {
+            Ok(AcpSlashCommandOutcome::Continue) => {
                 if let Some(turn) = session.continue_turn() {
                     return self.run_turn(turn, cancel).await;
                 }
             }
-            Ok(SlashCommandOutcome::Text(text)) => self.send_text(&format_command_output(&text)),
-            Ok(SlashCommandOutcome::Model(name)) => match self.choose_model(&name, false) {
+            Ok(AcpSlashCommandOutcome::Text(text)) => self.send_text(&format_command_output(&text)),
+            Ok(AcpSlashCommandOutcome::Model(name)) => match self.choose_model(&name, false) {
                 Ok(name) => {
                     self.send_config_options();
                     self.send_text(&format!("the next turns use the model {name}"));
                 }
                 Err(why) => self.send_text(&why),
             },
-            Ok(SlashCommandOutcome::Nothing) => {}
+            Ok(AcpSlashCommandOutcome::Nothing) => {}
             Err(why) => self.send_text(&why),
         }
         Ok(StopReason::EndTurn)

@@ -139,7 +139,7 @@ impl SessionEventConverter {
             Event::Correction { text, .. } => self.retract_streamed_text(text),
             Event::MessageEnd { message } => self.message_text_update(message),
             Event::ToolCall { call, plugin, .. } => {
-                self.tool_call_start_updates(call, plugin.as_deref())
+                self.register_call_and_build_updates(call, plugin.as_deref())
             }
             Event::ToolStart {
                 call,
@@ -219,7 +219,7 @@ impl SessionEventConverter {
             .collect()
     }
 
-    fn tool_call_start_updates(
+    fn register_call_and_build_updates(
         &mut self,
         call: &ToolCall,
         plugin: Option<&str>,

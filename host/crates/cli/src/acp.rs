@@ -22,9 +22,9 @@ use super::exit_code::{self, ExitStatus};
 use super::signals::ShutdownSignals;
 use super::{environment, mcp, open, render};
 use rind_acp::backend::{
-    AcpSessionOpener, ClientMcpServer, ClientMcpServerTransport, OfferedSlashCommand,
-    OpenSessionRequest, OpenedSessionWithCommands, SessionCommandRunner, SessionOpenError,
-    SlashCommandOutcome, YesNoQuestionAsker,
+    AcpSessionOpener, AcpSlashCommandOutcome, ClientMcpServer, ClientMcpServerTransport,
+    OfferedSlashCommand, OpenSessionRequest, OpenedSessionWithCommands, SessionCommandRunner,
+    SessionOpenError, YesNoQuestionAsker,
 };
 use rind_lib::Session;
 use rind_lib::lock::lock;
@@ -179,7 +179,7 @@ fn operator_env_with_acp_warning_notes(notes: Arc<Mutex<Vec<String>>>) -> Operat
     OperatorEnvironment {
         on_warning: Arc::new(warn),
         said: WarningsAlreadyShown::default(),
-        ..OperatorEnvironment::clone(&environment::process_operator_environment())
+        ..OperatorEnvironment::clone(&environment::operator_environment_of_process())
     }
 }
 
@@ -299,7 +299,7 @@ impl SessionCommandRunner for AcpSlashCommands {
         line: &'a str,
         session: &'a mut Session,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<SlashCommandOutcome, String>> {
+    ) -> BoxFuture<'a, Result<AcpSlashCommandOutcome, String>> {
         Box::pin(async move {
             let call = self.commands.parse_call(line)?;
             let ran = self.commands.run_call(&call, Some(session), cancel).await;
@@ -332,30 +332,30 @@ impl SessionCommandRunner for AcpSlashCommands {
     }
 }
 
-fn to_acp_command_outcome(result: SlashCommandRunOutcome) -> SlashCommandOutcome {
-    let text = |words: &str| SlashCommandOutcome::Text(words.to_owned());
+fn to_acp_command_outcome(result: SlashCommandRunOutcome) -> AcpSlashCommandOutcome {
+    let text = |words: &str| AcpSlashCommandOutcome::Text(words.to_owned());
     match result {
-        SlashCommandRunOutcome::Text(text) => SlashCommandOutcome::Text(text),
+        SlashCommandRunOutcome::Text(text) => AcpSlashCommandOutcome::Text(text),
         SlashCommandRunOutcome::Prompt {
             text,
             command,
             images,
-        } => SlashCommandOutcome::Prompt {
+        } => AcpSlashCommandOutcome::Prompt {
             text,
             command,
             images,
         },
-        SlashCommandRunOutcome::Nothing => SlashCommandOutcome::Nothing,
+        SlashCommandRunOutcome::Nothing => AcpSlashCommandOutcome::Nothing,
         SlashCommandRunOutcome::Action(action) => match action {
-            PostCommandSessionAction::Continue => SlashCommandOutcome::Continue,
-            PostCommandSessionAction::Model(name) => SlashCommandOutcome::Model(name),
-            PostCommandSessionAction::Copy(answer) => SlashCommandOutcome::Text(answer),
+            PostCommandSessionAction::Continue => AcpSlashCommandOutcome::Continue,
+            PostCommandSessionAction::Model(name) => AcpSlashCommandOutcome::Model(name),
+            PostCommandSessionAction::Copy(answer) => AcpSlashCommandOutcome::Text(answer),
             PostCommandSessionAction::Quit => text("close the session in your editor"),
             PostCommandSessionAction::New => text("begin a new session in your editor"),
             PostCommandSessionAction::Reload => text(
                 "load the session again in your editor, which reloads settings, plugins and skills",
             ),
-            PostCommandSessionAction::Resume { id, text } => SlashCommandOutcome::Text(format!(
+            PostCommandSessionAction::Resume { id, text } => AcpSlashCommandOutcome::Text(format!(
                 "{text}; your editor loads it as session {id}, and a terminal with: rind chat --resume {id}"
             )),
         },

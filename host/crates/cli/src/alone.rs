@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::environment::{find_rind_paths, process_operator_environment};
+use super::environment::{find_rind_paths, operator_environment_of_process};
 use rind_lib::config::Config;
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
@@ -28,7 +28,7 @@ fn plan_single_plugin_load(
     grants: GrantOptions,
 ) -> anyhow::Result<PluginLoadPlan> {
     let setup = OperatorWorkspaceSetup::new(
-        process_operator_environment(),
+        operator_environment_of_process(),
         find_rind_paths(None)?,
         Config::default(),
     );

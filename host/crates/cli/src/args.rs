@@ -260,7 +260,7 @@ impl SessionOpenArgs {
         has_terminal: bool,
     ) -> anyhow::Result<RunSettings> {
         Ok(RunSettings {
-            environment: environment::process_operator_environment(),
+            environment: environment::operator_environment_of_process(),
             paths: environment::find_rind_paths(self.workspace.as_deref())?,
             model: self.model.to_model_selection(),
             plugins: self.plugins.to_plugin_selection(),

@@ -14,7 +14,7 @@ use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorWorkspaceSetup;
 
 /// Returns the environment of this process, which is read at the first call.
-pub(super) fn process_operator_environment() -> Arc<OperatorEnvironment> {
+pub(super) fn operator_environment_of_process() -> Arc<OperatorEnvironment> {
     static OPERATOR_ENVIRONMENT: OnceLock<Arc<OperatorEnvironment>> = OnceLock::new();
     let read = || OperatorEnvironment {
         variables: std::env::vars_os().collect(),
@@ -31,7 +31,7 @@ pub(super) fn process_operator_environment() -> Arc<OperatorEnvironment> {
 
 /// Returns an environment variable if it is set to text that is not empty.
 pub(super) fn environment_variable(name: &str) -> Option<String> {
-    process_operator_environment().variable(name)
+    operator_environment_of_process().variable(name)
 }
 
 /// Returns the paths of Rind's folders for this workspace; by default the workspace is the current
@@ -43,7 +43,7 @@ pub(super) fn find_rind_paths(workspace: Option<&Path>) -> anyhow::Result<Paths>
             .with_context(|| Usage(format!("open the workspace {}", folder.display())))?,
         None => std::env::current_dir().context("find the current folder")?,
     };
-    process_operator_environment().paths_for_workspace(&workspace)
+    operator_environment_of_process().paths_for_workspace(&workspace)
 }
 
 /// Returns advice for a command that failed, if the cause is an I/O error and one of Rind's own
@@ -72,14 +72,17 @@ pub(super) async fn read_operator_workspace_setup(
     model: &ModelSelection,
     trust_project: bool,
 ) -> anyhow::Result<OperatorWorkspaceSetup> {
-    let (environment, paths) = (process_operator_environment(), find_rind_paths(workspace)?);
+    let (environment, paths) = (
+        operator_environment_of_process(),
+        find_rind_paths(workspace)?,
+    );
     OperatorWorkspaceSetup::with_project(environment, paths, model, trust_project, None).await
 }
 
 /// Reads the user's own settings for the current folder, without those of a project.
 pub(super) fn read_operator_setup_without_project() -> anyhow::Result<OperatorWorkspaceSetup> {
     OperatorWorkspaceSetup::read(
-        process_operator_environment(),
+        operator_environment_of_process(),
         find_rind_paths(None)?,
         &ModelSelection::default(),
         None,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::environment::{environment_variable, process_operator_environment};
+use super::environment::{environment_variable, operator_environment_of_process};
 use super::exit_code::Usage;
 use super::question::{QuestionScreenContent, TerminalQuestionLine};
 use super::render::hold::write_stderr_immediately;
@@ -103,7 +103,8 @@ pub(super) async fn ask_and_store_first_model(
 /// Selects the model again, with the settings that were just written.
 fn select_model_after_settings_change(paths: &Paths) -> anyhow::Result<SelectedProviderAndModel> {
     let config = Config::new(ConfigLayer::read_files(&paths.user_config())?);
-    let setup = OperatorWorkspaceSetup::new(process_operator_environment(), paths.clone(), config);
+    let setup =
+        OperatorWorkspaceSetup::new(operator_environment_of_process(), paths.clone(), config);
     model::select_model(&setup, &ModelSelection::default(), None)
 }
 

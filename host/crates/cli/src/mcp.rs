@@ -50,7 +50,7 @@ async fn build_mcp_server_spec(
 ) -> anyhow::Result<McpServerConnectionSpec> {
     let commands = confinement::find_confinement(setup)
         .await?
-        .command_confinement_and_environment();
+        .command_environment_with_warning();
     mcp::build_mcp_server_spec(setup, name, settings, &commands)
 }
 
@@ -104,7 +104,7 @@ async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
     let own = find_configured_server(&setup, &args.name)?;
     let commands = confinement::find_confinement(&setup)
         .await?
-        .command_confinement_and_environment();
+        .command_environment_with_warning();
     let server = mcp::resolve_named_server(&setup, &own, &commands)?;
     let pins = ServerPinsStore::read(&pins_file_path(&setup.paths))?;
     let is_known = pins.find_pin(&server.pin, &server.settings).is_some();

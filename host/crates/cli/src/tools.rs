@@ -99,7 +99,7 @@ pub(super) async fn list_session_tool_specs(
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
     let commands = confinement::find_confinement(setup)
         .await?
-        .command_confinement_and_environment();
+        .command_environment_with_warning();
     let mut builder = Host::builder();
     let servers = rind_operator::mcp::approved_servers(setup, &commands, Vec::new(), None).await?;
     for source in servers.into_sources() {

@@ -6,7 +6,8 @@
 //! cannot be read, judged in time or answered is refused in the agent's own format.
 //!
 //! The crate has no command line and reads no settings: the program implements
-//! [`GuardSessionOpener`] and starts the daemon. Start from [`GuardedAgent`] and [`ask_daemon_for_hook_answer`].
+//! [`GuardSessionOpener`] and starts the daemon. Start from [`GuardedAgent`] and
+//! [`ask_daemon_for_hook_answer`].
 
 mod agent;
 mod answer;

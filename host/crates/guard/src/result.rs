@@ -35,7 +35,7 @@ impl ToolResultTextsWithPaths {
     ///
     /// # Errors
     /// The result has more than [`MAX_JUDGED_RESULT_TEXTS`] texts.
-    pub(crate) fn find_texts_up_to_limit(result: &Value) -> Result<Self, String> {
+    pub(crate) fn find_texts_within_limit(result: &Value) -> Result<Self, String> {
         let found = Self::find_all_texts(result);
         let n_texts = found.texts.len();
         if n_texts > MAX_JUDGED_RESULT_TEXTS {
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn texts_are_changed_where_they_stand() {
         let result = json!({"stdout": "a key", "stderr": "", "interrupted": false, "type": "text"});
-        let texts = ToolResultTextsWithPaths::find_texts_up_to_limit(&result).unwrap();
+        let texts = ToolResultTextsWithPaths::find_texts_within_limit(&result).unwrap();
         assert_eq!(texts.to_message_parts().text(), "a key");
         let masked = texts.replace_texts_in(&result, &"a ***".into()).unwrap();
         assert_eq!(
@@ -177,10 +177,10 @@ mod tests {
             "structuredContent": {"data": "a", "id": "b", "url": "c", "path": "d"},
             "content": [{"type": "image", "mimeType": "image/png", "data": "iVBO"}],
         });
-        let texts = ToolResultTextsWithPaths::find_texts_up_to_limit(&result).unwrap();
+        let texts = ToolResultTextsWithPaths::find_texts_within_limit(&result).unwrap();
         assert_eq!(texts.texts, ["a", "b", "c", "d"]);
         let many: Value = (0..=MAX_JUDGED_RESULT_TEXTS).map(|_| "x").collect();
-        assert!(ToolResultTextsWithPaths::find_texts_up_to_limit(&many).is_err());
+        assert!(ToolResultTextsWithPaths::find_texts_within_limit(&many).is_err());
         let withheld =
             ToolResultTextsWithPaths::find_all_texts(&many).replace_texts_in(&many, &"gone".into());
         let withheld = withheld.unwrap();
@@ -196,13 +196,13 @@ mod tests {
     fn content_of_another_shape_stands_in_place_of_the_longest_text() {
         let result =
             json!([{"type": "text", "text": "short"}, {"type": "text", "text": "the longest"}]);
-        let texts = ToolResultTextsWithPaths::find_texts_up_to_limit(&result).unwrap();
+        let texts = ToolResultTextsWithPaths::find_texts_within_limit(&result).unwrap();
         let masked = texts.replace_texts_in(&result, &"gone".into()).unwrap();
         assert_eq!(
             masked,
             json!([{"type": "text", "text": ""}, {"type": "text", "text": "gone"}])
         );
-        let none = ToolResultTextsWithPaths::find_texts_up_to_limit(&json!({"ok": true})).unwrap();
+        let none = ToolResultTextsWithPaths::find_texts_within_limit(&json!({"ok": true})).unwrap();
         assert!(
             none.replace_texts_in(&json!({"ok": true}), &"x".into())
                 .is_err()

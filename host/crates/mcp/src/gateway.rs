@@ -2,7 +2,8 @@
 //!
 //! A call of an internal tool, which the model does not see, fetches a prompt or resource. The
 //! request is therefore subject to hooks, policy, approval and masking and is recorded in the
-//! session file, like a call of the server's own tools. Start from [`create_prompt_and_resource_tools`].
+//! session file, like a call of the server's own tools. Start from
+//! [`create_prompt_and_resource_tools`].
 
 use std::sync::Arc;
 

@@ -169,7 +169,7 @@ impl SessionServerConnection {
         if connection.take_offer_change_flag() || is_old {
             state.compared = None;
             let offer = connection.list_tools_and_prompts().await?;
-            self.withhold_tools_changed_from_pin(&offer);
+            self.withhold_changes_from_pinned_offer(&offer);
             state.compared = Some(Instant::now());
         }
         state.connection = Some(connection.clone());
@@ -189,7 +189,7 @@ impl SessionServerConnection {
         if connection.take_offer_change_flag() {
             state.compared = None;
             if let Ok(offer) = connection.list_tools_and_prompts().await {
-                self.withhold_tools_changed_from_pin(&offer);
+                self.withhold_changes_from_pinned_offer(&offer);
                 state.compared = Some(Instant::now());
             }
         }
@@ -220,7 +220,7 @@ impl SessionServerConnection {
 
     /// Withholds the tools and prompts that differ from those that the operator approved (the pin),
     /// and reports each change to the user once.
-    fn withhold_tools_changed_from_pin(self: &Arc<Self>, offer: &ServerOffer) {
+    fn withhold_changes_from_pinned_offer(self: &Arc<Self>, offer: &ServerOffer) {
         let changes = find_offer_changes(&self.pinned, offer);
         let is_too_often = {
             let mut told = lock(&self.told);

@@ -59,8 +59,8 @@ impl McpServerTool {
         let server = &self.link.server.name;
         let failed = |why: String| ToolOutput::fault(format!("MCP server `{server}`: it {why}"));
         let connection = self.link.connect_and_check_pinned_offer().await;
-        // Check after `connect_and_check_pinned_offer`, whose comparison with the approved offer may
-        // have withheld this tool.
+        // Check after `connect_and_check_pinned_offer`, whose comparison with the approved offer
+        // may have withheld this tool.
         if let Some(why) = self.link.tool_withheld_reason(&self.name) {
             return ToolOutput::error(format!(
                 "not called: the tool differs from the version that the user approved ({why}). Do not try it again; tell the user"

@@ -243,7 +243,7 @@ impl CommandConfinement {
     /// Returns the confinement and environment of `bash` commands. Warns if they run unconfined or
     /// are refused.
     #[must_use]
-    pub fn command_confinement_and_environment(&self) -> CommandConfinementAndEnvironment {
+    pub fn command_environment_with_warning(&self) -> CommandConfinementAndEnvironment {
         let commands = self.command_environment_without_warning();
         match &commands.confining {
             CommandConfinementMode::Unconfined { why, .. } => warn_commands_unconfined(&self.environment, why),

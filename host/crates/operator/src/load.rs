@@ -139,7 +139,10 @@ impl PluginLoadPlan {
             written,
             project_written: config.clone(),
             grants,
-            protected: environment.installed_plugins_folder().into_iter().collect(),
+            protected: environment
+                .installation_plugins_folder()
+                .into_iter()
+                .collect(),
             egress: EgressOptions {
                 secrets: setup.secrets()?,
                 ..EgressOptions::default()

@@ -40,7 +40,7 @@ impl OperatorEnvironment {
             let core = self.carried.as_ref().map(|carried| carried.core.clone());
             return Ok(core
                 .into_iter()
-                .chain(self.installed_plugins_folder())
+                .chain(self.installation_plugins_folder())
                 .collect());
         };
         std::fs::read_dir(&named).with_context(|| {
@@ -68,7 +68,7 @@ impl OperatorEnvironment {
 
     /// Returns the folder on disk in which the installation's plugins are.
     #[must_use]
-    pub fn installed_plugins_folder(&self) -> Option<PathBuf> {
+    pub fn installation_plugins_folder(&self) -> Option<PathBuf> {
         if let Some(named) = self.managed_folder_from_variable() {
             return Some(named);
         }

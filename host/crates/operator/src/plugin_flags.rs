@@ -52,7 +52,7 @@ pub fn check_plugin_selection_flags(
     config: &Config,
     plugins: &FoundPluginSet,
 ) -> anyhow::Result<()> {
-    check_local_plugin_not_replaced(selection, plugins)?;
+    check_local_plugin_not_off_or_replaced(selection, plugins)?;
     for flag in &selection.grants {
         check_grant_flag_target(flag, plugins)?;
     }
@@ -76,7 +76,7 @@ pub fn check_plugin_selection_flags(
 /// Checks that a plugin whose folder is an argument of `--plugin` is neither disabled nor replaced
 /// by another plugin of the same name. If the argument is a folder that contains plugins, they are
 /// not checked.
-fn check_local_plugin_not_replaced(
+fn check_local_plugin_not_off_or_replaced(
     selection: &PluginSelection,
     plugins: &FoundPluginSet,
 ) -> Result<(), Usage> {

@@ -52,8 +52,8 @@ pub struct ExternalSetPlugin {
 }
 
 impl ExternalPluginSet {
-    /// Creates a set from its digest, its plugins, and its settings as [`serialize_plugin_set_settings`]
-    /// writes them.
+    /// Creates a set from its digest, its plugins, and its settings as
+    /// [`serialize_plugin_set_settings`] writes them.
     ///
     /// # Errors
     /// Two plugins have the same name, or the settings contain anything but settings of these

@@ -325,7 +325,7 @@ impl RunBeforeHostCreation {
             provider_and_model_text(&self.provider),
             self.provider.why
         );
-        let commands = self.confinement.command_confinement_and_environment();
+        let commands = self.confinement.command_environment_with_warning();
         let plugins = self.plugins.plugin_set().clone();
         let parts = HostConstructionParts {
             provider: self.provider,

@@ -1,8 +1,8 @@
 //! Attributes of spans: only names, numbers and outcomes.
 //!
 //! Invariant: no attribute contains text that a user, a model or a tool wrote. The name of a tool
-//! comes from a model, so it is checked first (`tool_name_or_placeholder`). This module does not depend
-//! on how spans nest.
+//! comes from a model, so it is checked first (`tool_name_or_placeholder`). This module does not
+//! depend on how spans nest.
 
 use opentelemetry::trace::Span;
 use opentelemetry::{Array, KeyValue, StringValue, Value};

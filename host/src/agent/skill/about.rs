@@ -58,7 +58,10 @@ impl TurnSkillState {
 
     /// Returns a message for the model that announces again the skills that were announced in the
     /// messages `removed`; `None` if there are none.
-    pub(super) fn repeat_skill_announcements(&self, removed: &[Message]) -> Option<Message> {
+    pub(super) fn skill_announcements_repeat_message(
+        &self,
+        removed: &[Message],
+    ) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
         let is_told = |skill: &Skill| {
             removed

@@ -89,7 +89,7 @@ impl TurnSkillState {
             again.push(message.with_skills(vec![part]));
         }
         again.reverse();
-        again.extend(self.repeat_skill_announcements(removed));
+        again.extend(self.skill_announcements_repeat_message(removed));
         again
     }
 }

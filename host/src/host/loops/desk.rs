@@ -1,10 +1,10 @@
 //! Serves the loop of one plugin: passes messages to it, starts and limits its turns, and notifies
 //! it when the host ends.
 //!
-//! A [`PluginLoopService`] outlives the single runs of its loop, so that messages wait for the next run
-//! and the turns of a minute are counted over all runs. Turns end with the run that started them.
-//! The module must not know how a turn is run, which the [`LoopTurnRunner`] decides. Start from
-//! [`PluginLoopService`].
+//! A [`PluginLoopService`] outlives the single runs of its loop, so that messages wait for the next
+//! run and the turns of a minute are counted over all runs. Turns end with the run that started
+//! them. The module must not know how a turn is run, which the [`LoopTurnRunner`] decides. Start
+//! from [`PluginLoopService`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,8 @@
 //!
 //! An id has the form `loop.PLUGIN.NAME.PLACE`. `PLACE` is a digest of the workspace and of the
 //! plugin's data folder, so that a plugin of the same name with another data folder, or in another
-//! workspace, has other ids. No name of a plugin contains a `.`. Start from [`LoopSessionIdGenerator`].
+//! workspace, has other ids. No name of a plugin contains a `.`. Start from
+//! [`LoopSessionIdGenerator`].
 
 use std::path::Path;
 

@@ -16,10 +16,10 @@
 //!
 //! Words are separated by spaces and tabs. The first word is not a reserved word and contains no
 //! `=`. At the first character outside the grammar, the parser calls
-//! [`ShellParser::mark_outside_allowable_grammar`] if the programs are still known (such as for a variable
-//! among the arguments), otherwise [`ShellParser::mark_uncertain_and_stop`]. A mark is never
-//! removed, so a parsing mistake after it cannot allow anything. In addition, an allowed command
-//! may only contain the characters that `alphabet.rs` permits.
+//! [`ShellParser::mark_outside_allowable_grammar`] if the programs are still known (such as for a
+//! variable among the arguments), otherwise [`ShellParser::mark_uncertain_and_stop`]. A mark is
+//! never removed, so a parsing mistake after it cannot allow anything. In addition, an allowed
+//! command may only contain the characters that `alphabet.rs` permits.
 
 use super::alphabet;
 use super::nested::{self, MAX_COMMAND_NESTING_DEPTH};

@@ -15,8 +15,8 @@ use rind_lib::point::handle::{PluginUserAnswer, PluginUserQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolPolicy};
 
-/// Records the tool calls and approval questions of a run. The wrappers of the policy and of the approver and
-/// the observer of the session, which record them, share this value.
+/// Records the tool calls and approval questions of a run. The wrappers of the policy and of the
+/// approver and the observer of the session, which record them, share this value.
 #[derive(Clone, Default)]
 pub(super) struct SkillCallRecorder(Arc<Mutex<RecordedCallsAndApprovalQuestions>>);
 

@@ -40,7 +40,7 @@ impl LiveChat {
     }
 
     pub(super) fn available_question_space(&self) -> QuestionScreenSize {
-        question_size_above_answer_editor(self.screen.size(), &self.answer)
+        question_screen_size(self.screen.size(), &self.answer)
     }
 
     fn build_redrawn_screen_rows(&self) -> RedrawnRowsWithCursor {
@@ -158,7 +158,7 @@ pub(super) fn layout_editor_region(
 }
 
 /// Returns the size of the terminal, and the number of rows that the typed answer needs.
-pub(super) fn question_size_above_answer_editor(
+pub(super) fn question_screen_size(
     size: TerminalSize,
     answer: &ChatInputEditor,
 ) -> QuestionScreenSize {

@@ -386,7 +386,7 @@ impl ChatInputEditor {
         self.is_typing = false;
     }
 
-    /// Saves the state for [`undo`](Self::undo_edit).
+    /// Saves the state for [`Self::undo_edit`].
     fn save_undo_state(&mut self) {
         self.is_typing = false;
         if self.undo.last().is_none_or(|(text, _)| *text != self.text) {

@@ -186,7 +186,7 @@ fn interrupted_turn_notice(
 /// Warns once about each command template that cannot be used.
 fn warn_of_template_faults(commands: &SlashCommandSet) {
     let (environment, faults) = (
-        environment::process_operator_environment(),
+        environment::operator_environment_of_process(),
         commands.broken_template_warning_lines(),
     );
     for fault in faults.iter().take(MAX_SHOWN_TEMPLATE_FAULTS) {

@@ -17,8 +17,8 @@ use rind_lib::plugin::commands::SlashCommandReply;
 use rind_mcp::mcp_server_origin;
 
 impl SlashCommandSet {
-    /// Runs a call that [works without a session](Self::is_built_in_call_without_session). Returns the outcome
-    /// and the event that reports it, even if the command failed.
+    /// Runs a call that [works without a session](Self::is_built_in_call_without_session). Returns
+    /// the outcome and the event that reports it, even if the command failed.
     pub(crate) async fn run_call_without_session(
         &self,
         call: &SlashCommandCall,

@@ -15,7 +15,7 @@ use rind_audit::PLUGIN;
 use self::activity::{PluginActivityKind, TurnPluginActivities};
 use self::story::ScriptedDemoTurn;
 use super::args::{DemoArgs, ShowArgs};
-use super::environment::{find_rind_paths, process_operator_environment};
+use super::environment::{find_rind_paths, operator_environment_of_process};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::programs::TurnEventReceiversAndSteering;
 use super::render::trace::TraceDetail;
@@ -62,7 +62,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         ..ModelSelection::default()
     };
     let mut setup =
-        OperatorWorkspaceSetup::read(process_operator_environment(), here, &model, None)?;
+        OperatorWorkspaceSetup::read(operator_environment_of_process(), here, &model, None)?;
     // Load only the bundled plugins: the settings that the demo writes must not affect plugins that
     // are installed on this machine.
     let load = PluginLoadPlan::new(&setup, &PluginSelection::default(), GrantOptions::default())?
@@ -98,7 +98,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         approver,
         commands: confinement::find_confinement(&setup)
             .await?
-            .command_confinement_and_environment(),
+            .command_environment_with_warning(),
         sources: Vec::new(),
         store: None,
         set: None,
@@ -198,7 +198,7 @@ fn report_demo_activity(
 /// Returns the folders of this installation's plugins and of the examples. Only demos load the
 /// examples, because tools such as a greeting have no use in real work.
 fn demo_plugin_folders() -> anyhow::Result<Vec<PathBuf>> {
-    let folders = process_operator_environment()
+    let folders = operator_environment_of_process()
         .list_managed_folders()?
         .into_iter();
     Ok(folders.chain([carried::example_plugins_folder()]).collect())
@@ -210,7 +210,7 @@ fn check_any_core_plugin_is_loaded(plugins: &FoundPluginSet) -> anyhow::Result<(
     if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
         return Ok(());
     }
-    let folders = process_operator_environment()
+    let folders = operator_environment_of_process()
         .list_managed_folders()?
         .into_iter();
     let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();

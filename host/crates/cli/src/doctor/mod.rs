@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::args::JsonOutputArgs;
 use super::environment::{
-    find_rind_paths, process_operator_environment, read_operator_setup_without_project,
+    find_rind_paths, operator_environment_of_process, read_operator_setup_without_project,
 };
 use super::exit_code::ExitStatus;
 use super::render;
@@ -117,7 +117,7 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     let setup = read_operator_setup_without_project().unwrap_or_else(|error| {
         checks.push(broken_settings_check(&error));
         OperatorWorkspaceSetup::new(
-            process_operator_environment(),
+            operator_environment_of_process(),
             paths.clone(),
             Config::default(),
         )

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::super::args::PluginArgs;
-use super::super::environment::process_operator_environment;
+use super::super::environment::operator_environment_of_process;
 use super::super::render;
 use super::DoctorCheck;
 use rind_author::{PLUGIN_COMPILE_TARGET, has_wasm_target};
@@ -168,7 +168,7 @@ pub(super) fn check_session_plugins_loaded(found: &SessionPluginsWithLoadPlan) -
     let collisions = collisions.map(|collision| format!("; {collision}"));
     let refused = refused.chain(idle).chain(collisions);
     let mut refused = said(&missed) + &refused.collect::<String>();
-    let replaced = process_operator_environment().replaced_embedded_plugin_names();
+    let replaced = operator_environment_of_process().replaced_embedded_plugin_names();
     if !replaced.is_empty() {
         refused.push_str(&format!(
             "; {} replaces the plugins that are embedded in rind: {}",

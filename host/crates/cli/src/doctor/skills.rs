@@ -1,6 +1,6 @@
 //! Checks the skills that a session in this folder would have.
 
-use super::super::environment::process_operator_environment;
+use super::super::environment::operator_environment_of_process;
 use super::super::render;
 use super::DoctorCheck;
 use super::plugins::SessionPluginsWithLoadPlan;
@@ -21,7 +21,7 @@ pub(super) fn find_skills(found: &SessionPluginsWithLoadPlan) -> SessionSkills {
     discover(
         &roots,
         &super::super::command::reserved_skill_names(),
-        &MachineProgramsAndVariables::new(&process_operator_environment()),
+        &MachineProgramsAndVariables::new(&operator_environment_of_process()),
     )
 }
 

@@ -155,7 +155,7 @@ impl GuardSessionOpener for GuardDaemonSessionOpener {
             data.join("grants.json"),
             data.join("projects.json"),
         ];
-        files.extend(environment::process_operator_environment().installed_plugins_folder());
+        files.extend(environment::operator_environment_of_process().installation_plugins_folder());
         let mut stamp = String::new();
         for file in &files {
             append_file_time_and_inode(file, SETTINGS_STAMP_FOLDER_DEPTH, &mut stamp);
@@ -218,7 +218,7 @@ async fn prepare_guard_host(folder: &Path) -> anyhow::Result<RunWithCreatedHost>
     let environment = Arc::new(OperatorEnvironment {
         on_warning: Arc::new(|text: &str| tracing::warn!("{text}")),
         said: WarningsAlreadyShown::default(),
-        ..OperatorEnvironment::clone(&environment::process_operator_environment())
+        ..OperatorEnvironment::clone(&environment::operator_environment_of_process())
     });
     let settings = RunSettings {
         paths: environment.paths_for_workspace(folder)?,

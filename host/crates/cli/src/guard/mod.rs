@@ -54,7 +54,7 @@ struct GuardInstallTarget {
 
 impl GuardInstallTarget {
     fn for_agent(agent: GuardedAgent, is_project: bool) -> anyhow::Result<Self> {
-        let environment = environment::process_operator_environment();
+        let environment = environment::operator_environment_of_process();
         let paths = environment::find_rind_paths(None)?;
         // Use the home directory and not RIND_HOME: other agents do not know that variable.
         let home = environment.home.clone();

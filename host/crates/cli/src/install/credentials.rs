@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 
-use super::super::environment::{environment_variable, process_operator_environment};
+use super::super::environment::{environment_variable, operator_environment_of_process};
 use rind_package::ecosystem::PackageClientEnvironment;
 use rind_package::registry::{RegistryCredentials, RegistryCredentialsLookup};
 use rind_package::source::SourceFetchSettings;
@@ -19,7 +19,7 @@ pub(super) fn plugin_fetch_credentials_and_settings() -> SourceFetchSettings {
         credentials: registry_credentials_lookup(),
         clients: PackageClientEnvironment {
             variable: Arc::new(environment_variable),
-            home: process_operator_environment().home.clone(),
+            home: operator_environment_of_process().home.clone(),
         },
     }
 }

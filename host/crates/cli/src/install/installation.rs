@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 
 use super::super::environment::{
-    process_operator_environment, read_operator_setup_without_project,
+    operator_environment_of_process, read_operator_setup_without_project,
 };
 use super::super::exit_code::Usage;
 use super::super::{alone, render};
@@ -275,7 +275,7 @@ impl LockedPluginInstallation {
     /// Refuses names of bundled plugins, because an installed plugin of such a name would never
     /// run.
     fn refuse_bundled_name(&self, name: &str) -> anyhow::Result<()> {
-        let environment = process_operator_environment();
+        let environment = operator_environment_of_process();
         let managed = environment.list_managed_folders()?.into_iter();
         let managed: Vec<discover::PluginSearchPath> = managed
             .map(|path| discover::PluginSearchPath::new(Trust::Managed, path))

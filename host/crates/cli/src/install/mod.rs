@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::args::PluginArgs;
-use super::environment::{find_rind_paths, process_operator_environment};
+use super::environment::{find_rind_paths, operator_environment_of_process};
 use super::exit_code::{ExitStatus, Usage};
 use super::terminal::can_ask_at_terminal;
 use super::{alone, carried, render};
@@ -263,7 +263,7 @@ pub(super) fn run_remove(args: &PluginRemoveArgs) -> anyhow::Result<ExitStatus> 
 
 pub(super) fn run_plugin_search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
     let paths = find_rind_paths(None)?;
-    let mut places: Vec<_> = process_operator_environment()
+    let mut places: Vec<_> = operator_environment_of_process()
         .list_managed_folders()?
         .into_iter()
         .map(|path| (Trust::Managed, path))

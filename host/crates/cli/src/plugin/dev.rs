@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::args::{SessionOpenArgs, ShowArgs};
 use super::super::command::SlashCommandSet;
-use super::super::environment::{find_rind_paths, process_operator_environment};
+use super::super::environment::{find_rind_paths, operator_environment_of_process};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::open::{SessionWithUserQuestionChannels, prepare_session};
 use super::super::programs::TurnEventReceiversAndSteering;
@@ -63,7 +63,7 @@ pub(in super::super) async fn run_plugin_dev(
     let dir = args.dir.canonicalize().context("find the plugin")?;
     let paths = find_rind_paths(args.open.workspace.as_deref())?;
     let setup = OperatorWorkspaceSetup::read(
-        process_operator_environment(),
+        operator_environment_of_process(),
         paths,
         &args.open.model.to_model_selection(),
         None,
@@ -189,8 +189,8 @@ impl DevPluginSource {
         &self,
         cancel: &CancellationToken,
     ) -> Result<Option<String>, BuildError> {
-        // Check these folders first: `find_plugin_source_folders` itself creates links to the SDK in the plugin's
-        // folder, and runs a program that reads settings there.
+        // Check these folders first: `find_plugin_source_folders` itself creates links to the SDK
+        // in the plugin's folder, and runs a program that reads settings there.
         let sdk = rind_author::planned_sdk_link_path(&self.dir);
         let mut early = std::iter::once(&self.dir).chain(&sdk);
         if let Some(why) = early.find_map(|folder| self.describe_agent_write_overlap(folder)) {

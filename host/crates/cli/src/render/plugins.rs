@@ -95,7 +95,7 @@ pub(in super::super) fn print_answer_streaming_status(reports: &[Report], script
     });
     let scripts = scripts
         .iter()
-        .filter_map(super::scripts::hook_points_delaying_answer_display);
+        .filter_map(super::scripts::format_script_delaying_display);
     let scripts: Vec<String> = scripts.collect();
     let has_scripts = !scripts.is_empty();
     let holders: Vec<String> = plugins.chain(scripts).collect();

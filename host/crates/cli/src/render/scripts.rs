@@ -49,7 +49,7 @@ fn format_script_command(script: &HookScript) -> String {
 
 /// Returns a script's name and the points at which its hooks delay the display of answers; `None`
 /// if there are none.
-pub(in super::super) fn hook_points_delaying_answer_display(script: &HookScript) -> Option<String> {
+pub(in super::super) fn format_script_delaying_display(script: &HookScript) -> Option<String> {
     let specs: Vec<HookSpec> = script.hook_specs().collect();
     let held = specs
         .iter()

@@ -158,7 +158,7 @@ impl TurnRenderer {
             .into_iter()
             .for_each(|line| self.print_line_below_streamed_text(line));
         if stamped.is_from_main_agent() {
-            self.show_answer_and_wait_after_event(event);
+            self.show_answer_and_wait_line_after_event(event);
         }
     }
 
@@ -180,7 +180,7 @@ impl TurnRenderer {
 
     /// Completes the output for an event of the main agent, after the lines of the event were
     /// printed: shows the model's text, the answer, and what the turn waits for.
-    fn show_answer_and_wait_after_event(&mut self, event: &Event) {
+    fn show_answer_and_wait_line_after_event(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => {
                 let what = format!("step {step}: waiting for the model");

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
 use super::super::environment::{
-    process_operator_environment, read_operator_setup_without_project,
+    operator_environment_of_process, read_operator_setup_without_project,
 };
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::terminal::can_ask_at_terminal;
@@ -264,7 +264,7 @@ impl NewSkillCheckContext {
         Self {
             skills,
             surroundings,
-            machine: MachineProgramsAndVariables::new(&process_operator_environment()),
+            machine: MachineProgramsAndVariables::new(&operator_environment_of_process()),
         }
     }
 }

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::args::PluginArgs;
-use super::environment::{find_rind_paths, process_operator_environment};
+use super::environment::{find_rind_paths, operator_environment_of_process};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{command, plugin, render};
 pub(super) use derive::{OUTLINE_WORKER_SUBCOMMAND, skill_derive_worker_main};
@@ -137,7 +137,7 @@ async fn find_skills_without_plugins() -> SessionSkills {
         return SessionSkills::default();
     };
     let setup =
-        OperatorWorkspaceSetup::new(process_operator_environment(), paths, Config::default());
+        OperatorWorkspaceSetup::new(operator_environment_of_process(), paths, Config::default());
     discover_skills(&skills::skill_roots(&setup, &none, None))
 }
 
@@ -145,7 +145,7 @@ fn discover_skills(roots: &[SkillSearchDirectory]) -> SessionSkills {
     skill::discover(
         roots,
         &command::reserved_skill_names(),
-        &MachineProgramsAndVariables::new(&process_operator_environment()),
+        &MachineProgramsAndVariables::new(&operator_environment_of_process()),
     )
 }
 
@@ -276,7 +276,7 @@ fn find_unusable_skill<'a>(
 
 async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
     let (skills, around) = find_skills_tools_and_plugins(&args.plugins).await?;
-    let machine = MachineProgramsAndVariables::new(&process_operator_environment());
+    let machine = MachineProgramsAndVariables::new(&operator_environment_of_process());
     let checked = |skill: &Skill| {
         let mut diagnostics = skill.diagnostics.clone();
         diagnostics.extend(skill::check_skill(skill, Some(&around), &machine));

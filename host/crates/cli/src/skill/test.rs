@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
 use super::super::case::{CaseReport, CaseReportFormat, parse_report_argument};
-use super::super::environment::{find_rind_paths, process_operator_environment};
+use super::super::environment::{find_rind_paths, operator_environment_of_process};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::{plugin, render};
 use super::{
@@ -55,7 +55,7 @@ pub(super) async fn test_skills(args: SkillTestArgs) -> anyhow::Result<ExitStatu
     let runner = SkillCaseRunnerConfig {
         commands: build_case_command_environment_factory(&load.setup().config, args.unconfined)?,
         available: Arc::new(MachineProgramsAndVariables::new(
-            &process_operator_environment(),
+            &operator_environment_of_process(),
         )),
     };
     let selection = CaseSelection {
@@ -174,7 +174,7 @@ fn build_case_command_environment_factory(
         SandboxRequirement::Required
     });
     let (environment, own) = (
-        process_operator_environment(),
+        operator_environment_of_process(),
         rind_folders(&find_rind_paths(None)?),
     );
     let is_said = Arc::new(AtomicBool::new(false));

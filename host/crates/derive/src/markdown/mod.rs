@@ -87,8 +87,8 @@ pub(super) fn sanitized_first_sentence(
     kind: MarkdownBlockKind,
     limit: usize,
 ) -> String {
-    // `sanitize_docs_markdown` truncates only between blocks. Therefore pass a limit that no first sentence
-    // exceeds; `first_sentence_within_limit` then applies `limit`.
+    // `sanitize_docs_markdown` truncates only between blocks. Therefore pass a limit that no first
+    // sentence exceeds; `first_sentence_within_limit` then applies `limit`.
     let docs = sanitize_docs_markdown(text, kind, 8 << 10);
     first_sentence_within_limit(&docs, limit)
 }

@@ -143,7 +143,7 @@ fn tool_result_event(
     Ok(AgentHookEventKind::Result {
         id,
         call: super::tools::to_rind_call(rows, tool, input, folder)?,
-        texts: ToolResultTextsWithPaths::find_texts_up_to_limit(result)?,
+        texts: ToolResultTextsWithPaths::find_texts_within_limit(result)?,
         is_error,
     })
 }

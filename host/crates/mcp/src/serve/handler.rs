@@ -88,7 +88,7 @@ impl McpServerRequestHandler {
     pub(super) async fn get_or_open_any_session(&self) -> Result<HostSessionForClients, ErrorData> {
         let opened = self
             .state
-            .get_any_or_open_session(self.session_pool())
+            .first_or_new_session_of_pool(self.session_pool())
             .await;
         opened.map_err(|why| session_creation_error(&why))
     }

@@ -163,7 +163,7 @@ impl McpServerSharedState {
     ///
     /// # Errors
     /// Reason, as a sentence.
-    pub(super) async fn get_any_or_open_session(
+    pub(super) async fn first_or_new_session_of_pool(
         &self,
         pool: &ClientSessionPool,
     ) -> Result<HostSessionForClients, String> {
@@ -225,7 +225,7 @@ impl McpServerSharedState {
         let known = match known {
             Some(known) => Some(known),
             // Ignore the error: the handler of the request will report it.
-            None => match self.get_any_or_open_session(&self.shared).await {
+            None => match self.first_or_new_session_of_pool(&self.shared).await {
                 Ok(session) => Some(session.client.tools()),
                 Err(_) => None,
             },

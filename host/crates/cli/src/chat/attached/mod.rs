@@ -30,7 +30,7 @@ use super::super::signals::ShutdownSignals;
 use super::super::terminal::INPUT_SILENCE_BEFORE_ANSWER;
 use super::ask::{OpenChatQuestion, QuestionScreenSize};
 use super::diff::FileChangeDiffs;
-use super::draw::{layout_editor_region, question_size_above_answer_editor};
+use super::draw::{layout_editor_region, question_screen_size};
 use super::editor::{ChatInputEditor, FIRST_EDITOR_ROW_PREFIX};
 use super::history::ChatInputHistory;
 use super::live::{
@@ -297,7 +297,7 @@ impl AttachedChat {
     }
 
     fn available_question_space(&self) -> QuestionScreenSize {
-        question_size_above_answer_editor(self.screen.size(), &self.answer)
+        question_screen_size(self.screen.size(), &self.answer)
     }
 
     fn build_redrawn_screen_rows(&self) -> RedrawnRowsWithCursor {

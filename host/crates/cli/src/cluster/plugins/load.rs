@@ -77,7 +77,7 @@ impl PluginSetLoader {
         self
     }
 
-    async fn require_local_host_unpublished(
+    async fn local_host_unless_set_published(
         &self,
         local: &Arc<WorkerHostWithOpenSessions>,
     ) -> Result<Arc<WorkerHostWithOpenSessions>, PluginSetLoadFailure> {
@@ -100,7 +100,7 @@ impl PluginSetLoader {
         hosts: &WorkerHostRegistry,
     ) -> Result<Arc<WorkerHostWithOpenSessions>, PluginSetLoadFailure> {
         if let Some(local) = &self.local {
-            return self.require_local_host_unpublished(local).await;
+            return self.local_host_unless_set_published(local).await;
         }
         let found = self.sets.find_set(&self.class, &self.keys).await;
         let set = match found {

@@ -29,7 +29,7 @@ const OUTLINE_WORKER_SPEC: WorkerProcessSpec = WorkerProcessSpec {
 };
 
 /// Runs a job in the worker process.
-pub(super) async fn run_skill_derive_job_in_process(
+pub(super) async fn run_derive_job_in_worker_process(
     job: &DeriveJob,
 ) -> anyhow::Result<DeriveJobResult> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;

@@ -50,7 +50,7 @@ pub(super) async fn draft_skill_from_source(path: &Path) -> anyhow::Result<Skill
         SkillDeriveSource::Crate(path) => build_crate_job(&path),
     }
     .with_context(doing)?;
-    let drafted = outline::run_skill_derive_job_in_process(&job)
+    let drafted = outline::run_derive_job_in_worker_process(&job)
         .await
         .with_context(doing)?;
     drafted

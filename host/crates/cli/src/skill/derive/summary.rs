@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::super::super::args::{ModelArgs, PluginArgs};
-use super::super::super::environment::{find_rind_paths, process_operator_environment};
+use super::super::super::environment::{find_rind_paths, operator_environment_of_process};
 use super::super::super::render;
 use rind_derive::{PackageSummary, SkillBundle, sanitize_model_summary};
 use rind_lib::agent::AgentConfig;
@@ -52,7 +52,7 @@ pub(super) async fn summarize_bundle(
     model: &ModelArgs,
     plugins: &PluginArgs,
 ) -> anyhow::Result<SummaryRequestOutcome> {
-    let (environment, paths) = (process_operator_environment(), find_rind_paths(None)?);
+    let (environment, paths) = (operator_environment_of_process(), find_rind_paths(None)?);
     let (model, plugins) = (model.to_model_selection(), plugins.to_plugin_selection());
     check_folders_are_separate(&paths)?;
     plugin_flags::check_plugin_folders_contain_plugin(&plugins)?;

@@ -126,10 +126,10 @@ impl<'a> RustPathResolver<'a> {
 
     /// Resolves a path of Rust names, such as `a::B`, that is written in the module `from`.
     pub(super) fn resolve_module_path(&self, from: usize, path: &[String]) -> RustPathResolution {
-        self.resolve_path_from_module(from, path, &mut NamesBeingResolved::default())
+        self.resolve_path_with_open_names(from, path, &mut NamesBeingResolved::default())
     }
 
-    pub(super) fn public_module_names(
+    pub(super) fn public_names_in_module(
         &self,
         module: usize,
     ) -> Vec<(String, RustPathResolution, Vec<String>)> {
@@ -182,7 +182,7 @@ impl<'a> RustPathResolver<'a> {
         names
     }
 
-    fn resolve_path_from_module(
+    fn resolve_path_with_open_names(
         &self,
         from: usize,
         path: &[String],
@@ -301,7 +301,7 @@ impl<'a> RustPathResolver<'a> {
             let is_crate = one.path.first().is_some_and(|first| first == name);
             let found = match is_crate {
                 true => RustPathResolution::Elsewhere(one.path.clone()),
-                false => self.resolve_path_from_module(module, &one.path, open),
+                false => self.resolve_path_with_open_names(module, &one.path, open),
             };
             if matches!(
                 found,
@@ -316,7 +316,7 @@ impl<'a> RustPathResolver<'a> {
         }
         let mut made: Option<RustPathResolution> = None;
         for one in own.uses.iter().filter(|one| one.name.is_none()) {
-            match self.resolve_path_from_module(module, &one.path, open) {
+            match self.resolve_path_with_open_names(module, &one.path, open) {
                 RustPathResolution::Module(from) if from != module => {
                     if let Some(found) = self.resolve_name(from, name, open) {
                         return Some(found);

@@ -127,7 +127,7 @@ impl<'a> PublicItemCollector<'a> {
             let found = self.names.resolve_module_path(module, &one.path);
             match (&one.name, found) {
                 (None, RustPathResolution::Module(from)) => {
-                    for (name, found, mut conditions) in self.names.public_module_names(from) {
+                    for (name, found, mut conditions) in self.names.public_names_in_module(from) {
                         add_missing_strings(&mut conditions, one.conditions.clone());
                         if name == "*" {
                             self.record_glob_reexport_page(found, path);
